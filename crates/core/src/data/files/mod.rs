@@ -1,0 +1,131 @@
+//! Reading and writing dataset files: any container, one record in memory at a time.
+//!
+//! ```no_run
+//! use gradus_core::data::files;
+//! for item in files::open(&["data.jsonl.gz".into()], None)? {
+//!     let item = item?;
+//!     println!("{} has {} solutions", item.record.problem.id, item.record.solutions.len());
+//! }
+//! # Ok::<(), gradus_core::Error>(())
+//! ```
+
+mod json;
+mod parquet;
+mod shards;
+mod sink;
+mod stream;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::Value;
+
+use super::Record;
+use super::readers::Format;
+use crate::error::{Error, Fault, Place, Result};
+pub use sink::{Sink, Target};
+
+/// One record as read, with where it stood and what was odd about it.
+#[derive(Debug, Clone)]
+pub struct Item {
+    /// The record.
+    pub record: Record,
+    /// Where it starts.
+    pub place: Place,
+    /// The format it was read as.
+    pub format: Format,
+    /// What the source says that cannot be right, such as an error index past the last step. The record is usable
+    /// without it, and nothing was guessed in its place.
+    pub issues: Vec<Fault>,
+}
+
+/// Opens `paths`: files, folders of shards, or `-`. Without a `format`, each file's first record decides.
+///
+/// The iterator goes on after a bad record ([`Error::is_record`]) and moves to the next file after a broken one.
+pub fn open(paths: &[PathBuf], format: Option<Format>) -> Result<Records> {
+    let files = shards::expand(paths)?;
+    let bytes = files.iter().filter_map(|file| file.metadata().ok()).map(|data| data.len()).sum();
+    Ok(Records { files: files.into_iter(), format, current: None, read: Arc::default(), bytes })
+}
+
+/// Iterates over the records of several files.
+pub struct Records {
+    files: std::vec::IntoIter<PathBuf>,
+    format: Option<Format>,
+    current: Option<OpenFile>,
+    read: Arc<AtomicU64>,
+    bytes: u64,
+}
+
+struct OpenFile {
+    path: Arc<Path>,
+    format: Option<Format>,
+    rows: Box<dyn Iterator<Item = Result<(u64, Value)>> + Send>,
+}
+
+impl Records {
+    /// Bytes read from disk so far, and in all: what a progress bar needs.
+    pub fn progress(&self) -> (u64, u64) {
+        (self.read.load(Ordering::Relaxed).min(self.bytes), self.bytes)
+    }
+
+    fn open_next(&self, path: PathBuf) -> Result<OpenFile> {
+        let path: Arc<Path> = path.into();
+        let rows: Box<dyn Iterator<Item = _> + Send> = match stream::open(&path, self.read.clone())? {
+            stream::Opened::Text(input) => Box::new(json::JsonRecords::open(input, path.clone())?),
+            stream::Opened::Parquet(file) => Box::new(parquet::ParquetRows::open(file, path.clone())?),
+        };
+        Ok(OpenFile { path, format: self.format, rows })
+    }
+}
+
+impl OpenFile {
+    fn convert(&mut self, line: u64, value: Value) -> Result<Item> {
+        let place = Place { path: self.path.clone(), line };
+        let Value::Object(fields) = value else {
+            let fault = Fault::new("", "expected a record (a JSON object)");
+            return Err(Error::Record { place, fault });
+        };
+        let format = match self.format.or_else(|| Format::detect(&fields)) {
+            Some(format) => format,
+            None => {
+                let found = fields.keys().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+                let known = Format::ALL.map(Format::name).join(", ");
+                return Err(Error::UnknownFormat { place, found, known });
+            }
+        };
+        self.format = Some(format);
+        match format.read(fields) {
+            Ok(parsed) => Ok(Item { record: parsed.record, place, format, issues: parsed.issues }),
+            Err(fault) => Err(Error::Record { place, fault }),
+        }
+    }
+}
+
+impl Iterator for Records {
+    type Item = Result<Item>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let Some(file) = &mut self.current else {
+                let path = self.files.next()?;
+                match self.open_next(path) {
+                    Ok(file) => self.current = Some(file),
+                    Err(error) => return Some(Err(error)),
+                }
+                continue;
+            };
+            match file.rows.next() {
+                None => self.current = None,
+                Some(row) => {
+                    let item = row.and_then(|(line, value)| file.convert(line, value));
+                    if matches!(&item, Err(error) if !error.is_record()) {
+                        self.current = None;
+                    }
+                    return Some(item);
+                }
+            }
+        }
+    }
+}

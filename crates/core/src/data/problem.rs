@@ -1,0 +1,51 @@
+//! A problem to be solved, with whatever its source knows about the right answer.
+
+use serde::{Deserialize, Serialize};
+
+use super::Metadata;
+
+/// What a problem is about; prompts and exemplars are chosen by it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Domain {
+    /// Mathematics.
+    #[default]
+    Math,
+    /// Questions over context sentences.
+    Qa,
+    /// Where things are in relation to each other.
+    Spatial,
+    /// Anything else.
+    Other,
+}
+
+/// A problem.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Problem {
+    /// Unique within a dataset; a content hash where the source has none.
+    pub id: String,
+    /// The question as it is put to a model.
+    pub text: String,
+    /// Sentences or paragraphs the answer must come from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<String>,
+    /// A reference solution, step by step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reference: Vec<String>,
+    /// The right final answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// Other ways to write the right answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// What the problem is about.
+    #[serde(default)]
+    pub domain: Domain,
+    /// The format or program it comes from; its metadata travels back to that format only.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    /// Fields of the source that the model has no name for.
+    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
+    pub metadata: Metadata,
+}

@@ -1,0 +1,19 @@
+//! Process supervision for reasoning models: types and pure functions, no tensors, no network, no SQL.
+//!
+//! - [`data`]: problems, solutions, labels; every dataset format; files of any container
+//! - [`steps`]: cut free text into steps and join it back
+//! - [`grade`]: extract final answers and decide whether two are equal
+//! - [`synth`]: a synthetic world of step-labelled problems
+//!
+//! ```
+//! use gradus_core::grade::{Verdict, compare};
+//! assert_eq!(compare(r"\frac{1}{2}", "0.5"), Verdict::Equal);
+//! ```
+
+pub mod data;
+mod error;
+pub mod grade;
+pub mod steps;
+pub mod synth;
+
+pub use error::{Error, Fault, Place, Result};
