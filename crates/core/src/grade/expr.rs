@@ -1,0 +1,227 @@
+//! The tree of an answer: numbers, expressions, and what is built of them (tuples, sets, intervals, equations …).
+//!
+//! Trees are made by the parser alone, which bounds their depth and size; everything that walks them may recurse.
+
+use dashu_ratio::RBig;
+
+/// A named function of one argument (two for `Log`, whose first is the base).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Function {
+    Sin,
+    Cos,
+    Tan,
+    Cot,
+    Sec,
+    Csc,
+    Arcsin,
+    Arccos,
+    Arctan,
+    Sinh,
+    Cosh,
+    Tanh,
+    Ln,
+    Exp,
+    Abs,
+    Floor,
+    Ceil,
+    Factorial,
+    /// `log(base, x)`.
+    Log,
+    /// `binom(n, k)`.
+    Binomial,
+}
+
+/// How two sides of a relation compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Relation {
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+}
+
+impl Relation {
+    /// The same relation read from right to left.
+    pub(super) fn flipped(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::LessEqual => Self::GreaterEqual,
+            Self::Greater => Self::Less,
+            Self::GreaterEqual => Self::LessEqual,
+            same => same,
+        }
+    }
+}
+
+/// A bracket of a tuple or interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Bracket {
+    Round,
+    Square,
+}
+
+/// The sign before a summand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Sign {
+    Plus,
+    Minus,
+    PlusMinus,
+    MinusPlus,
+}
+
+/// A node of an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Expr {
+    /// An exact number. `decimals` is the number of digits written after the point, 0 for a whole number.
+    Number {
+        value: RBig,
+        decimals: u32,
+    },
+    /// Digits with a base, `4210_5`.
+    BaseNumber {
+        digits: String,
+        base: u32,
+    },
+    /// A variable, subscript and accents included.
+    Variable(String),
+    Pi,
+    Euler,
+    Imaginary,
+    Infinity,
+    /// Summands with their signs.
+    Sum(Vec<(Sign, Expr)>),
+    /// Factors; `true` divides.
+    Product(Vec<(bool, Expr)>),
+    Power(Box<Expr>, Box<Expr>),
+    /// `Root(n, x)` is the n-th root of x.
+    Root(Box<Expr>, Box<Expr>),
+    Call(Function, Vec<Expr>),
+    /// `x%`.
+    Percent(Box<Expr>),
+    /// `x°`.
+    Degrees(Box<Expr>),
+    /// A value and the unit written after it, in lower case.
+    Quantity(Box<Expr>, String),
+    /// `a : b : c`.
+    Ratio(Vec<Expr>),
+    /// `(a, b)`, `[a, b)`, a point, a vector or an interval.
+    Tuple(Bracket, Vec<Expr>, Bracket),
+    /// `{a, b}`.
+    Set(Vec<Expr>),
+    /// `{x | condition}`, the condition alone.
+    Builder(Box<Expr>),
+    /// `a, b and c`, without brackets.
+    List(Vec<Expr>),
+    /// `A ∪ B`.
+    Union(Vec<Expr>),
+    /// Rows of a matrix.
+    Matrix(Vec<Vec<Expr>>),
+    /// `a < b ≤ c`: one more member than relations.
+    Chain(Vec<Expr>, Vec<Relation>),
+    /// `x ∈ S`, the set alone.
+    Member(Box<Expr>),
+    /// Words.
+    Text(String),
+}
+
+impl Expr {
+    pub(super) fn integer(value: i64) -> Self {
+        Self::Number { value: RBig::from(value), decimals: 0 }
+    }
+
+    /// Direct children, for walks that treat all nodes alike.
+    pub(super) fn children(&self) -> Vec<&Expr> {
+        match self {
+            Self::Sum(items) => items.iter().map(|(_, item)| item).collect(),
+            Self::Product(items) => items.iter().map(|(_, item)| item).collect(),
+            Self::Power(a, b) | Self::Root(a, b) => vec![a, b],
+            Self::Percent(a)
+            | Self::Degrees(a)
+            | Self::Quantity(a, _)
+            | Self::Builder(a)
+            | Self::Member(a) => {
+                vec![a]
+            }
+            Self::Call(_, items)
+            | Self::Ratio(items)
+            | Self::Tuple(_, items, _)
+            | Self::Set(items)
+            | Self::List(items)
+            | Self::Union(items)
+            | Self::Chain(items, _) => items.iter().collect(),
+            Self::Matrix(rows) => rows.iter().flatten().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// True when `test` holds for this node or any below it.
+    pub(super) fn any(&self, test: &impl Fn(&Expr) -> bool) -> bool {
+        test(self) || self.children().into_iter().any(|child| child.any(test))
+    }
+
+    /// The names of the variables, sorted, each once.
+    pub(super) fn variables(&self) -> Vec<String> {
+        fn collect(expr: &Expr, names: &mut Vec<String>) {
+            if let Expr::Variable(name) = expr {
+                names.push(name.clone());
+            }
+            for child in expr.children() {
+                collect(child, names);
+            }
+        }
+        let mut names = Vec::new();
+        collect(self, &mut names);
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// True when a `±` occurs.
+    pub(super) fn has_plus_minus(&self) -> bool {
+        self.any(&|expr| {
+            matches!(expr, Self::Sum(items) if items.iter().any(|(s, _)| matches!(s, Sign::PlusMinus | Sign::MinusPlus)))
+        })
+    }
+
+    /// The tree with every `±` read as `+` (`upper`) or as `-`.
+    pub(super) fn resolve_plus_minus(&self, upper: bool) -> Self {
+        let walk = |expr: &Expr| expr.resolve_plus_minus(upper);
+        let walk_all = |items: &[Expr]| items.iter().map(walk).collect::<Vec<_>>();
+        match self {
+            Self::Sum(items) => Self::Sum(
+                items
+                    .iter()
+                    .map(|(sign, item)| {
+                        let sign = match (sign, upper) {
+                            (Sign::PlusMinus, true) | (Sign::MinusPlus, false) => Sign::Plus,
+                            (Sign::PlusMinus, false) | (Sign::MinusPlus, true) => Sign::Minus,
+                            (sign, _) => *sign,
+                        };
+                        (sign, walk(item))
+                    })
+                    .collect(),
+            ),
+            Self::Product(items) => {
+                Self::Product(items.iter().map(|(divides, item)| (*divides, walk(item))).collect())
+            }
+            Self::Power(a, b) => Self::Power(Box::new(walk(a)), Box::new(walk(b))),
+            Self::Root(a, b) => Self::Root(Box::new(walk(a)), Box::new(walk(b))),
+            Self::Call(function, items) => Self::Call(*function, walk_all(items)),
+            Self::Percent(a) => Self::Percent(Box::new(walk(a))),
+            Self::Degrees(a) => Self::Degrees(Box::new(walk(a))),
+            Self::Quantity(a, unit) => Self::Quantity(Box::new(walk(a)), unit.clone()),
+            Self::Ratio(items) => Self::Ratio(walk_all(items)),
+            Self::Tuple(open, items, close) => Self::Tuple(*open, walk_all(items), *close),
+            Self::Set(items) => Self::Set(walk_all(items)),
+            Self::List(items) => Self::List(walk_all(items)),
+            Self::Union(items) => Self::Union(walk_all(items)),
+            Self::Chain(items, relations) => Self::Chain(walk_all(items), relations.clone()),
+            Self::Builder(a) => Self::Builder(Box::new(walk(a))),
+            Self::Member(a) => Self::Member(Box::new(walk(a))),
+            Self::Matrix(rows) => Self::Matrix(rows.iter().map(|row| walk_all(row)).collect()),
+            other => other.clone(),
+        }
+    }
+}

@@ -1,0 +1,528 @@
+//! Tokens of an answer, from LaTeX and plain text alike.
+//!
+//! Spacing commands, sizes and dollar signs vanish here; the many spellings of one symbol become one token. A comma
+//! between digits may separate thousands or list items: `Commas` says how to read it, and [`Lexed::ambiguous`] says
+//! that the other reading is possible.
+
+use dashu_int::IBig;
+use dashu_ratio::RBig;
+
+use super::expr::Relation;
+
+/// How `1,234` is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Commas {
+    /// As one number where the groups allow it.
+    Thousands,
+    /// As two items.
+    Separators,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Token {
+    /// A number with its digits as written (for bases) and the count of digits after the point.
+    Number {
+        value: RBig,
+        decimals: u32,
+        digits: String,
+    },
+    /// A run of letters outside `\text`.
+    Word(String),
+    /// The content of `\text{…}` and its kin, trimmed.
+    Text(String),
+    /// A command that the parser knows, without the backslash.
+    Command(String),
+    Relation(Relation),
+    /// `{`, `}`, `(`, `)`, `[`, `]`, `,`, `;`, `:`, `+`, `-`, `*`, `/`, `^`, `_`, `!`, `|`, `%`, `&`, `'`, `∪`, `∩`, `∈`, `±`, `∓`, `∞`, `°`,
+    /// `√`, and `\` for a row break.
+    Symbol(char),
+    /// `\{` and `\}`.
+    SetOpen,
+    SetClose,
+}
+
+#[derive(Debug)]
+pub(super) struct Lexed {
+    pub(super) tokens: Vec<Token>,
+    /// Some comma could have been read the other way.
+    pub(super) ambiguous: bool,
+}
+
+/// Longest answer that is read; a longer one is text.
+const MAX_BYTES: usize = 4_000;
+/// Longest number that is read as one.
+const MAX_DIGITS: usize = 400;
+/// Largest power of ten in scientific notation.
+const MAX_EXPONENT: i64 = 400;
+
+/// Commands without meaning for the value.
+const IGNORED: [&str; 34] = [
+    "left",
+    "right",
+    "big",
+    "Big",
+    "bigg",
+    "Bigg",
+    "bigl",
+    "bigr",
+    "Bigl",
+    "Bigr",
+    "biggl",
+    "biggr",
+    "displaystyle",
+    "textstyle",
+    "scriptstyle",
+    "limits",
+    "nolimits",
+    "quad",
+    "qquad",
+    "thinspace",
+    "enspace",
+    "hfill",
+    "rm",
+    "bf",
+    "it",
+    "cal",
+    "mathstrut",
+    "strut",
+    "noindent",
+    "boldsymbol",
+    "mathop",
+    "ensuremath",
+    "medspace",
+    "par",
+];
+/// Commands whose argument is words.
+const TEXT: [&str; 11] = [
+    "text",
+    "textbf",
+    "textit",
+    "textrm",
+    "textsf",
+    "texttt",
+    "mbox",
+    "hbox",
+    "mathrm",
+    "operatorname",
+    "textnormal",
+];
+/// Commands that change the look of a letter.
+const FONT: [&str; 7] = ["mathbf", "mathit", "mathbb", "mathcal", "mathsf", "bm", "mathfrak"];
+
+/// Cuts `text` into tokens; `None` when it is too long or holds a character that no answer has.
+pub(super) fn lex(text: &str, commas: Commas) -> Option<Lexed> {
+    if text.len() > MAX_BYTES {
+        return None;
+    }
+    let mut lexer = Lexer { text, at: 0, commas, depth: 0, out: Vec::new(), ambiguous: false };
+    while lexer.at < text.len() {
+        lexer.step()?;
+    }
+    Some(Lexed { tokens: lexer.out, ambiguous: lexer.ambiguous })
+}
+
+struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    commas: Commas,
+    /// Open round and square brackets and sets.
+    depth: usize,
+    out: Vec<Token>,
+    ambiguous: bool,
+}
+
+impl<'a> Lexer<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn push(&mut self, token: Token, length: usize) {
+        self.out.push(token);
+        self.at += length;
+    }
+
+    fn step(&mut self) -> Option<()> {
+        let rest = self.rest();
+        let first = rest.chars().next()?;
+        match first {
+            '\\' => return self.command(),
+            '0'..='9' => return self.number(),
+            '.' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => return self.number(),
+            'a'..='z' | 'A'..='Z' => {
+                let length = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
+                self.push(Token::Word(rest[..length].to_owned()), length);
+            }
+            c if c.is_whitespace() || matches!(c, '$' | '~' | '\u{200b}' | '"' | '`') => {
+                self.at += c.len_utf8()
+            }
+            '<' | '>' | '=' | '≤' | '≥' | '≠' | '⩽' | '⩾' | '≈' => {
+                let (relation, length) = relation(rest);
+                self.push(Token::Relation(relation), length);
+            }
+            '*' if rest.starts_with("**") => self.push(Token::Symbol('^'), 2),
+            '(' | '[' => {
+                self.depth += 1;
+                self.push(Token::Symbol(first), 1);
+            }
+            ')' | ']' => {
+                self.depth = self.depth.saturating_sub(1);
+                self.push(Token::Symbol(first), 1);
+            }
+            '+' | '-' | '*' | '/' | '^' | '_' | '{' | '}' | ',' | ';' | ':' | '!' | '|' | '%' | '&'
+            | '\'' => {
+                self.push(Token::Symbol(first), 1);
+            }
+            // A full stop between or after things that are not digits ends a sentence.
+            '.' | '?' | '…' => self.at += first.len_utf8(),
+            c if superscript(c).is_some() || subscript(c).is_some() => self.raised_or_lowered(),
+            other => {
+                let token = unicode(other)?;
+                self.push(token, other.len_utf8());
+            }
+        }
+        Some(())
+    }
+
+    /// A run of small digits, `x²` or `log₂`, as `^{…}` or `_{…}`.
+    fn raised_or_lowered(&mut self) {
+        let raised = self.rest().chars().next().is_some_and(|c| superscript(c).is_some());
+        let normal = if raised { superscript } else { subscript };
+        let run: String = self.rest().chars().map_while(normal).collect();
+        self.at += self.rest().chars().take_while(|c| normal(*c).is_some()).map(char::len_utf8).sum::<usize>();
+        self.out.push(Token::Symbol(if raised { '^' } else { '_' }));
+        self.out.push(Token::Symbol('{'));
+        if let Some(inner) = lex(&run, Commas::Separators) {
+            self.out.extend(inner.tokens);
+        }
+        self.out.push(Token::Symbol('}'));
+    }
+
+    fn command(&mut self) -> Option<()> {
+        let rest = self.rest();
+        let name_length = rest[1..].bytes().take_while(u8::is_ascii_alphabetic).count();
+        if name_length == 0 {
+            let symbol = rest[1..].chars().next()?;
+            let length = 1 + symbol.len_utf8();
+            match symbol {
+                '{' => {
+                    self.depth += 1;
+                    self.push(Token::SetOpen, length);
+                }
+                '}' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    self.push(Token::SetClose, length);
+                }
+                '\\' => self.push(Token::Symbol('\\'), length),
+                '%' => self.push(Token::Symbol('%'), length),
+                '|' => self.push(Token::Symbol('|'), length),
+                '&' => self.push(Token::Word("and".into()), length),
+                '(' | ')' | '[' | ']' | ',' | ';' | ':' | '!' | ' ' | '$' | '#' | '_' | '\n' | '>' | '/' => {
+                    self.at += length
+                }
+                _ => return None,
+            }
+            return Some(());
+        }
+        let name = &rest[1..=name_length];
+        let length = 1 + name_length;
+        if IGNORED.contains(&name) {
+            self.at += length;
+            // `\left.` and `\right.` are invisible brackets.
+            if matches!(name, "left" | "right") && self.rest().starts_with('.') {
+                self.at += 1;
+            }
+        } else if TEXT.contains(&name) || FONT.contains(&name) {
+            self.at += length;
+            let content = self.group()?;
+            let content = content.trim_matches(|c: char| c.is_whitespace() || c == '~' || c == '$');
+            self.word_or_text(content, FONT.contains(&name));
+        } else if matches!(name, "phantom" | "hspace" | "vspace" | "label" | "tag" | "color") {
+            self.at += length;
+            self.group()?;
+        } else if let Some(token) = symbol_command(name) {
+            self.depth = match name {
+                "langle" | "lbrace" => self.depth + 1,
+                "rangle" | "rbrace" => self.depth.saturating_sub(1),
+                _ => self.depth,
+            };
+            self.push(token, length);
+        } else {
+            let name = match name {
+                "dfrac" | "tfrac" | "cfrac" => "frac",
+                "dbinom" | "tbinom" => "binom",
+                "operatorname" => "text",
+                other => other,
+            };
+            self.push(Token::Command(name.to_owned()), length);
+        }
+        Some(())
+    }
+
+    /// `\mathbf{x}` is the letter x; `\text{ cm}` is words; a function name is a function in either.
+    fn word_or_text(&mut self, content: &str, font: bool) {
+        if content.is_empty() {
+            return;
+        }
+        let is_letter = content.len() == 1 && content.chars().all(|c| c.is_ascii_alphabetic());
+        let token = if (font && is_letter) || FUNCTIONS.contains(&content) {
+            Token::Word(content.to_owned())
+        } else if content.chars().all(|c| c.is_ascii_digit() || c == '.')
+            && content.starts_with(|c: char| c.is_ascii_digit())
+        {
+            match parse_number(content, "", 0) {
+                Some(value) => {
+                    let decimals = content.split_once('.').map_or(0, |(_, fraction)| fraction.len() as u32);
+                    Token::Number { value, decimals, digits: content.to_owned() }
+                }
+                None => Token::Text(content.to_owned()),
+            }
+        } else {
+            Token::Text(content.to_owned())
+        };
+        self.out.push(token);
+    }
+
+    /// The text of the `{…}` or the single character that follows, and moves past it.
+    fn group(&mut self) -> Option<&'a str> {
+        let skipped = self.rest().len() - self.rest().trim_start().len();
+        self.at += skipped;
+        let rest = self.rest();
+        if !rest.starts_with('{') {
+            let length = rest.chars().next()?.len_utf8();
+            self.at += length;
+            return Some(&rest[..length]);
+        }
+        let mut depth = 0usize;
+        for (index, byte) in rest.bytes().enumerate() {
+            match byte {
+                b'{' => depth += 1,
+                b'}' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        self.at += index + 1;
+                        return Some(&rest[1..index]);
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.at = self.text.len();
+        Some(&rest[1..])
+    }
+
+    fn number(&mut self) -> Option<()> {
+        let mut digits = String::new();
+        let mut at = self.at;
+        let bytes = self.text.as_bytes();
+        let run = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
+        let first = run(at);
+        digits.push_str(&self.text[at..at + first]);
+        at += first;
+        if (1..=3).contains(&first) {
+            at = self.thousands(at, &mut digits);
+        }
+        let mut fraction = String::new();
+        let mut repeating = String::new();
+        if bytes.get(at) == Some(&b'.') {
+            let length = run(at + 1);
+            // `3.` ends a sentence unless digits or a repeating block follow.
+            let repeats = repeating_block(&self.text[at + 1 + length..]);
+            if length > 0 || repeats.is_some() {
+                fraction.push_str(&self.text[at + 1..at + 1 + length]);
+                at += 1 + length;
+            }
+            if let Some((block, skip)) = repeats {
+                repeating.push_str(block);
+                at += skip;
+            }
+        }
+        let mut exponent = 0i64;
+        if matches!(bytes.get(at), Some(b'e' | b'E')) {
+            let sign = usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
+            let length = run(at + 1 + sign);
+            let letter_after = bytes.get(at + 1 + sign + length).is_some_and(u8::is_ascii_alphabetic);
+            if length > 0 && !letter_after {
+                exponent = self.text[at + 1..at + 1 + sign + length].trim_start_matches('+').parse().ok()?;
+                at += 1 + sign + length;
+            }
+        }
+        if digits.len() + fraction.len() > MAX_DIGITS || exponent.abs() > MAX_EXPONENT {
+            return None;
+        }
+        let value = parse_number(&format!("{digits}.{fraction}"), &repeating, exponent)?;
+        let decimals = if repeating.is_empty() && exponent == 0 { fraction.len() as u32 } else { 0 };
+        self.at = at;
+        self.out.push(Token::Number { value, decimals, digits });
+        Some(())
+    }
+
+    /// Reads `,234,567` after the leading digits, when the commas separate thousands.
+    fn thousands(&mut self, start: usize, digits: &mut String) -> usize {
+        let mut groups = Vec::new();
+        let mut at = start;
+        let mut certain = false;
+        loop {
+            let rest = &self.text[at..];
+            // `{,}` and `,\!` are how LaTeX writers mark a thousands comma.
+            let skip = if let Some(tail) = rest.strip_prefix("{,}") {
+                certain = true;
+                rest.len() - tail.len()
+            } else if let Some(tail) = rest.strip_prefix(",\\!") {
+                certain = true;
+                rest.len() - tail.trim_start().len()
+            } else if rest.starts_with(',') {
+                1
+            } else {
+                break;
+            };
+            let group = &rest[skip..];
+            let length = group.bytes().take_while(u8::is_ascii_digit).count();
+            if length == 0 {
+                break;
+            }
+            if length != 3 {
+                return start;
+            }
+            groups.push(&group[..3]);
+            at += skip + 3;
+        }
+        if groups.is_empty() || digits.starts_with('0') {
+            return start;
+        }
+        if !certain {
+            self.ambiguous = true;
+            // Inside brackets a comma separates, unless told otherwise.
+            let separates = (self.depth > 0) == (self.commas == Commas::Thousands);
+            if separates {
+                return start;
+            }
+        }
+        digits.push_str(&groups.concat());
+        at
+    }
+}
+
+/// `\overline{36}` or `\bar{3}` right after a decimal point's digits: the block and the bytes it takes.
+fn repeating_block(rest: &str) -> Option<(&str, usize)> {
+    let inner = ["\\overline{", "\\bar{", "\\overline "].iter().find_map(|start| rest.strip_prefix(start))?;
+    let length = inner.bytes().take_while(u8::is_ascii_digit).count();
+    let closed = rest.as_bytes()[rest.len() - inner.len() - 1] == b'{';
+    if length == 0 || length > 40 || (closed && inner.as_bytes().get(length) != Some(&b'}')) {
+        return None;
+    }
+    Some((&inner[..length], rest.len() - inner.len() + length + usize::from(closed)))
+}
+
+/// The exact value of `whole.fraction` with an endlessly repeated block, times a power of ten.
+fn parse_number(decimal: &str, repeating: &str, exponent: i64) -> Option<RBig> {
+    let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
+    if whole.len() + fraction.len() > MAX_DIGITS {
+        return None;
+    }
+    let ten = |power: usize| IBig::from(10u8).pow(power);
+    let digits = |text: &str| if text.is_empty() { Some(IBig::ZERO) } else { text.parse::<IBig>().ok() };
+    let mut value = RBig::from(digits(&format!("{whole}{fraction}"))?) / RBig::from(ten(fraction.len()));
+    if !repeating.is_empty() {
+        let block = RBig::from(digits(repeating)?) / RBig::from(ten(repeating.len()) - IBig::ONE);
+        value += block / RBig::from(ten(fraction.len()));
+    }
+    let scale = RBig::from(ten(exponent.unsigned_abs() as usize));
+    Some(if exponent >= 0 { value * scale } else { value / scale })
+}
+
+fn relation(rest: &str) -> (Relation, usize) {
+    for (spelling, relation) in [
+        ("<=", Relation::LessEqual),
+        (">=", Relation::GreaterEqual),
+        ("==", Relation::Equal),
+        ("<", Relation::Less),
+        (">", Relation::Greater),
+        ("=", Relation::Equal),
+        ("≤", Relation::LessEqual),
+        ("⩽", Relation::LessEqual),
+        ("≥", Relation::GreaterEqual),
+        ("⩾", Relation::GreaterEqual),
+        ("≈", Relation::Equal),
+    ] {
+        if rest.starts_with(spelling) {
+            return (relation, spelling.len());
+        }
+    }
+    (Relation::NotEqual, "≠".len())
+}
+
+/// Function names that may be written without a backslash.
+pub(super) const FUNCTIONS: [&str; 26] = [
+    "sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "asin", "acos", "atan", "sinh",
+    "cosh", "tanh", "ln", "log", "lg", "exp", "sqrt", "abs", "floor", "ceil", "binom", "cbrt", "ctg",
+];
+
+fn symbol_command(name: &str) -> Option<Token> {
+    Some(match name {
+        "cdot" | "times" | "ast" | "bullet" => Token::Symbol('*'),
+        "div" => Token::Symbol('/'),
+        "pm" => Token::Symbol('±'),
+        "mp" => Token::Symbol('∓'),
+        "le" | "leq" | "leqslant" | "leqq" => Token::Relation(Relation::LessEqual),
+        "ge" | "geq" | "geqslant" | "geqq" => Token::Relation(Relation::GreaterEqual),
+        "lt" => Token::Relation(Relation::Less),
+        "gt" => Token::Relation(Relation::Greater),
+        "ne" | "neq" => Token::Relation(Relation::NotEqual),
+        "approx" | "equiv" | "simeq" | "cong" => Token::Relation(Relation::Equal),
+        "infty" => Token::Symbol('∞'),
+        "cup" => Token::Symbol('∪'),
+        "cap" => Token::Symbol('∩'),
+        "in" => Token::Symbol('∈'),
+        "lbrace" => Token::SetOpen,
+        "rbrace" => Token::SetClose,
+        "langle" => Token::Symbol('('),
+        "rangle" => Token::Symbol(')'),
+        "lvert" | "rvert" | "vert" | "mid" => Token::Symbol('|'),
+        "lbrack" => Token::Symbol('['),
+        "rbrack" => Token::Symbol(']'),
+        "circ" | "degree" => Token::Symbol('°'),
+        "prime" => Token::Symbol('\''),
+        "colon" => Token::Symbol(':'),
+        "land" | "wedge" => Token::Word("and".into()),
+        "lor" | "vee" => Token::Word("or".into()),
+        "percent" => Token::Symbol('%'),
+        _ => return None,
+    })
+}
+
+fn superscript(c: char) -> Option<char> {
+    Some(match c {
+        '⁰' => '0',
+        '¹' => '1',
+        '²' => '2',
+        '³' => '3',
+        '⁴'..='⁹' => char::from_digit(c as u32 - '⁰' as u32, 10)?,
+        '⁻' => '-',
+        'ⁿ' => 'n',
+        _ => return None,
+    })
+}
+
+fn subscript(c: char) -> Option<char> {
+    if ('₀'..='₉').contains(&c) { char::from_digit(c as u32 - '₀' as u32, 10) } else { None }
+}
+
+fn unicode(c: char) -> Option<Token> {
+    Some(match c {
+        '×' | '·' | '⋅' | '∗' | '∙' => Token::Symbol('*'),
+        '÷' | '∕' | '⁄' => Token::Symbol('/'),
+        '−' | '–' | '—' | '‐' => Token::Symbol('-'),
+        '±' | '∓' | '∪' | '∩' | '∈' | '∞' | '°' | '√' => Token::Symbol(c),
+        '’' | '′' => Token::Symbol('\''),
+        '，' | '、' => Token::Symbol(','),
+        '（' => Token::Symbol('('),
+        '）' => Token::Symbol(')'),
+        '：' => Token::Symbol(':'),
+        '％' => Token::Symbol('%'),
+        'π' => Token::Command("pi".into()),
+        '€' | '£' | '¥' | '₹' | '¢' | '。' => Token::Text(String::new()),
+        'α'..='ω' | 'Α'..='Ω' => Token::Word(c.to_string()),
+        c if c.is_alphabetic() => Token::Text(c.to_string()),
+        _ => return None,
+    })
+}

@@ -1,0 +1,250 @@
+//! Numeric values with an error bound: complex double precision, each operation widening the bound.
+//!
+//! Used for what the finite field cannot hold: roots of sums, logarithms, trigonometry, symbolic exponents. Two values
+//! whose distance exceeds their bounds differ for certain. Variables get pseudo-random positive values, since textbook
+//! identities such as √(x²y) = x√y are meant for those; whole numbers where a factorial or floor asks for them.
+
+use super::exact;
+use super::expr::{Expr, Function, Sign};
+
+const EPS: f64 = 4.0 * f64::EPSILON;
+
+/// A complex number and a bound on the distance to the true value.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Approx {
+    pub(super) re: f64,
+    pub(super) im: f64,
+    pub(super) err: f64,
+}
+
+/// What kind of value variables get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Points {
+    /// Positive reals.
+    Positive,
+    /// Reals of either sign, to tell |x| from x.
+    Signed,
+    /// Small natural numbers.
+    Natural,
+}
+
+impl Approx {
+    fn real(re: f64) -> Self {
+        Self { re, im: 0.0, err: re.abs() * EPS }
+    }
+
+    fn new(re: f64, im: f64, err: f64) -> Option<Self> {
+        let value = Self { re, im, err: err + re.hypot(im) * EPS };
+        (!re.is_nan() && !im.is_nan() && !value.err.is_nan()).then_some(value)
+    }
+
+    pub(super) fn abs(self) -> f64 {
+        self.re.hypot(self.im)
+    }
+
+    fn add(self, other: Self) -> Option<Self> {
+        Self::new(self.re + other.re, self.im + other.im, self.err + other.err)
+    }
+
+    fn neg(self) -> Self {
+        Self { re: -self.re, im: -self.im, err: self.err }
+    }
+
+    pub(super) fn sub(self, other: Self) -> Option<Self> {
+        self.add(other.neg())
+    }
+
+    pub(super) fn mul(self, other: Self) -> Option<Self> {
+        let err = self.abs() * other.err + other.abs() * self.err + self.err * other.err;
+        if self.im == 0.0 && other.im == 0.0 {
+            return Self::new(self.re * other.re, 0.0, err);
+        }
+        Self::new(self.re * other.re - self.im * other.im, self.re * other.im + self.im * other.re, err)
+    }
+
+    fn inverse(self) -> Option<Self> {
+        let size = self.abs();
+        // Too near zero to say on which side it lies.
+        if size <= self.err * 2.0 || size == 0.0 {
+            return None;
+        }
+        let norm = size * size;
+        Self::new(self.re / norm, -self.im / norm, self.err / (size * (size - self.err)))
+    }
+
+    /// A function with the size of its derivative at the point.
+    fn map(self, value: (f64, f64), derivative: f64) -> Option<Self> {
+        Self::new(value.0, value.1, self.err * derivative.abs() * 2.0)
+    }
+
+    fn ln(self) -> Option<Self> {
+        let size = self.abs();
+        if size <= self.err * 2.0 {
+            return None;
+        }
+        self.map((size.ln(), self.im.atan2(self.re)), 1.0 / size)
+    }
+
+    fn exp(self) -> Option<Self> {
+        let size = self.re.exp();
+        self.map((size * self.im.cos(), if self.im == 0.0 { 0.0 } else { size * self.im.sin() }), size)
+    }
+
+    fn real_only(self) -> Option<f64> {
+        (self.im == 0.0).then_some(self.re)
+    }
+}
+
+/// The value of `expr` at the pseudo-random point number `round`.
+pub(super) fn value(expr: &Expr, round: u64, points: Points) -> Option<Approx> {
+    let at = |inner: &Expr| value(inner, round, points);
+    match expr {
+        Expr::Number { value, .. } => Some(Approx::real(value.to_f64().value())),
+        Expr::BaseNumber { .. } => Some(Approx::real(exact::value(expr)?.to_f64().value())),
+        Expr::Variable(name) => Some(Approx::real(point(name, round, points))),
+        Expr::Pi => Some(Approx::real(std::f64::consts::PI)),
+        Expr::Euler => Some(Approx::real(std::f64::consts::E)),
+        Expr::Imaginary => Some(Approx { re: 0.0, im: 1.0, err: 0.0 }),
+        Expr::Sum(terms) => {
+            let mut total = Approx { re: 0.0, im: 0.0, err: 0.0 };
+            for (sign, term) in terms {
+                let term = at(term)?;
+                total = match sign {
+                    Sign::Plus => total.add(term)?,
+                    Sign::Minus => total.sub(term)?,
+                    Sign::PlusMinus | Sign::MinusPlus => return None,
+                };
+            }
+            Some(total)
+        }
+        Expr::Product(factors) => {
+            let mut total = Approx::real(1.0);
+            for (divides, factor) in factors {
+                let factor = at(factor)?;
+                total = total.mul(if *divides { factor.inverse()? } else { factor })?;
+            }
+            Some(total)
+        }
+        Expr::Power(base, exponent) => power(at(base)?, at(exponent)?),
+        Expr::Root(index, inner) => {
+            let index = exact::integer(&exact::value(index)?).filter(|n| (2..=64).contains(n))?;
+            nth_root(at(inner)?, index)
+        }
+        Expr::Call(function, arguments) => call(*function, arguments, round, points),
+        Expr::Percent(inner) => at(inner)?.mul(Approx::real(0.01)),
+        Expr::Degrees(inner) => at(inner)?.mul(Approx::real(std::f64::consts::PI / 180.0)),
+        _ => None,
+    }
+}
+
+fn power(base: Approx, exponent: Approx) -> Option<Approx> {
+    if let (Some(_), Some(n)) = (base.real_only(), exponent.real_only())
+        && n.fract() == 0.0
+        && n.abs() <= 1024.0
+        && exponent.err <= EPS * 4.0 * n.abs()
+    {
+        let size = base.re.powi(n as i32);
+        let derivative = n * base.re.powi(n as i32 - 1);
+        return if size.is_finite() && derivative.is_finite() {
+            base.map((size, 0.0), derivative)
+        } else {
+            None
+        };
+    }
+    if base.abs() == 0.0 {
+        return (exponent.re > 0.0).then(|| Approx::real(0.0));
+    }
+    // A negative base under a non-whole exponent: textbooks mean the real odd root, software the complex one.
+    base.ln()?.mul(exponent)?.exp()
+}
+
+fn nth_root(inner: Approx, index: i64) -> Option<Approx> {
+    if inner.abs() == 0.0 {
+        return Some(inner);
+    }
+    let odd_real = inner.im == 0.0 && (inner.re > 0.0 || index % 2 == 1);
+    if odd_real {
+        let root = inner.re.abs().powf(1.0 / index as f64).copysign(inner.re);
+        return inner.map((root, 0.0), root / (index as f64 * inner.re));
+    }
+    inner.ln()?.mul(Approx::real(1.0 / index as f64))?.exp()
+}
+
+fn call(function: Function, arguments: &[Expr], round: u64, points: Points) -> Option<Approx> {
+    let first = value(arguments.first()?, round, points)?;
+    if matches!(function, Function::Log | Function::Binomial) {
+        let second = value(arguments.get(1)?, round, points)?;
+        return match function {
+            Function::Log => second.ln()?.mul(first.ln()?.inverse()?),
+            _ => binomial(first.real_only()?, second.real_only()?),
+        };
+    }
+    match function {
+        Function::Ln => return first.ln(),
+        Function::Exp => return first.exp(),
+        Function::Abs => return Approx::new(first.abs(), 0.0, first.err),
+        _ => {}
+    }
+    let x = first.real_only()?;
+    let real = |value: f64, derivative: f64| {
+        if value.is_finite() && derivative.is_finite() { first.map((value, 0.0), derivative) } else { None }
+    };
+    match function {
+        Function::Sin => real(x.sin(), 1.0),
+        Function::Cos => real(x.cos(), 1.0),
+        Function::Tan => real(x.tan(), 1.0 / x.cos().powi(2)),
+        Function::Cot => real(1.0 / x.tan(), 1.0 / x.sin().powi(2)),
+        Function::Sec => real(1.0 / x.cos(), x.sin() / x.cos().powi(2)),
+        Function::Csc => real(1.0 / x.sin(), x.cos() / x.sin().powi(2)),
+        Function::Arcsin => real(x.asin(), 1.0 / (1.0 - x * x).sqrt()),
+        Function::Arccos => real(x.acos(), 1.0 / (1.0 - x * x).sqrt()),
+        Function::Arctan => real(x.atan(), 1.0),
+        Function::Sinh => real(x.sinh(), x.cosh()),
+        Function::Cosh => real(x.cosh(), x.sinh()),
+        Function::Tanh => real(x.tanh(), 1.0),
+        Function::Floor | Function::Ceil => {
+            // On the edge of a step the bound cannot tell the side, except for whole numbers that are exact.
+            let nearest = x.round();
+            if (x - nearest).abs() <= first.err && first.err > 1e-9 {
+                return None;
+            }
+            let snapped = if (x - nearest).abs() <= first.err { nearest } else { x };
+            Some(Approx::real(if function == Function::Floor { snapped.floor() } else { snapped.ceil() }))
+        }
+        Function::Factorial => factorial(x),
+        _ => None,
+    }
+}
+
+fn factorial(x: f64) -> Option<Approx> {
+    let natural = x.round();
+    if (x - natural).abs() > 1e-9 || !(0.0..=170.0).contains(&natural) {
+        return None;
+    }
+    let product = (1..=natural as u32).map(f64::from).product::<f64>();
+    Some(Approx { re: product, im: 0.0, err: product * EPS * natural.max(1.0) })
+}
+
+fn binomial(n: f64, k: f64) -> Option<Approx> {
+    if n < k {
+        return (k >= 0.0).then(|| Approx::real(0.0));
+    }
+    factorial(n)?.mul(factorial(k)?.inverse()?)?.mul(factorial(n - k)?.inverse()?)
+}
+
+/// A pseudo-random value for a name.
+fn point(name: &str, round: u64, points: Points) -> f64 {
+    let mut hash = 0x9e37_79b9_7f4a_7c15 ^ round.wrapping_mul(0xd134_2543_de82_ef95);
+    for byte in name.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        hash ^= hash >> 29;
+    }
+    hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash ^= hash >> 32;
+    let unit = (hash >> 11) as f64 / (1u64 << 53) as f64;
+    match points {
+        Points::Positive => 0.3 + 2.4 * unit,
+        Points::Signed => 5.0 * unit - 2.5,
+        Points::Natural => (1.0 + 11.0 * unit).floor(),
+    }
+}

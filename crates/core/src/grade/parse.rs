@@ -1,0 +1,868 @@
+//! Tokens to a tree, by recursive descent. `None` means: not mathematics that we read, compare it as text.
+//!
+//! ```text
+//! list     = item (("," | ";" | "and" | "or") item)*
+//! item     = union (relation union)* | union "∈" union
+//! union    = ratio ("∪" ratio)*          ratio = sum (":" sum)*
+//! sum      = sign? product (sign product)*
+//! product  = factor (("*" | "/" | nothing) factor)*
+//! factor   = sign? primary postfix*      postfix = "^" exponent | "!" | "%" | "°"
+//! ```
+//!
+//! Recursion is bounded by [`MAX_DEPTH`]; the length of the input is bounded by the lexer.
+
+use dashu_base::Signed;
+use dashu_ratio::RBig;
+
+use super::expr::{Bracket, Expr, Function, Relation, Sign};
+use super::lex::{Commas, FUNCTIONS, Lexed, Token, lex};
+use super::units;
+
+/// Brackets, exponents and function arguments that may be nested.
+const MAX_DEPTH: usize = 40;
+/// Postfix operators on one factor.
+const MAX_POSTFIX: usize = 6;
+
+/// A parsed answer.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub(super) expr: Expr,
+    /// A comma could also have been read the other way.
+    pub(super) ambiguous: bool,
+}
+
+/// Reads an answer.
+pub(super) fn parse(text: &str, commas: Commas) -> Option<Parsed> {
+    let Lexed { tokens, ambiguous } = lex(text, commas)?;
+    let mut parser = Parser { tokens, at: 0, depth: 0, bars: 0, in_set: false };
+    let expr = parser.list()?;
+    (parser.at == parser.tokens.len()).then_some(Parsed { expr, ambiguous })
+}
+
+struct Parser {
+    tokens: Vec<Token>,
+    at: usize,
+    depth: usize,
+    /// Open `|…|`.
+    bars: usize,
+    /// Directly inside `\{ … \}`, where `|` and `:` introduce a condition.
+    in_set: bool,
+}
+
+impl Parser {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at)
+    }
+
+    fn peek_symbol(&self) -> Option<char> {
+        match self.peek() {
+            Some(Token::Symbol(symbol)) => Some(*symbol),
+            _ => None,
+        }
+    }
+
+    fn eat(&mut self, symbol: char) -> bool {
+        let found = self.peek_symbol() == Some(symbol);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// Runs `inner` one level deeper, or gives up.
+    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        if self.depth >= MAX_DEPTH {
+            return None;
+        }
+        self.depth += 1;
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn at_separator(&self) -> bool {
+        match self.peek() {
+            Some(Token::Symbol(',' | ';')) => true,
+            Some(Token::Word(word) | Token::Text(word)) => is_conjunction(word),
+            _ => false,
+        }
+    }
+
+    fn list(&mut self) -> Option<Expr> {
+        let mut items = self.items()?;
+        Some(if items.len() == 1 { items.swap_remove(0) } else { Expr::List(items) })
+    }
+
+    fn items(&mut self) -> Option<Vec<Expr>> {
+        let mut items = vec![self.item()?];
+        loop {
+            let before = self.at;
+            while self.at_separator() {
+                self.at += 1;
+            }
+            // A trailing separator is harmless: `1, 2,`.
+            if self.at == before || self.at == self.tokens.len() {
+                return Some(items);
+            }
+            items.push(self.item()?);
+        }
+    }
+
+    fn item(&mut self) -> Option<Expr> {
+        let first = self.union()?;
+        if self.eat('∈') {
+            return Some(Expr::Member(Box::new(self.union()?)));
+        }
+        let mut members = vec![first];
+        let mut relations = Vec::new();
+        while let Some(Token::Relation(relation)) = self.peek() {
+            relations.push(*relation);
+            self.at += 1;
+            members.push(self.union()?);
+        }
+        Some(if relations.is_empty() { members.swap_remove(0) } else { Expr::Chain(members, relations) })
+    }
+
+    fn union(&mut self) -> Option<Expr> {
+        let mut parts = vec![self.ratio()?];
+        while self.eat('∪') {
+            parts.push(self.ratio()?);
+        }
+        Some(if parts.len() == 1 { parts.swap_remove(0) } else { Expr::Union(parts) })
+    }
+
+    fn ratio(&mut self) -> Option<Expr> {
+        let mut parts = vec![self.sum()?];
+        while !self.in_set && self.peek_symbol() == Some(':') {
+            self.at += 1;
+            parts.push(self.sum()?);
+        }
+        if parts.len() == 1 {
+            return Some(parts.swap_remove(0));
+        }
+        // `1:03 PM`: the unit belongs to the whole.
+        if let Some(Expr::Quantity(value, unit)) = parts.last().cloned() {
+            *parts.last_mut()? = *value;
+            return Some(Expr::Quantity(Box::new(Expr::Ratio(parts)), unit));
+        }
+        Some(Expr::Ratio(parts))
+    }
+
+    fn sign(&mut self) -> Option<Sign> {
+        let sign = match self.peek_symbol()? {
+            '+' => Sign::Plus,
+            '-' => Sign::Minus,
+            '±' => Sign::PlusMinus,
+            '∓' => Sign::MinusPlus,
+            _ => return None,
+        };
+        self.at += 1;
+        Some(sign)
+    }
+
+    fn sum(&mut self) -> Option<Expr> {
+        let first_sign = self.sign().unwrap_or(Sign::Plus);
+        let mut terms = vec![(first_sign, self.product()?)];
+        while let Some(sign) = self.sign() {
+            terms.push((sign, self.product()?));
+        }
+        // `2 + 3√2 feet`: the unit belongs to the whole.
+        if terms.len() > 1
+            && let Some((_, Expr::Quantity(_, unit))) = terms.last().cloned()
+        {
+            for (_, term) in &mut terms {
+                if let Expr::Quantity(value, _) = term {
+                    *term = (**value).clone();
+                }
+            }
+            return Some(Expr::Quantity(Box::new(Expr::Sum(terms)), unit));
+        }
+        Some(match terms.as_slice() {
+            [(Sign::Plus, _)] => terms.swap_remove(0).1,
+            [(Sign::Minus, Expr::Number { value, decimals })] => {
+                Expr::Number { value: -value.clone(), decimals: *decimals }
+            }
+            _ => Expr::Sum(terms),
+        })
+    }
+
+    fn product(&mut self) -> Option<Expr> {
+        let mut factors = vec![(false, self.factor()?)];
+        loop {
+            let Some(token) = self.peek() else { break };
+            match token {
+                Token::Symbol('*') => {
+                    self.at += 1;
+                    factors.push((false, self.factor()?));
+                }
+                Token::Symbol('/') => {
+                    self.at += 1;
+                    factors.push((true, self.factor()?));
+                }
+                Token::Text(text) if is_conjunction(text) => break,
+                Token::Text(_) | Token::Word(_) if self.at_unit() => {
+                    let unit = self.unit();
+                    let value = collapse(factors);
+                    return Some(if unit.is_empty() { value } else { Expr::Quantity(Box::new(value), unit) });
+                }
+                _ if self.starts_factor() => {
+                    let number_before = matches!(factors.last(), Some((_, Expr::Number { .. })));
+                    let number_next = matches!(self.peek(), Some(Token::Number { .. }));
+                    let next = self.factor()?;
+                    match factors.last_mut() {
+                        // `3 \frac{1}{2}` and `3 1/2` are mixed numbers.
+                        Some((_, whole)) if is_mixed(whole, &next) => {
+                            *whole = Expr::Sum(vec![(Sign::Plus, whole.clone()), (Sign::Plus, next)]);
+                        }
+                        Some((false, whole)) if number_before && number_next => {
+                            let denominator = self.eat('/').then(|| self.factor()).flatten()?;
+                            let part = Expr::Product(vec![(false, next), (true, denominator)]);
+                            if !is_mixed(whole, &part) {
+                                return None;
+                            }
+                            *whole = Expr::Sum(vec![(Sign::Plus, whole.clone()), (Sign::Plus, part)]);
+                        }
+                        _ => factors.push((false, next)),
+                    }
+                }
+                _ => break,
+            }
+        }
+        Some(collapse(factors))
+    }
+
+    /// True when the next token can begin a factor that is multiplied without a sign.
+    fn starts_factor(&self) -> bool {
+        match self.peek() {
+            Some(Token::Number { .. } | Token::SetOpen) => true,
+            Some(Token::Word(word)) => !is_conjunction(word),
+            Some(Token::Command(name)) => name != "end",
+            Some(Token::Symbol(symbol)) => match symbol {
+                '(' | '[' | '{' | '∞' | '√' => true,
+                '|' => self.bars == 0 && !self.in_set,
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// True when the next token is a unit after a value: `\text{…}`, or a word that no product of variables would be.
+    fn at_unit(&self) -> bool {
+        // `55 m/s` as a whole answer.
+        if let [Token::Number { .. }, Token::Word(_), Token::Symbol('/'), Token::Word(_)] = self.tokens.as_slice() {
+            return true;
+        }
+        match self.peek() {
+            Some(Token::Text(_)) => true,
+            Some(Token::Word(word)) => {
+                !FUNCTIONS.contains(&word.as_str())
+                    && !matches!(word.as_str(), "infinity" | "infty")
+                    && (units::is_abbreviation(word) || word.len() >= 4)
+            }
+            _ => false,
+        }
+    }
+
+    /// Reads a unit such as `cm^2`, `miles per hour` or `m/s`.
+    fn unit(&mut self) -> String {
+        let mut unit = String::new();
+        loop {
+            match self.peek() {
+                Some(Token::Text(word) | Token::Word(word)) if !is_conjunction(word) => {
+                    if !unit.is_empty() {
+                        unit.push(' ');
+                    }
+                    unit.push_str(&word.to_lowercase());
+                    self.at += 1;
+                }
+                Some(Token::Symbol('^')) if !unit.is_empty() => {
+                    self.at += 1;
+                    let braced = self.eat('{');
+                    if let Some(Token::Number { digits, .. }) = self.peek() {
+                        unit.push('^');
+                        unit.push_str(&digits.clone());
+                        self.at += 1;
+                    }
+                    if braced {
+                        self.eat('}');
+                    }
+                }
+                Some(Token::Symbol('/'))
+                    if matches!(self.tokens.get(self.at + 1), Some(Token::Text(_) | Token::Word(_))) =>
+                {
+                    self.at += 1;
+                    unit.push_str(" /");
+                }
+                _ => return unit.trim().trim_end_matches('.').to_owned(),
+            }
+        }
+    }
+
+    fn factor(&mut self) -> Option<Expr> {
+        if let Some(sign) = self.sign() {
+            let inner = self.deeper(Self::factor)?;
+            return Some(Expr::Sum(vec![(sign, inner)]));
+        }
+        let mut value = self.deeper(Self::primary)?;
+        for _ in 0..MAX_POSTFIX {
+            match self.peek() {
+                Some(Token::Symbol('^')) => {
+                    self.at += 1;
+                    value = self.raise(value)?;
+                }
+                Some(Token::Symbol('!')) => {
+                    self.at += 1;
+                    value = Expr::Call(Function::Factorial, vec![value]);
+                }
+                Some(Token::Symbol('%')) => {
+                    self.at += 1;
+                    value = Expr::Percent(Box::new(value));
+                }
+                Some(Token::Symbol('°')) => {
+                    self.at += 1;
+                    value = Expr::Degrees(Box::new(value));
+                }
+                Some(Token::Symbol('\'')) => {
+                    self.at += 1;
+                    value = primed(value)?;
+                }
+                Some(Token::Word(word)) if is_ordinal(word) && matches!(value, Expr::Number { .. }) => self.at += 1,
+                _ => return Some(value),
+            }
+        }
+        None
+    }
+
+    /// What follows `^`: a degree sign, a prime, `th`, or an exponent.
+    fn raise(&mut self, base: Expr) -> Option<Expr> {
+        let braced = self.peek_symbol() == Some('{');
+        if let Some(Token::Word(word) | Token::Text(word)) = self.tokens.get(self.at + usize::from(braced))
+            && is_ordinal(word)
+        {
+            self.at += 1 + usize::from(braced);
+            return if braced && !self.eat('}') { None } else { Some(base) };
+        }
+        if let Some(Token::Symbol(mark @ ('°' | '\''))) = self.tokens.get(self.at + usize::from(braced)) {
+            let mark = *mark;
+            self.at += 1 + usize::from(braced);
+            if braced && !self.eat('}') {
+                return None;
+            }
+            return if mark == '°' { Some(Expr::Degrees(Box::new(base))) } else { primed(base) };
+        }
+        let exponent = self.deeper(|parser| {
+            if braced || parser.peek_symbol() == Some('(') {
+                return parser.primary();
+            }
+            let sign = parser.sign();
+            let value = parser.primary()?;
+            // `2^x!` and `2^3^2` bind to the right.
+            let value = if parser.eat('^') { parser.raise(value)? } else { value };
+            Some(match sign {
+                Some(sign) => Expr::Sum(vec![(sign, value)]),
+                None => value,
+            })
+        })?;
+        Some(Expr::Power(Box::new(base), Box::new(exponent)))
+    }
+
+    fn primary(&mut self) -> Option<Expr> {
+        let token = self.peek()?.clone();
+        self.at += 1;
+        match token {
+            Token::Number { value, decimals, digits } => {
+                if self.peek_symbol() == Some('_') && decimals == 0 {
+                    self.at += 1;
+                    let base = self.subscript()?;
+                    let base = match base.as_str() {
+                        "ten" => 10,
+                        "two" => 2,
+                        other => other.parse().ok()?,
+                    };
+                    return Some(Expr::BaseNumber { digits, base });
+                }
+                Some(Expr::Number { value, decimals })
+            }
+            Token::Word(word) => self.word(&word),
+            Token::Text(text) => self.text(&text),
+            Token::Command(name) => self.command(&name),
+            Token::Symbol(open @ ('(' | '[')) => self.brackets(open),
+            Token::Symbol('{') => {
+                let items = self.enclosed(|token| *token == Token::Symbol('}'))?;
+                Some(if items.len() == 1 { items.into_iter().next()? } else { Expr::Set(items) })
+            }
+            Token::SetOpen => self.set(),
+            Token::Symbol('|') => {
+                self.bars += 1;
+                let inner = self.deeper(Self::sum);
+                self.bars -= 1;
+                let inner = inner?;
+                self.eat('|').then(|| Expr::Call(Function::Abs, vec![inner]))
+            }
+            Token::Symbol('∞') => Some(Expr::Infinity),
+            Token::Symbol('√') => {
+                let inner = self.deeper(Self::primary)?;
+                Some(Expr::Root(Box::new(Expr::integer(2)), Box::new(inner)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Items up to a closing token, which is consumed.
+    fn enclosed(&mut self, closes: impl Fn(&Token) -> bool) -> Option<Vec<Expr>> {
+        let (bars, in_set) = (std::mem::take(&mut self.bars), std::mem::take(&mut self.in_set));
+        let items = self.deeper(Self::items);
+        (self.bars, self.in_set) = (bars, in_set);
+        let items = items?;
+        let closed = self.peek().is_some_and(closes);
+        self.at += usize::from(closed);
+        closed.then_some(items)
+    }
+
+    fn brackets(&mut self, open: char) -> Option<Expr> {
+        let mut items = self.enclosed(|token| matches!(token, Token::Symbol(')' | ']')))?;
+        let close = match self.tokens.get(self.at - 1) {
+            Some(Token::Symbol(']')) => Bracket::Square,
+            _ => Bracket::Round,
+        };
+        let open = if open == '[' { Bracket::Square } else { Bracket::Round };
+        if items.len() == 1 && open == close {
+            return Some(items.swap_remove(0));
+        }
+        Some(Expr::Tuple(open, items, close))
+    }
+
+    fn set(&mut self) -> Option<Expr> {
+        if matches!(self.peek(), Some(Token::SetClose)) {
+            self.at += 1;
+            return Some(Expr::Text("empty set".into()));
+        }
+        let outer = std::mem::replace(&mut self.in_set, true);
+        let items = self.deeper(Self::items);
+        self.in_set = outer;
+        let items = items?;
+        if matches!(self.peek_symbol(), Some('|' | ':')) {
+            self.at += 1;
+            let conditions = self.enclosed(|token| matches!(token, Token::SetClose))?;
+            let condition =
+                if conditions.len() == 1 { conditions.into_iter().next()? } else { Expr::List(conditions) };
+            return Some(Expr::Builder(Box::new(condition)));
+        }
+        let closed = matches!(self.peek(), Some(Token::SetClose));
+        self.at += usize::from(closed);
+        closed.then_some(Expr::Set(items))
+    }
+
+    /// What follows `_`, as text.
+    fn subscript(&mut self) -> Option<String> {
+        if !self.eat('{') {
+            let token = self.peek()?.clone();
+            self.at += 1;
+            return plain(&token);
+        }
+        let mut name = String::new();
+        while !self.eat('}') {
+            name.push_str(&plain(self.peek()?)?);
+            self.at += 1;
+        }
+        Some(name)
+    }
+
+    fn with_subscript(&mut self, name: &str) -> Option<Expr> {
+        if self.eat('_') {
+            let subscript = self.subscript()?;
+            return Some(Expr::Variable(format!("{name}_{subscript}")));
+        }
+        Some(Expr::Variable(name.to_owned()))
+    }
+
+    /// `f(2)`: a letter applied to a number is a value of its own, not a product.
+    fn applied(&mut self, letter: &str) -> Option<Expr> {
+        let end = (self.at + 4).min(self.tokens.len());
+        let inner = match &self.tokens[self.at..end] {
+            [Token::Symbol('('), Token::Symbol('-'), Token::Number { digits, .. }, Token::Symbol(')')] => {
+                self.at += 4;
+                format!("-{digits}")
+            }
+            [Token::Symbol('('), Token::Number { digits, .. }, Token::Symbol(')'), ..] => {
+                self.at += 3;
+                digits.clone()
+            }
+            _ => return None,
+        };
+        Some(Expr::Variable(format!("{letter}({inner})")))
+    }
+
+    fn word(&mut self, word: &str) -> Option<Expr> {
+        if FUNCTIONS.contains(&word) {
+            return self.call(word);
+        }
+        match word {
+            "pi" | "Pi" => return Some(Expr::Pi),
+            "infinity" | "infty" | "inf" | "oo" => return Some(Expr::Infinity),
+            "e" if self.peek_symbol() != Some('_') => return Some(Expr::Euler),
+            "i" if self.peek_symbol() != Some('_') => return Some(Expr::Imaginary),
+            _ => {}
+        }
+        let letters: Vec<String> = word.chars().map(String::from).collect();
+        match letters.as_slice() {
+            [letter] => match self.applied(letter) {
+                Some(applied) => Some(applied),
+                None => self.with_subscript(letter),
+            },
+            [before @ .., last] if letters.len() <= 3 => {
+                let mut factors: Vec<_> = before.iter().map(|letter| (false, letter_value(letter))).collect();
+                let last = match self.peek_symbol() {
+                    Some('_') => self.with_subscript(last)?,
+                    _ => letter_value(last),
+                };
+                // In `xy^2` the exponent belongs to the last letter.
+                let last = if self.eat('^') { self.raise(last)? } else { last };
+                factors.push((false, last));
+                Some(Expr::Product(factors))
+            }
+            _ if matches!(self.peek(), Some(Token::Relation(_))) => Some(Expr::Variable(word.to_owned())),
+            _ => None,
+        }
+    }
+
+    /// Words in the place of a value: a name before a relation, a currency before a number, or plain text.
+    fn text(&mut self, text: &str) -> Option<Expr> {
+        let text = text.trim().to_lowercase();
+        match self.peek() {
+            Some(Token::Relation(_)) if !text.is_empty() => Some(Expr::Variable(text)),
+            Some(Token::Number { .. } | Token::Command(_) | Token::Symbol('(' | '-')) if text.len() < 24 => {
+                let value = self.deeper(Self::factor)?;
+                Some(if text.is_empty() { value } else { Expr::Quantity(Box::new(value), text) })
+            }
+            _ => (!text.is_empty()).then_some(Expr::Text(text)),
+        }
+    }
+
+    fn group(&mut self) -> Option<Expr> {
+        if self.eat('{') {
+            let mut items = self.enclosed(|token| *token == Token::Symbol('}'))?;
+            return (items.len() == 1).then(|| items.swap_remove(0));
+        }
+        // `\frac12`: LaTeX takes one digit for each argument.
+        if let Some(Token::Number { digits, decimals: 0, .. }) = self.peek()
+            && digits.len() > 1
+        {
+            let digits = digits.clone();
+            let (first, rest) = digits.split_at(1);
+            let number = |text: &str| text.parse::<i64>().ok();
+            let first = number(first)?;
+            self.tokens[self.at] = Token::Number {
+                value: RBig::from(rest.parse::<dashu_int::IBig>().ok()?),
+                decimals: 0,
+                digits: rest.to_owned(),
+            };
+            return Some(Expr::integer(first));
+        }
+        self.deeper(Self::primary)
+    }
+
+    fn command(&mut self, name: &str) -> Option<Expr> {
+        match name {
+            "frac" => {
+                let numerator = self.deeper(Self::group)?;
+                let denominator = self.deeper(Self::group)?;
+                Some(Expr::Product(vec![(false, numerator), (true, denominator)]))
+            }
+            "sqrt" => {
+                let index = if self.eat('[') {
+                    let mut items = self.enclosed(|token| *token == Token::Symbol(']'))?;
+                    (items.len() == 1).then(|| items.swap_remove(0))?
+                } else {
+                    Expr::integer(2)
+                };
+                let inner = self.deeper(Self::group)?;
+                Some(Expr::Root(Box::new(index), Box::new(inner)))
+            }
+            "binom" => {
+                let top = self.deeper(Self::group)?;
+                let bottom = self.deeper(Self::group)?;
+                Some(Expr::Call(Function::Binomial, vec![top, bottom]))
+            }
+            "pi" => Some(Expr::Pi),
+            "emptyset" | "varnothing" => Some(Expr::Text("empty set".into())),
+            "boxed" | "fbox" | "displaystyle" => self.deeper(Self::group),
+            "lfloor" | "lceil" => {
+                let (function, close) =
+                    if name == "lfloor" { (Function::Floor, "rfloor") } else { (Function::Ceil, "rceil") };
+                let mut items =
+                    self.enclosed(|token| matches!(token, Token::Command(name) if name == close))?;
+                (items.len() == 1).then(|| Expr::Call(function, vec![items.swap_remove(0)]))
+            }
+            "begin" => self.matrix(),
+            "vec" | "hat" | "bar" | "tilde" | "dot" | "ddot" | "overline" | "overrightarrow"
+            | "underline" | "widehat" => {
+                let inner = self.deeper(Self::group)?;
+                let letters = match &inner {
+                    Expr::Variable(letter) => letter.clone(),
+                    Expr::Euler => "e".into(),
+                    Expr::Imaginary => "i".into(),
+                    Expr::Product(factors) => factors
+                        .iter()
+                        .map(|(_, factor)| match factor {
+                            Expr::Variable(letter) => Some(letter.as_str()),
+                            Expr::Euler => Some("e"),
+                            Expr::Imaginary => Some("i"),
+                            _ => None,
+                        })
+                        .collect::<Option<String>>()?,
+                    _ => return None,
+                };
+                self.with_subscript(&format!("{name} {letters}"))
+            }
+            "max" | "min" | "gcd" | "lcm" | "lim" | "sum" | "prod" | "int" | "ldots" | "cdots" | "dots"
+            | "cases" | "to" | "mapsto" | "rightarrow" | "setminus" | "subset" | "forall" | "exists"
+            | "choose" | "over" => None,
+            _ if FUNCTIONS.contains(&name) => self.call(name),
+            _ if GREEK.contains(&name) => self.with_subscript(name),
+            _ => None,
+        }
+    }
+
+    /// A function's optional power and base, then its argument.
+    fn call(&mut self, name: &str) -> Option<Expr> {
+        let mut power = None;
+        let mut base = None;
+        for _ in 0..2 {
+            if self.eat('^') {
+                power = Some(self.deeper(|parser| {
+                    let sign = parser.sign();
+                    let value = parser.group()?;
+                    Some(match sign {
+                        Some(sign) => Expr::Sum(vec![(sign, value)]),
+                        None => value,
+                    })
+                })?);
+            } else if self.eat('_') {
+                base = Some(self.deeper(Self::group)?);
+            }
+        }
+        let argument = self.deeper(Self::argument)?;
+        let inverse = matches!(&power, Some(Expr::Number { value, .. }) if *value == RBig::from(-1));
+        let value = apply(name, base, argument, inverse)?;
+        Some(match power {
+            Some(power) if !inverse || !TRIGONOMETRIC.contains(&name) => {
+                Expr::Power(Box::new(value), Box::new(power))
+            }
+            _ => value,
+        })
+    }
+
+    /// `\sin (x+1)`, `\sin 2x`, `\sin \pi t`: brackets, or factors up to the next sign, function or separator.
+    fn argument(&mut self) -> Option<Expr> {
+        if matches!(self.peek_symbol(), Some('(' | '{' | '[' | '|')) {
+            let value = self.primary()?;
+            return if self.peek_symbol() == Some('^') && matches!(value, Expr::Sum(_)) {
+                None
+            } else {
+                Some(value)
+            };
+        }
+        let mut factors = Vec::new();
+        while self.starts_factor() || (factors.is_empty() && matches!(self.peek_symbol(), Some('-' | '+'))) {
+            let is_function = match self.peek() {
+                Some(Token::Word(word) | Token::Command(word)) => {
+                    FUNCTIONS.contains(&word.as_str()) && word != "sqrt"
+                }
+                _ => false,
+            };
+            let opens = matches!(self.peek_symbol(), Some('(' | '['));
+            if !factors.is_empty() && (is_function || opens || self.at_unit()) {
+                break;
+            }
+            factors.push((false, self.factor()?));
+            // `\log 2/3` is (log 2)/3 to some and log(2/3) to others; plain `\sin x/2` is read as (sin x)/2.
+        }
+        (!factors.is_empty()).then(|| collapse(factors))
+    }
+
+    fn matrix(&mut self) -> Option<Expr> {
+        let environment = self.environment()?;
+        match environment.as_str() {
+            "array" => {
+                // The column specification.
+                self.eat('{').then_some(())?;
+                while !self.eat('}') {
+                    self.peek()?;
+                    self.at += 1;
+                }
+            }
+            "pmatrix" | "bmatrix" | "matrix" | "vmatrix" | "Bmatrix" | "smallmatrix" => {}
+            _ => return None,
+        }
+        let mut rows = vec![Vec::new()];
+        loop {
+            match self.peek()? {
+                Token::Command(name) if name == "end" => {
+                    self.at += 1;
+                    self.environment()?;
+                    break;
+                }
+                Token::Symbol('\\') => {
+                    self.at += 1;
+                    rows.push(Vec::new());
+                }
+                Token::Symbol('&') => self.at += 1,
+                Token::Command(name) if name == "hline" => self.at += 1,
+                _ => {
+                    let cell = self.deeper(Self::item)?;
+                    rows.last_mut()?.push(cell);
+                }
+            }
+        }
+        rows.retain(|row| !row.is_empty());
+        (!rows.is_empty()).then_some(Expr::Matrix(rows))
+    }
+
+    /// `{name}` after `\begin` or `\end`.
+    fn environment(&mut self) -> Option<String> {
+        self.eat('{').then_some(())?;
+        let Some(Token::Word(name)) = self.peek().cloned() else { return None };
+        self.at += 1;
+        self.eat('}').then_some(name)
+    }
+}
+
+const TRIGONOMETRIC: [&str; 6] = ["sin", "cos", "tan", "cot", "sec", "csc"];
+
+const GREEK: [&str; 46] = [
+    "alpha",
+    "beta",
+    "gamma",
+    "delta",
+    "epsilon",
+    "varepsilon",
+    "zeta",
+    "eta",
+    "theta",
+    "vartheta",
+    "iota",
+    "kappa",
+    "lambda",
+    "mu",
+    "nu",
+    "xi",
+    "rho",
+    "varrho",
+    "sigma",
+    "tau",
+    "upsilon",
+    "phi",
+    "varphi",
+    "chi",
+    "psi",
+    "omega",
+    "Gamma",
+    "Delta",
+    "Theta",
+    "Lambda",
+    "Xi",
+    "Sigma",
+    "Upsilon",
+    "Phi",
+    "Psi",
+    "Omega",
+    "hbar",
+    "ell",
+    "imath",
+    "jmath",
+    "partial",
+    "nabla",
+    "triangle",
+    "angle",
+    "heartsuit",
+    "star",
+];
+
+fn apply(name: &str, base: Option<Expr>, argument: Expr, inverse: bool) -> Option<Expr> {
+    let function = match (name, inverse) {
+        ("sqrt", _) => return Some(Expr::Root(Box::new(Expr::integer(2)), Box::new(argument))),
+        ("cbrt", _) => return Some(Expr::Root(Box::new(Expr::integer(3)), Box::new(argument))),
+        ("log" | "lg", _) => {
+            // Without a base, `log` is the decimal logarithm to a school and the natural one to a mathematician;
+            // ratios of logarithms, where most such answers end, are the same under both.
+            return Some(Expr::Call(
+                Function::Log,
+                vec![base.unwrap_or_else(|| Expr::integer(10)), argument],
+            ));
+        }
+        ("sin", true) | ("arcsin" | "asin", _) => Function::Arcsin,
+        ("cos", true) | ("arccos" | "acos", _) => Function::Arccos,
+        ("tan", true) | ("arctan" | "atan", _) => Function::Arctan,
+        ("sin", _) => Function::Sin,
+        ("cos", _) => Function::Cos,
+        ("tan", _) => Function::Tan,
+        ("cot" | "ctg", false) => Function::Cot,
+        ("sec", false) => Function::Sec,
+        ("csc", false) => Function::Csc,
+        ("sinh", _) => Function::Sinh,
+        ("cosh", _) => Function::Cosh,
+        ("tanh", _) => Function::Tanh,
+        ("ln", _) => Function::Ln,
+        ("exp", _) => Function::Exp,
+        ("abs", _) => Function::Abs,
+        ("floor", _) => Function::Floor,
+        ("ceil", _) => Function::Ceil,
+        _ => return None,
+    };
+    Some(Expr::Call(function, vec![argument]))
+}
+
+fn is_ordinal(word: &str) -> bool {
+    matches!(word, "st" | "nd" | "rd" | "th")
+}
+
+fn is_conjunction(word: &str) -> bool {
+    matches!(word.to_ascii_lowercase().trim_matches(|c: char| !c.is_ascii_alphabetic()), "and" | "or")
+}
+
+fn letter_value(letter: &str) -> Expr {
+    match letter {
+        "e" => Expr::Euler,
+        "i" => Expr::Imaginary,
+        other => Expr::Variable(other.to_owned()),
+    }
+}
+
+fn primed(value: Expr) -> Option<Expr> {
+    match value {
+        Expr::Variable(name) => Some(Expr::Variable(format!("{name}'"))),
+        _ => None,
+    }
+}
+
+/// The text of a token in a subscript.
+fn plain(token: &Token) -> Option<String> {
+    match token {
+        Token::Number { digits, .. } => Some(digits.clone()),
+        Token::Word(word) | Token::Text(word) | Token::Command(word) => Some(word.clone()),
+        Token::Symbol(symbol @ ('+' | '-' | ',' | '*')) => Some(symbol.to_string()),
+        Token::Symbol('\'') => Some("'".into()),
+        _ => None,
+    }
+}
+
+fn collapse(mut factors: Vec<(bool, Expr)>) -> Expr {
+    if factors.len() == 1 && !factors[0].0 { factors.swap_remove(0).1 } else { Expr::Product(factors) }
+}
+
+/// A positive whole number followed by a proper fraction of whole numbers.
+fn is_mixed(whole: &Expr, part: &Expr) -> bool {
+    let whole_ok =
+        matches!(whole, Expr::Number { value, decimals: 0 } if value.is_int() && value.is_positive());
+    let Expr::Product(factors) = part else { return false };
+    match factors.as_slice() {
+        [(false, Expr::Number { value: top, .. }), (true, Expr::Number { value: bottom, .. })] => {
+            whole_ok && top.is_int() && bottom.is_int() && top < bottom && top.is_positive()
+        }
+        _ => false,
+    }
+}
+
+/// What kind of relation a chain is made of.
+pub(super) fn is_equation(relations: &[Relation]) -> bool {
+    relations.iter().all(|relation| *relation == Relation::Equal)
+}

@@ -1,0 +1,138 @@
+//! Constants to 256 bits, to confirm an equality that double precision only suggests.
+//!
+//! Real numbers only; `None` where a value is complex, undefined or outside the safe range of a function.
+
+use dashu_base::{Abs, Signed};
+use dashu_float::FBig;
+use dashu_float::round::mode::HalfEven;
+use dashu_int::IBig;
+use dashu_ratio::RBig;
+
+use super::exact;
+use super::expr::{Expr, Function, Sign};
+
+type Real = FBig<HalfEven, 2>;
+
+const BITS: usize = 256;
+/// Largest argument of exp and of the trigonometric functions, and of a power.
+const MAX_ARGUMENT: i64 = 2_000;
+
+/// Whether two constants agree: to about 48 digits yes, from about 36 digits on no, and `None` between.
+pub(super) fn agree(a: &Expr, b: &Expr) -> Option<bool> {
+    let (a, b) = (value(a)?, value(b)?);
+    let size = (a.clone().abs() + b.clone().abs()).max(Real::ONE);
+    let distance = (a - b).abs();
+    let scaled = |shift: usize| size.clone() / Real::from(IBig::ONE << shift);
+    if distance <= scaled(160) {
+        Some(true)
+    } else if distance >= scaled(120) {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+fn from_rational(value: &RBig) -> Real {
+    value.to_float::<HalfEven, 2>(BITS).value().with_precision(BITS).value()
+}
+
+fn bounded(value: Real, limit: i64) -> Option<Real> {
+    (value.clone().abs() <= Real::from(limit)).then_some(value)
+}
+
+fn value(expr: &Expr) -> Option<Real> {
+    if let Some(rational) = exact::value(expr) {
+        return Some(from_rational(&rational));
+    }
+    match expr {
+        Expr::Pi => Some(Real::pi(BITS)),
+        Expr::Euler => Some(Real::e(BITS)),
+        Expr::Sum(terms) => {
+            let mut total = from_rational(&RBig::ZERO);
+            for (sign, term) in terms {
+                match sign {
+                    Sign::Plus => total += value(term)?,
+                    Sign::Minus => total -= value(term)?,
+                    Sign::PlusMinus | Sign::MinusPlus => return None,
+                }
+            }
+            Some(total)
+        }
+        Expr::Product(factors) => {
+            let mut total = from_rational(&RBig::ONE);
+            for (divides, factor) in factors {
+                let factor = value(factor)?;
+                if !divides {
+                    total *= factor;
+                } else if factor.clone().abs() <= tiny() {
+                    return None;
+                } else {
+                    total /= factor;
+                }
+            }
+            Some(total)
+        }
+        Expr::Power(base, exponent) => {
+            if let Some(exponent) = exact::value(exponent).as_ref().and_then(exact::integer) {
+                let base = value(base)?;
+                if exponent.abs() > MAX_ARGUMENT || (exponent <= 0 && base.clone().abs() <= tiny()) {
+                    return None;
+                }
+                return Some(base.powi(IBig::from(exponent)));
+            }
+            let base = positive(value(base)?)?;
+            let exponent = bounded(value(exponent)?, MAX_ARGUMENT)?;
+            Some(bounded(base.ln() * exponent, MAX_ARGUMENT)?.exp())
+        }
+        Expr::Root(index, inner) => {
+            let index = exact::integer(&exact::value(index)?).filter(|n| (2..=64).contains(n))?;
+            let inner = value(inner)?;
+            if inner.is_negative() && index % 2 == 0 {
+                return None;
+            }
+            if inner.clone().abs() <= tiny() {
+                return None;
+            }
+            Some(if index == 2 { inner.sqrt() } else { inner.nth_root(index as usize) })
+        }
+        Expr::Call(function, arguments) => call(*function, arguments),
+        Expr::Percent(inner) => Some(value(inner)? / Real::from(100)),
+        Expr::Degrees(inner) => Some(value(inner)? * Real::pi(BITS) / Real::from(180)),
+        _ => None,
+    }
+}
+
+/// Below this a value may be zero in truth.
+fn tiny() -> Real {
+    Real::ONE.with_precision(BITS).value() / Real::from(IBig::ONE << 150)
+}
+
+fn positive(value: Real) -> Option<Real> {
+    (value > tiny()).then_some(value)
+}
+
+fn call(function: Function, arguments: &[Expr]) -> Option<Real> {
+    let first = value(arguments.first()?)?;
+    let one = || from_rational(&RBig::ONE);
+    let angle = || bounded(first.clone(), MAX_ARGUMENT);
+    let divided = |top: Real, bottom: Real| (bottom.clone().abs() > tiny()).then(|| top / bottom);
+    match function {
+        Function::Sin => Some(angle()?.sin()),
+        Function::Cos => Some(angle()?.cos()),
+        Function::Tan => divided(angle()?.sin(), angle()?.cos()),
+        Function::Cot => divided(angle()?.cos(), angle()?.sin()),
+        Function::Sec => divided(one(), angle()?.cos()),
+        Function::Csc => divided(one(), angle()?.sin()),
+        Function::Arcsin => Some(bounded(first, 1)?.asin()),
+        Function::Arccos => Some(bounded(first, 1)?.acos()),
+        Function::Arctan => Some(first.atan()),
+        Function::Ln => Some(positive(first)?.ln()),
+        Function::Exp => Some(angle()?.exp()),
+        Function::Abs => Some(first.abs()),
+        Function::Log => {
+            let base = positive(first)?.ln();
+            divided(positive(value(arguments.get(1)?)?)?.ln(), base)
+        }
+        _ => None,
+    }
+}
