@@ -1,1 +1,27 @@
-fn main() {}
+//! The `gradus` program: one command per file in `commands/`.
+//!
+//! Exit codes: 0 done; 1 done, and the data has problems (`data check`) or duplicates (`data dedup` without `-o`);
+//! 2 the command line is wrong; 3 the input or output is unusable.
+
+mod args;
+mod commands;
+mod input;
+mod printer;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let arguments = args::Arguments::parse();
+    match commands::run(arguments) {
+        Ok(status) => status.into(),
+        // A reader such as `head` that has seen enough is not an error.
+        Err(error) if printer::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            printer::error(&error);
+            commands::Status::Unusable.into()
+        }
+    }
+}

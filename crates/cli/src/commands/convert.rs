@@ -1,0 +1,81 @@
+//! `gradus data convert`: any format and container to any other.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use gradus_core::data::files::{Sink, Target};
+use serde::Serialize;
+
+use super::Status;
+use crate::args::Convert;
+use crate::{input, printer};
+
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    read: u64,
+    written: u64,
+    /// Records that could not be read.
+    skipped: u64,
+    /// Solutions or problems that the format cannot express, by reason.
+    dropped: BTreeMap<&'static str, u64>,
+    /// Solutions written up to their first error only.
+    cut: u64,
+    issues: u64,
+    formats: BTreeMap<&'static str, u64>,
+}
+
+pub(super) fn run(args: &Convert) -> Result<Status> {
+    let target = Target::new(&args.output);
+    let to_stdout = target == Target::Stdout;
+    let mut sink = Sink::create(target)?;
+    let mut report = Report::default();
+    let tally = input::for_each(&args.input, |item| {
+        let written = args.to.write(&item.record);
+        for row in &written.rows {
+            sink.push(row)?;
+        }
+        for reason in written.dropped {
+            *report.dropped.entry(reason).or_default() += 1;
+        }
+        report.cut += written.cut as u64;
+        Ok(())
+    })?;
+    report.written = sink.finish()?;
+    report.read = tally.records;
+    report.skipped = tally.skipped;
+    report.issues = tally.issues;
+    report.formats = tally.formats;
+    if to_stdout {
+        printer::note(summary(&report, args));
+    } else if args.print.json {
+        printer::json(&report)?;
+    } else {
+        printer::line(summary(&report, args))?;
+    }
+    Ok(Status::Done)
+}
+
+fn summary(report: &Report, args: &Convert) -> String {
+    let formats = report.formats.keys().copied().collect::<Vec<_>>().join(", ");
+    let mut text = format!(
+        "{} records ({formats}) → {} rows ({}) in {}",
+        printer::count(report.read),
+        printer::count(report.written),
+        args.to.name(),
+        args.output.display()
+    );
+    for (reason, count) in &report.dropped {
+        text += &format!("\n{} left out: {reason}", printer::count(*count));
+    }
+    if report.cut > 0 {
+        let count = printer::count(report.cut);
+        text += &format!("\n{count} solutions end at their first error: {} wants a label for every step", args.to.name());
+    }
+    if report.skipped > 0 {
+        text += &format!("\n{} records could not be read and were skipped", printer::count(report.skipped));
+    }
+    if report.issues > 0 {
+        text += &format!("\n{} issues in the source: `gradus data check` names them", printer::count(report.issues));
+    }
+    text
+}

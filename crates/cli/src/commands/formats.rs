@@ -1,0 +1,21 @@
+//! `gradus data formats`: what can be read and written.
+
+use anyhow::Result;
+use gradus_core::data::readers::Format;
+use serde_json::json;
+
+use super::Status;
+use crate::args::Output;
+use crate::printer;
+
+pub(super) fn run(args: &Output) -> Result<Status> {
+    if args.json {
+        let formats = Format::ALL.map(|format| json!({"name": format.name(), "about": format.about()}));
+        printer::json(&formats)?;
+    } else {
+        let rows: Vec<_> =
+            Format::ALL.iter().map(|format| vec![format.name().to_owned(), format.about().to_owned()]).collect();
+        printer::table(&["format", "what it is"], &rows)?;
+    }
+    Ok(Status::Done)
+}

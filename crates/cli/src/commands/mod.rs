@@ -1,0 +1,58 @@
+//! One command per file. Each returns a status, never exits and prints through the printer.
+
+mod check;
+mod convert;
+mod dedup;
+mod formats;
+mod grade;
+mod split;
+mod stats;
+mod steps;
+mod synth;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::CommandFactory;
+
+use crate::args::{Arguments, Command, DataCommand};
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// Done.
+    Done,
+    /// Done, and the data has problems.
+    Found,
+    /// The input or output is unusable.
+    Unusable,
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Done => Self::SUCCESS,
+            Status::Found => Self::from(1),
+            Status::Unusable => Self::from(3),
+        }
+    }
+}
+
+/// Runs the command that was asked for.
+pub(crate) fn run(arguments: Arguments) -> Result<Status> {
+    match arguments.command {
+        Command::Data(DataCommand::Convert(args)) => convert::run(&args),
+        Command::Data(DataCommand::Check(args)) => check::run(&args),
+        Command::Data(DataCommand::Stats(args)) => stats::run(&args),
+        Command::Data(DataCommand::Split(args)) => split::run(&args),
+        Command::Data(DataCommand::Dedup(args)) => dedup::run(&args),
+        Command::Data(DataCommand::Formats(args)) => formats::run(&args),
+        Command::Steps(args) => steps::run(&args),
+        Command::Grade(args) => grade::run(&args),
+        Command::Synth(args) => synth::run(&args),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Arguments::command(), "gradus", &mut std::io::stdout());
+            Ok(Status::Done)
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! `gradus data stats`: what is in a dataset.
+
+use anyhow::Result;
+use gradus_core::data::stats::{Bin, Stats, Summary};
+use serde::Serialize;
+
+use super::Status;
+use crate::args::Stats as Arguments;
+use crate::{input, printer};
+
+#[derive(Debug, Serialize)]
+struct Report {
+    #[serde(flatten)]
+    summary: Summary,
+    /// Records that could not be read.
+    skipped: u64,
+}
+
+/// Generators shown in the table.
+const GENERATORS: usize = 20;
+/// Issues shown below it.
+const ISSUES: usize = 10;
+const BAR: usize = 30;
+
+pub(super) fn run(args: &Arguments) -> Result<Status> {
+    let mut stats = Stats::default();
+    let tally = input::for_each(&args.input, |item| {
+        stats.add(&item);
+        Ok(())
+    })?;
+    let report = Report { summary: stats.finish(), skipped: tally.skipped };
+    if args.print.json {
+        printer::json(&report)?;
+    } else {
+        print(&report.summary, report.skipped)?;
+    }
+    Ok(Status::Done)
+}
+
+fn print(summary: &Summary, skipped: u64) -> Result<()> {
+    overview(summary, skipped)?;
+    histogram("steps per solution", &summary.steps_per_solution)?;
+    histogram("characters per step", &summary.step_chars)?;
+    histogram("first error at step", &summary.errors.position)?;
+    generators(summary)?;
+    scores(summary)?;
+    issues(summary)
+}
+
+fn overview(summary: &Summary, skipped: u64) -> Result<()> {
+    let formats = summary.formats.iter().map(|(name, count)| format!("{name} {}", printer::count(*count)));
+    printer::line(format!("{} records ({})", printer::count(summary.records), formats.collect::<Vec<_>>().join(", ")))?;
+    let errors = &summary.errors;
+    let labels = &summary.labels;
+    let labelled = labels.correct + labels.incorrect + labels.neutral + labels.unknown;
+    let row = |name: &str, count: u64, of: u64| vec![name.to_owned(), printer::count(count), printer::percent(count, of)];
+    let mut rows = vec![
+        row("problems", summary.problems, 0),
+        row("  with a gold answer", summary.with_answer, summary.records),
+        row("  with a reference solution", summary.with_reference, summary.records),
+        row("  with context", summary.with_context, summary.records),
+        row("solutions", summary.solutions, 0),
+        row("  answer right", summary.outcomes.correct, summary.solutions),
+        row("  answer wrong", summary.outcomes.wrong, summary.solutions),
+        row("  erroneous", errors.erroneous, summary.solutions),
+        row("  error-free", errors.error_free, summary.solutions),
+        row("steps", summary.steps, 0),
+        row("  labelled correct", labels.correct, labelled),
+        row("  labelled incorrect", labels.incorrect, labelled),
+        row("  labelled neutral", labels.neutral, labelled),
+        row("  unknown", labels.unknown, labelled),
+        row("  with a soft value", labels.soft, labelled),
+    ];
+    rows.retain(|row| !row[0].starts_with(' ') || row[1] != "0");
+    if skipped > 0 {
+        rows.push(row("records skipped", skipped, 0));
+    }
+    if summary.duplicate_solution_ids > 0 {
+        rows.push(row("repeated solution ids", summary.duplicate_solution_ids, 0));
+    }
+    printer::table(&["what", "count", "share"], &rows)
+}
+
+fn range(bin: &Bin) -> String {
+    match bin.to {
+        Some(to) if to == bin.from => bin.from.to_string(),
+        Some(to) => format!("{}–{to}", bin.from),
+        None => format!("{}+", bin.from),
+    }
+}
+
+fn histogram(title: &str, bins: &[Bin]) -> Result<()> {
+    let most = bins.iter().map(|bin| bin.count).max().unwrap_or(0);
+    if most == 0 {
+        return Ok(());
+    }
+    let last = bins.iter().rposition(|bin| bin.count > 0).unwrap_or(0);
+    let rows: Vec<_> = bins[..=last]
+        .iter()
+        .map(|bin| vec![range(bin), printer::count(bin.count), printer::bar(bin.count, most, BAR)])
+        .collect();
+    printer::line("")?;
+    printer::table(&[title, "count", ""], &rows)
+}
+
+fn generators(summary: &Summary) -> Result<()> {
+    let named = summary.generators.iter().any(|generator| generator.name.is_some());
+    if !named {
+        return Ok(());
+    }
+    let rows: Vec<_> = summary
+        .generators
+        .iter()
+        .take(GENERATORS)
+        .map(|generator| {
+            let judged = generator.erroneous + generator.error_free;
+            vec![
+                generator.name.clone().unwrap_or_else(|| "(unnamed)".to_owned()),
+                printer::count(generator.solutions),
+                printer::percent(generator.outcome_correct, generator.solutions),
+                printer::percent(generator.erroneous, judged),
+            ]
+        })
+        .collect();
+    printer::line("")?;
+    printer::table(&["generator", "solutions", "answer right", "erroneous"], &rows)?;
+    if summary.generators.len() > GENERATORS {
+        printer::line(format!("… and {} more (--json)", summary.generators.len() - GENERATORS))?;
+    }
+    Ok(())
+}
+
+fn scores(summary: &Summary) -> Result<()> {
+    if summary.scores.is_empty() {
+        return Ok(());
+    }
+    let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.3}"));
+    let rows: Vec<_> = summary
+        .scores
+        .iter()
+        .map(|(name, column)| {
+            let (min, mean, max) = (number(column.min), number(column.mean), number(column.max));
+            vec![name.clone(), printer::count(column.solutions), min, mean, max, printer::count(column.length_mismatches)]
+        })
+        .collect();
+    printer::line("")?;
+    printer::table(&["score column", "solutions", "min", "mean", "max", "wrong length"], &rows)
+}
+
+fn issues(summary: &Summary) -> Result<()> {
+    if summary.issues.is_empty() {
+        return Ok(());
+    }
+    printer::line(format!("\n{} issues in the source:", printer::count(summary.issues.len() as u64)))?;
+    for issue in summary.issues.iter().take(ISSUES) {
+        let who = issue.solution.as_ref().unwrap_or(&issue.problem);
+        printer::line(format!("  {}:{}: {who}: field `{}`: {}", issue.file, issue.line, issue.field, issue.message))?;
+    }
+    if summary.issues.len() > ISSUES {
+        printer::line(format!("  … and {} more (--json)", summary.issues.len() - ISSUES))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! `gradus synth`: writes the synthetic world.
+
+use anyhow::{Result, anyhow};
+use gradus_core::data::FirstError;
+use gradus_core::data::files::{Sink, Target};
+use gradus_core::synth::{Config, ErrorKind, Family, Style, generate};
+use serde::Serialize;
+
+use super::Status;
+use crate::args::Synth;
+use crate::printer;
+use crate::progress::Progress;
+
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    problems: u64,
+    solutions: u64,
+    steps: u64,
+    /// Solutions with an error in them.
+    erroneous: u64,
+}
+
+fn or_all<T: Copy>(chosen: &[T], all: &[T]) -> Vec<T> {
+    if chosen.is_empty() { all.to_vec() } else { chosen.to_vec() }
+}
+
+pub(super) fn run(args: &Synth) -> Result<Status> {
+    let config = Config {
+        seed: args.seed,
+        problems: args.problems,
+        solutions_per_problem: args.solutions,
+        wrong_share: args.wrong,
+        families: or_all(&args.families, &Family::ALL),
+        styles: or_all(&args.styles, &Style::ALL),
+        errors: or_all(&args.errors, &ErrorKind::ALL),
+        difficulty: args.difficulty,
+        propagate: args.propagate,
+    };
+    config.check().map_err(|fault| anyhow!("{fault}"))?;
+    let target = Target::new(&args.output);
+    let to_stdout = target == Target::Stdout;
+    let mut sink = Sink::create(target)?;
+    let mut progress = Progress::new(args.problems as u64, false);
+    let mut report = Report::default();
+    for record in generate(&config) {
+        sink.push(&record)?;
+        report.problems += 1;
+        for solution in &record.solutions {
+            report.solutions += 1;
+            report.steps += solution.steps.len() as u64;
+            let wrong = |first: FirstError| matches!(first, FirstError::At(_));
+            report.erroneous += u64::from(solution.annotations.iter().any(|a| wrong(a.first_error)));
+        }
+        progress.at(report.problems, report.problems);
+    }
+    drop(progress);
+    sink.finish()?;
+    let summary = format!(
+        "{} problems, {} solutions ({} with an error), {} steps in {}",
+        printer::count(report.problems),
+        printer::count(report.solutions),
+        printer::count(report.erroneous),
+        printer::count(report.steps),
+        args.output.display()
+    );
+    match (to_stdout, args.print.json) {
+        (true, _) => printer::note(summary),
+        (false, true) => printer::json(&report)?,
+        (false, false) => printer::line(summary)?,
+    }
+    Ok(Status::Done)
+}
