@@ -371,16 +371,27 @@ fn looks_cut(line: &[u8]) -> bool {
 /// `{"messages": [{"role": …` starts alike, so the inner field decides.
 fn opens_map_of_records(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
-    let Some(after_key) = text[1..].trim_start().strip_prefix('"').and_then(|rest| rest.split_once('"'))
-    else {
-        return false;
-    };
-    let mut rest = after_key.1.trim_start();
-    for opening in [':', '[', '{'] {
-        let Some(tail) = rest.strip_prefix(opening) else { return false };
-        rest = tail.trim_start();
+    let mut rest = &text[1..];
+    loop {
+        let mut key = serde_json::Deserializer::from_str(rest).into_iter::<String>();
+        if !matches!(key.next(), Some(Ok(_))) {
+            return false;
+        }
+        rest = &rest[key.byte_offset()..];
+        for opening in [':', '['] {
+            let Some(tail) = rest.trim_start().strip_prefix(opening) else { return false };
+            rest = tail.trim_start();
+        }
+        match rest.strip_prefix(']').map(str::trim_start) {
+            // An empty list says nothing: the next one decides.
+            Some(tail) => match tail.strip_prefix(',') {
+                Some(next) => rest = next,
+                None => return false,
+            },
+            None => break,
+        }
     }
-    rest.contains("\"Question_UUID\"")
+    rest.starts_with('{') && rest.contains("\"Question_UUID\"")
 }
 
 /// Parses one record; on failure says how many lines below its start, and what is wrong.

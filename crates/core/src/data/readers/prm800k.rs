@@ -176,7 +176,6 @@ fn restore<'a>(beside: &Value, path: &mut impl Iterator<Item = (&'a str, Option<
         && let Some((text, rating)) = path.next()
     {
         slot.insert("text".into(), text.into());
-        slot.entry("rating").or_insert(Value::Null);
         if rating.is_some() {
             slot.insert("rating".into(), rating.into());
         }
