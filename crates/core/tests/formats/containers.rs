@@ -40,6 +40,16 @@ fn what_is_written_is_read_back() {
 }
 
 #[test]
+fn an_output_without_rows_is_read_back() {
+    let scratch = Scratch::new();
+    for name in ["none.json", "none.parquet", "none.json.gz"] {
+        let path = scratch.path(name);
+        assert_eq!(Sink::create(Target::File(path.clone())).unwrap().finish().unwrap(), 0);
+        assert_eq!(files::rows(&path).unwrap().count(), 0, "{name}");
+    }
+}
+
+#[test]
 fn an_unfinished_output_leaves_nothing() {
     let scratch = Scratch::new();
     let path = scratch.file("old.jsonl", "old");

@@ -33,7 +33,7 @@ fn comes_back(row: &Value, expected: Format) -> Record {
     let record: Record = serde_json::from_str(&text).unwrap();
     assert_eq!(record, parsed.record, "{row}");
     let written = format.write(&record);
-    assert_eq!(written.rows, [row.clone()], "{:?}", written.dropped);
+    assert_eq!(written.rows, std::slice::from_ref(row), "{:?}", written.dropped);
     assert_eq!(written.cut, 0, "{row}");
     record
 }

@@ -189,6 +189,22 @@ fn other_step_labels_are_counted() {
     }
 }
 
+/// MATH's training file has the gold answer in a field too: the box must say the same. One record's field has the
+/// box's braces and the full stop after it in its answer.
+#[test]
+fn the_last_box_is_the_gold_answer() {
+    let Some(folder) = folder() else { return };
+    let differ = files::rows(&folder.join("math/train.jsonl"))
+        .unwrap()
+        .filter(|row| {
+            let mut fields = row.as_ref().unwrap().1.as_object().unwrap().clone();
+            let gold = fields.remove("answer").unwrap();
+            Format::Math.read(fields).unwrap().record.problem.answer.as_deref() != gold.as_str()
+        })
+        .count();
+    assert_eq!(differ, 1);
+}
+
 #[test]
 fn gold_answers_are_found() {
     for (path, format, missing) in [

@@ -38,10 +38,16 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
     let answer = fields.opt_string("answer")?;
     let aliases = fields.some_strings("answer_aliases")?;
     let context = take_texts(&mut fields, PARAGRAPHS, "paragraph_text", |text, beside| {
-        beside.peek("title").and_then(Value::as_str).map_or(text.clone(), |t| format!("{t}{TITLE_END}{text}"))
+        match beside.peek("title").and_then(Value::as_str) {
+            None | Some("") => text,
+            Some(title) => format!("{title}{TITLE_END}{text}"),
+        }
     })?;
     let reference = take_texts(&mut fields, HOPS, "question", |text, beside| {
-        beside.peek("answer").and_then(Value::as_str).map_or(text.clone(), |a| format!("{text}{ARROW}{a}"))
+        match beside.peek("answer").and_then(Value::as_str) {
+            None => text,
+            Some(answer) => format!("{text}{ARROW}{answer}"),
+        }
     })?;
     let problem = Problem {
         id: source_id.unwrap_or_else(|| id::problem(&text)),
@@ -124,7 +130,10 @@ fn put_back(beside: &Value, key: &str, text: &str) -> Value {
 
 fn without_title<'a>(entry: &'a str, beside: &Value) -> &'a str {
     let title = beside.get("title").and_then(Value::as_str);
-    title.and_then(|title| entry.strip_prefix(title)?.strip_prefix(TITLE_END)).unwrap_or(entry)
+    title
+        .filter(|title| !title.is_empty())
+        .and_then(|title| entry.strip_prefix(title)?.strip_prefix(TITLE_END))
+        .unwrap_or(entry)
 }
 
 fn without_answer<'a>(step: &'a str, beside: &Value) -> &'a str {

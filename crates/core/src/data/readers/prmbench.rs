@@ -70,7 +70,7 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
     };
     let hash = id::solution(&problem.id, None, &steps);
     let solution = Solution {
-        id: format!("{idx}/{class}/{}", &hash[2..10]),
+        id: if idx.is_empty() { hash } else { format!("{idx}/{class}/{}", &hash[2..10]) },
         problem_id: problem.id.clone(),
         steps,
         annotations: vec![annotation],

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::fields::expected;
 use super::row::labelled_prefix;
-use super::tagged::{JOINED, question_end};
+use super::tagged::{JOINED, numbered, question_end};
 use super::verdicts::sign;
 use super::{Dataset, Fields, Parsed, Row, Written};
 use crate::data::{Annotation, LabelSource, Mark, Metadata, Problem, Record, Solution, StepLabel, id};
@@ -132,8 +132,9 @@ fn write(record: &Record) -> Written {
         }
         let own = if problem.source == NAME { &solution.metadata } else { &none };
         let separator = own.get(SEPARATOR).and_then(Value::as_str).unwrap_or(" ");
-        let mut turns = Vec::with_capacity(2 * labelled.steps.len());
-        for (index, (step, label)) in labelled.steps.iter().zip(&labelled.labels).enumerate() {
+        let steps = numbered(labelled.steps, problem.source == NAME);
+        let mut turns = Vec::with_capacity(2 * steps.len());
+        for (index, (step, label)) in steps.iter().zip(&labelled.labels).enumerate() {
             let asked = index == 0 && !own.contains_key(JOINED);
             let content = if asked { format!("{}{separator}{step}", problem.text) } else { step.clone() };
             for content in [content.as_str(), sign(label)] {

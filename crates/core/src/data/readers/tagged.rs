@@ -4,6 +4,8 @@
 //! line. Where none of these is found, the whole first piece is the first step and stands for the question too. The
 //! white space around question, steps and tags is kept in the metadata when it is not the usual one.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::data::{Metadata, Problem, Solution};
@@ -73,8 +75,16 @@ pub(crate) fn question_end(text: &str) -> Option<usize> {
     numbered.or_else(asked).or_else(blank)
 }
 
-/// The text again, with `tags` after the steps. Steps of another format are numbered, so that the question's end
-/// can be found.
+/// The steps as they follow the question. Those of another format are numbered, so that the question's end can be
+/// found.
+pub(crate) fn numbered(steps: &[String], own: bool) -> Cow<'_, [String]> {
+    if own || steps.first().is_none_or(|step| step.starts_with("Step 1")) {
+        return Cow::Borrowed(steps);
+    }
+    (1..).zip(steps).map(|(number, step)| format!("Step {number}: {step}")).collect()
+}
+
+/// The text again, with `tags` after the steps.
 pub(crate) fn join<'a>(
     problem: &Problem,
     solution: &Solution,
@@ -86,15 +96,11 @@ pub(crate) fn join<'a>(
     let kept: Vec<&str> = kept.into_iter().flatten().filter_map(Value::as_str).collect();
     let usual = usual_spacing(steps.len());
     let spacing = if own && kept.len() == usual.len() { kept } else { usual };
-    let numbered = own || steps.first().is_none_or(|step| step.starts_with("Step 1"));
     let joined = own && solution.metadata.contains_key(JOINED);
     let mut text = if joined { String::new() } else { problem.text.clone() };
     text += spacing[0];
-    for (index, (step, tag)) in steps.iter().zip(tags).enumerate() {
+    for (index, (step, tag)) in numbered(steps, own).iter().zip(tags).enumerate() {
         text += spacing[2 * index + 1];
-        if !numbered {
-            text += &format!("Step {}: ", index + 1);
-        }
         text += step;
         text += spacing[2 * index + 2];
         text += tag;
