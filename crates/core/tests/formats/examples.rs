@@ -55,6 +55,27 @@ fn a_record_is_written_in_every_format() {
     insta::assert_json_snapshot!("written_in_every_format", written);
 }
 
+/// The first error survives the way through every format that can express it.
+#[test]
+fn the_first_error_crosses_formats() {
+    let source = json!({"problem": "What is 2 + 3?", "steps": ["Add", "2 + 3 = 6", "So 6"],
+        "final_answer_correct": false, "label": 1});
+    let record = read(&source).1.record;
+    let expected = gradus_core::data::FirstError::At(1);
+    let mut kept = Vec::new();
+    for format in Format::ALL {
+        for row in format.write(&record).rows {
+            let again = format.read(row.as_object().unwrap().clone()).unwrap().record;
+            let annotations = again.solutions.iter().flat_map(|solution| &solution.annotations);
+            for annotation in annotations {
+                assert_eq!(annotation.first_error, expected, "{}", format.name());
+                kept.push(format.name());
+            }
+        }
+    }
+    assert_eq!(kept.len(), 15, "{kept:?}");
+}
+
 /// Labels that changed after reading are written as they are now, even where the source's spelling was kept.
 #[test]
 fn changed_labels_are_written_not_the_old_ones() {

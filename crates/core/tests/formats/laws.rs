@@ -53,7 +53,7 @@ fn record(
         .into_iter()
         .map(|(key, value)| option::of(option::weighted(0.7, value)).prop_map(move |value| (key, value)))
         .collect();
-    (must, may, btree_map("x_[a-z]{1,3}", json(), 0..3))
+    (must, may, btree_map("x_[a-z]{1,3}|joined|spacing|rated|separator", json(), 0..3))
         .prop_map(|(must, may, unknown): (Value, _, BTreeMap<String, Value>)| {
             let mut fields: Map<String, Value> = must.as_object().expect("an object").clone();
             for (key, value) in may {
@@ -492,7 +492,23 @@ laws! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// What a format writes of another format's record, it reads again without a fault.
+    #[test]
+    fn records_cross_formats(rows in Format::ALL[1..].iter().map(|&format| strategy(format)).collect::<Vec<_>>()) {
+        for row in &rows {
+            let (from, parsed) = super::read(row);
+            for to in Format::ALL.into_iter().filter(|&to| to != from) {
+                for written in to.write(&parsed.record).rows {
+                    let again = to.read(written.as_object().unwrap().clone());
+                    prop_assert!(again.is_ok(), "{} to {}: {:?}: {written}", from.name(), to.name(), again.err());
+                    let again = again.unwrap();
+                    prop_assert!(again.issues.is_empty(), "{} to {}: {written}", from.name(), to.name());
+                }
+            }
+        }
+    }
 
     /// Records of every format survive a file of them.
     #[test]

@@ -105,7 +105,7 @@ fn write(record: &Record) -> Written {
         let row = Row::default()
             .with("input", tagged::join(problem, solution, own, labelled.steps, tags))
             .with("label", tagged::join(problem, solution, own, labelled.steps, signs))
-            .with_metadata_except(&solution.metadata, problem, NAME, &tagged::OWN);
+            .with_metadata(&solution.metadata, problem, NAME);
         written.rows.push(row.done());
     }
     written

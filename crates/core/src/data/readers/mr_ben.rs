@@ -15,6 +15,7 @@
 use serde_json::Value;
 
 use super::numbered::Verdict;
+use super::tagged::numbered;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
 use crate::data::{Domain, Metadata, Problem, Record, Solution, id};
 use crate::error::Fault;
@@ -92,16 +93,17 @@ fn write(record: &Record) -> Written {
     let options = if problem.source == NAME { options(&problem.metadata) } else { String::new() };
     let question = problem.text.strip_suffix(&options).unwrap_or(&problem.text);
     for solution in &record.solutions {
+        let steps = numbered(&solution.steps, problem.source == NAME);
         let row = Row::default()
             .with_problem_id("Question_UUID", problem, NAME)
             .with("Question", question)
             .with_some("Ground_Truth_Answer", problem.answer.as_deref())
             .with_some("Sampled_Model", solution.generator.as_deref())
-            .with("Model_Solution_Steps", solution.steps.as_slice())
+            .with("Model_Solution_Steps", &*steps)
             .with_metadata(&problem.metadata, problem, NAME);
-        match VERDICT.write(row, solution, problem, NAME) {
-            Some(row) => written.rows.push(row.done()),
-            None => written.dropped.push("the first error is unknown"),
+        match VERDICT.write(row, solution, &steps, problem, NAME) {
+            Ok(row) => written.rows.push(row.done()),
+            Err(reason) => written.dropped.push(reason),
         }
     }
     written

@@ -14,6 +14,7 @@
 use super::fields::expected;
 use super::gsm8k::lines;
 use super::numbered::Verdict;
+use super::tagged::numbered;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
 use crate::data::{Outcome, Problem, Record, Solution, id};
 use crate::error::Fault;
@@ -95,16 +96,17 @@ fn write(record: &Record) -> Written {
     let problem = &record.problem;
     let worked = (!problem.reference.is_empty()).then(|| problem.reference.join("\n"));
     for solution in &record.solutions {
+        let steps = numbered(&solution.steps, problem.source == NAME);
         let row = Row::default()
             .with_solution_id("uuid", solution, problem, NAME)
             .with("question", problem.text.as_str())
             .with_some("ground_truth_solution", worked.as_deref())
             .with_some("ground_truth_answer", problem.answer.as_deref())
-            .with("model_output_steps", solution.steps.as_slice())
+            .with("model_output_steps", &*steps)
             .with_metadata(&problem.metadata, problem, NAME);
-        match VERDICT.write(with_outcome(row, solution.outcome), solution, problem, NAME) {
-            Some(row) => written.rows.push(row.done()),
-            None => written.dropped.push("the first error is unknown"),
+        match VERDICT.write(with_outcome(row, solution.outcome), solution, &steps, problem, NAME) {
+            Ok(row) => written.rows.push(row.done()),
+            Err(reason) => written.dropped.push(reason),
         }
     }
     written

@@ -39,7 +39,7 @@ impl Verdict {
                 FirstError::Unknown
             }
         };
-        if self.spell(first_error, steps) != Some((correctness.clone(), step.clone())) {
+        if self.spell(first_error, steps) != Ok((correctness.clone(), step.clone())) {
             fields.keep(self.correctness, correctness);
             fields.keep(self.step, step);
         }
@@ -85,36 +85,44 @@ impl Verdict {
         })
     }
 
-    fn spell(&self, first_error: FirstError, steps: &[String]) -> Option<(Value, Value)> {
+    fn spell(&self, first_error: FirstError, steps: &[String]) -> Result<(Value, Value), &'static str> {
         match first_error {
-            FirstError::Unknown => None,
-            FirstError::None => Some(("correct".into(), NO_ERROR.into())),
+            FirstError::Unknown => Err("the first error is unknown"),
+            FirstError::None => Ok(("correct".into(), NO_ERROR.into())),
             FirstError::At(index) => {
-                let number = number_of(steps, index);
+                let number = number(&steps[index]).filter(|&number| position(steps, number) == Some(index));
+                let number = number.ok_or("the first wrong step has no number of its own")?;
                 let number = if self.number_as_text { number.to_string().into() } else { number.into() };
-                Some((self.wrong.into(), number))
+                Ok((self.wrong.into(), number))
             }
         }
     }
 
-    /// Sets both fields as the solution's first annotation has them, then the metadata; `None` when the first
-    /// error is unknown and the source's own fields were not kept.
-    pub(crate) fn write(&self, row: Row, solution: &Solution, problem: &Problem, name: &str) -> Option<Row> {
+    /// Sets both fields as the solution's first annotation has them, then the metadata. `steps` are the solution's
+    /// as they are written. An error says why the format cannot express the annotation.
+    pub(crate) fn write(
+        &self,
+        row: Row,
+        solution: &Solution,
+        steps: &[String],
+        problem: &Problem,
+        name: &str,
+    ) -> Result<Row, &'static str> {
         let first_error = solution.annotations.first().map_or(FirstError::Unknown, |a| a.first_error);
         let metadata = &solution.metadata;
         let kept = (problem.source == name)
             .then(|| Some((metadata.get(self.correctness)?, metadata.get(self.step)?)))
             .flatten();
-        let still_says = |(correctness, step)| match self.locate(correctness, step, &solution.steps) {
+        let still_says = |(correctness, step)| match self.locate(correctness, step, steps) {
             Ok(Ok(kept)) => kept == first_error,
             _ => first_error == FirstError::Unknown,
         };
         if kept.is_some_and(still_says) {
-            return Some(row.with_metadata(metadata, problem, name));
+            return Ok(row.with_metadata(metadata, problem, name));
         }
-        let (correctness, step) = self.spell(first_error, &solution.steps)?;
+        let (correctness, step) = self.spell(first_error, steps)?;
         let row = row.with(self.correctness, correctness).with(self.step, step);
-        Some(row.with_metadata_except(metadata, problem, name, &[self.correctness, self.step]))
+        Ok(row.with_metadata_except(metadata, problem, name, &[self.correctness, self.step]))
     }
 }
 
@@ -136,9 +144,4 @@ fn number(step: &str) -> Option<u64> {
 /// The first step of that number: `Step 2` comes before its sub-steps `Step 2.1` and `Step 2.2`.
 fn position(steps: &[String], wanted: u64) -> Option<usize> {
     steps.iter().position(|step| number(step) == Some(wanted))
-}
-
-/// The number under which [`position`] finds the step, or else its place in the list from 1.
-fn number_of(steps: &[String], index: usize) -> u64 {
-    number(&steps[index]).filter(|&number| position(steps, number) == Some(index)).unwrap_or(index as u64 + 1)
 }

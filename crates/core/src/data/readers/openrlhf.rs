@@ -19,7 +19,7 @@ use crate::error::Fault;
 const NAME: &str = "openrlhf";
 
 /// Metadata key: the list was called `label`.
-const LABELS_IN: &str = "labels_in";
+const LABELS_IN: &str = "gradus:labels_in";
 
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
@@ -82,10 +82,9 @@ fn write(record: &Record) -> Written {
         let key = if own && solution.metadata.contains_key(LABELS_IN) { "label" } else { "value" };
         let kept = solution.metadata.get(key).filter(|_| own);
         let tags = labelled.labels.iter().map(|_| TAG);
-        let [spacing, joined] = tagged::OWN;
         let row = Row::default()
             .with("input", tagged::join(problem, solution, own, labelled.steps, tags))
-            .with_metadata_except(&solution.metadata, problem, NAME, &[spacing, joined, LABELS_IN])
+            .with_metadata(&solution.metadata, problem, NAME)
             .with(key, verdicts::write(&labelled.labels, Spelling::Sign, kept));
         written.rows.push(row.done());
     }

@@ -113,7 +113,9 @@ fn write(record: &Record) -> Written {
             (solution.steps.as_slice(), kept.clone())
         } else {
             let Some(labelled) = labelled_prefix(solution, &mut written) else { continue };
-            (labelled.steps, now.unwrap_or_default().into())
+            let mut errors = now.unwrap_or_default();
+            errors.retain(|&number| number <= labelled.steps.len());
+            (labelled.steps, errors.into())
         };
         let row = Row::default()
             .with("modified_question", problem.text.as_str())

@@ -20,7 +20,7 @@ use crate::error::Fault;
 const NAME: &str = "problems";
 
 /// Metadata key: the text was in the field `question`.
-const TEXT_IN: &str = "text_in";
+const TEXT_IN: &str = "gradus:text_in";
 
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
@@ -93,7 +93,7 @@ fn write(record: &Record) -> Written {
         .with(key, problem.text.as_str())
         .with_some("answer", answer)
         .with_some("solution", solution)
-        .with_metadata_except(&problem.metadata, problem, NAME, &[TEXT_IN]);
+        .with_metadata(&problem.metadata, problem, NAME);
     problem_row(record, Ok(row))
 }
 

@@ -25,7 +25,7 @@ const NAME: &str = "reasoneval";
 const STEPS: &str = "model_output_step_format";
 
 /// Metadata key: the record has ratings, not a first error.
-const RATED: &str = "rated";
+const RATED: &str = "gradus:rated";
 const FIRST_ERROR: &str = "model_output_solution_first_error_step";
 
 pub(super) const DATASET: Dataset = Dataset {
@@ -135,7 +135,7 @@ fn write(record: &Record) -> Written {
         let Some(row) = with_verdict(row, record, solution, &mut written) else { continue };
         let row = row
             .with_metadata(&problem.metadata, problem, NAME)
-            .with_metadata_except(&solution.metadata, problem, NAME, &[RATED])
+            .with_metadata(&solution.metadata, problem, NAME)
             .with(STEPS, kept.cloned().unwrap_or_else(|| split_lines(&solution.steps)));
         written.rows.push(row.done());
     }

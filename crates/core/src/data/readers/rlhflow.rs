@@ -24,9 +24,9 @@ const NAMES: [&str; 2] = ["messages", "conversations"];
 
 /// Metadata of the solution for the writer: the list's name, what stands between question and first step, fields of
 /// the messages other than role and content.
-const TURNS_IN: &str = "turns_in";
-const SEPARATOR: &str = "separator";
-const BESIDE: &str = "beside_turns";
+const TURNS_IN: &str = "gradus:turns_in";
+const SEPARATOR: &str = "gradus:separator";
+const BESIDE: &str = "gradus:beside_turns";
 
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
@@ -144,9 +144,7 @@ fn write(record: &Record) -> Written {
             }
         }
         let name = own.get(TURNS_IN).and_then(Value::as_str).unwrap_or(NAMES[0]);
-        let ours = [TURNS_IN, SEPARATOR, BESIDE, JOINED];
-        let row =
-            Row::default().with(name, turns).with_metadata_except(&solution.metadata, problem, NAME, &ours);
+        let row = Row::default().with(name, turns).with_metadata(&solution.metadata, problem, NAME);
         written.rows.push(row.done());
     }
     written

@@ -5,6 +5,9 @@ use serde_json::Value;
 use super::Written;
 use crate::data::{Annotation, FirstError, Metadata, Problem, Record, Solution, StepLabel, id};
 
+/// Begins the metadata keys under which a reader notes for its writer how the source put things.
+const NOTE: &str = "gradus:";
+
 /// An upstream record being built.
 #[derive(Debug, Default)]
 pub(crate) struct Row(Metadata);
@@ -25,12 +28,12 @@ impl Row {
     }
 
     /// Adds the fields of `metadata`, over what is there, when the record came from `format`: a field that only
-    /// another format knows means nothing here.
+    /// another format knows means nothing here. A reader's notes to its writer, [`NOTE`], are no fields.
     pub(crate) fn with_metadata(self, metadata: &Metadata, problem: &Problem, format: &str) -> Self {
         self.with_metadata_except(metadata, problem, format, &[])
     }
 
-    /// The same, without the fields that a reader added for its writer.
+    /// The same, without some fields.
     pub(crate) fn with_metadata_except(
         mut self,
         metadata: &Metadata,
@@ -39,7 +42,8 @@ impl Row {
         except: &[&str],
     ) -> Self {
         if problem.source == format {
-            let kept = metadata.iter().filter(|(key, _)| !except.contains(&key.as_str()));
+            let kept =
+                metadata.iter().filter(|(key, _)| !key.starts_with(NOTE) && !except.contains(&key.as_str()));
             self.0.extend(kept.map(|(key, value)| (key.clone(), value.clone())));
         }
         self

@@ -12,12 +12,11 @@ use crate::data::{Metadata, Problem, Solution};
 
 pub(crate) const TAG: &str = "ки";
 
-/// Metadata of the solution that only the writer of the same format understands.
-pub(crate) const OWN: [&str; 2] = [SPACING, JOINED];
-const SPACING: &str = "spacing";
+/// Metadata key: the white space around question, steps and tags.
+const SPACING: &str = "gradus:spacing";
 
 /// Metadata key: the question could not be told from the first step.
-pub(crate) const JOINED: &str = "joined";
+pub(crate) const JOINED: &str = "gradus:joined";
 
 /// A text cut at its tags.
 pub(crate) struct Tagged {
