@@ -371,16 +371,27 @@ fn looks_cut(line: &[u8]) -> bool {
 /// `{"messages": [{"role": …` starts alike, so the inner field decides.
 fn opens_map_of_records(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
-    let Some(after_key) = text[1..].trim_start().strip_prefix('"').and_then(|rest| rest.split_once('"'))
-    else {
-        return false;
-    };
-    let mut rest = after_key.1.trim_start();
-    for opening in [':', '[', '{'] {
-        let Some(tail) = rest.strip_prefix(opening) else { return false };
-        rest = tail.trim_start();
+    let mut rest = &text[1..];
+    loop {
+        let mut key = serde_json::Deserializer::from_str(rest).into_iter::<String>();
+        if !matches!(key.next(), Some(Ok(_))) {
+            return false;
+        }
+        rest = &rest[key.byte_offset()..];
+        for opening in [':', '['] {
+            let Some(tail) = rest.trim_start().strip_prefix(opening) else { return false };
+            rest = tail.trim_start();
+        }
+        match rest.strip_prefix(']').map(str::trim_start) {
+            // An empty list says nothing: the next one decides.
+            Some(tail) => match tail.strip_prefix(',') {
+                Some(next) => rest = next,
+                None => return false,
+            },
+            None => break,
+        }
     }
-    rest.contains("\"Question_UUID\"")
+    rest.starts_with('{') && rest.contains("\"Question_UUID\"")
 }
 
 /// Parses one record; on failure says how many lines below its start, and what is wrong.
@@ -397,10 +408,9 @@ fn parse(bytes: &[u8]) -> std::result::Result<Value, (u64, Fault)> {
     let Err(error) = Value::deserialize(serde_path_to_error::Deserializer::new(&mut json, &mut track)) else {
         return Err((0, Fault::new("", "the record is not valid JSON")));
     };
-    let field = match track.path().to_string() {
-        path if path == "." => String::new(),
-        path => path,
-    };
+    // `?` stands for a key that was not read to its end.
+    let path = track.path().to_string();
+    let field = path.trim_end_matches('?').trim_end_matches('.').to_owned();
     let lines_down = (error.line() as u64).saturating_sub(1);
     let bad_line = bytes.split(|&byte| byte == b'\n').nth(lines_down as usize).unwrap_or_default();
     let at = error.column().saturating_sub(1).min(bad_line.len());
@@ -410,7 +420,10 @@ fn parse(bytes: &[u8]) -> std::result::Result<Value, (u64, Fault)> {
     });
     let message = match not_a_number {
         Some(word) => format!("`{word}` is not valid JSON: write null, or a finite number"),
-        None if token.is_empty() || error.is_eof() => "the record is cut off here".to_owned(),
+        None if (token.is_empty() || error.is_eof()) && field.is_empty() => {
+            "the record is cut off in the middle".to_owned()
+        }
+        None if token.is_empty() || error.is_eof() => "the record is cut off inside this field".to_owned(),
         None => {
             let reason = error.to_string();
             format!("not valid JSON: {}", reason.split(" at line").next().unwrap_or(&reason))
@@ -443,13 +456,11 @@ fn find_replacement(value: &Value, path: String) -> Option<String> {
     }
 }
 
-/// The fault of a record that stops in the middle, naming the field it stops in.
+/// The fault of a record whose brackets are not closed where it ends.
 fn cut_off(bytes: &[u8]) -> Fault {
-    match parse(bytes) {
-        Err((_, fault)) if !fault.field.is_empty() => {
-            Fault::new(fault.field, "the record is cut off inside this field")
-        }
-        _ => Fault::new("", "the record is cut off in the middle"),
+    match parse(bytes.trim_ascii_end()) {
+        Err((_, fault)) => fault,
+        Ok(_) => Fault::new("", "the record is cut off in the middle"),
     }
 }
 

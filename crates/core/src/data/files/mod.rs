@@ -61,7 +61,22 @@ pub struct Records {
 struct OpenFile {
     path: Arc<Path>,
     format: Option<Format>,
-    rows: Box<dyn Iterator<Item = Result<(u64, Value)>> + Send>,
+    rows: Rows,
+}
+
+/// The rows of one file as they stand there, with the line each starts on.
+pub type Rows = Box<dyn Iterator<Item = Result<(u64, Value)>> + Send>;
+
+/// Opens one file of any container without converting its rows.
+pub fn rows(path: &Path) -> Result<Rows> {
+    open_rows(&path.into(), Arc::default())
+}
+
+fn open_rows(path: &Arc<Path>, count: Arc<AtomicU64>) -> Result<Rows> {
+    Ok(match stream::open(path, count)? {
+        stream::Opened::Text(input) => Box::new(json::JsonRecords::open(input, path.clone())?),
+        stream::Opened::Parquet(file) => Box::new(parquet::ParquetRows::open(file, path.clone())?),
+    })
 }
 
 impl Records {
@@ -72,10 +87,7 @@ impl Records {
 
     fn open_next(&self, path: PathBuf) -> Result<OpenFile> {
         let path: Arc<Path> = path.into();
-        let rows: Box<dyn Iterator<Item = _> + Send> = match stream::open(&path, self.read.clone())? {
-            stream::Opened::Text(input) => Box::new(json::JsonRecords::open(input, path.clone())?),
-            stream::Opened::Parquet(file) => Box::new(parquet::ParquetRows::open(file, path.clone())?),
-        };
+        let rows = open_rows(&path, self.read.clone())?;
         Ok(OpenFile { path, format: self.format, rows })
     }
 }

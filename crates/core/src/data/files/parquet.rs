@@ -12,7 +12,7 @@ use std::sync::Arc;
 use arrow_json::reader::infer_json_schema_from_iterator;
 use arrow_json::writer::LineDelimited;
 use arrow_json::{ReaderBuilder, WriterBuilder};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::basic::Compression;
@@ -23,6 +23,7 @@ use crate::error::{Error, Place, Result};
 
 const BATCH_ROWS: usize = 1024;
 const INFER_ROWS: usize = 4096;
+const FAILED_EARLIER: &str = "the Parquet writer failed earlier";
 
 /// The rows of a Parquet file as JSON objects.
 pub(crate) struct ParquetRows {
@@ -94,11 +95,21 @@ impl<W: Write + Send> ParquetSink<W> {
 
     pub(crate) fn finish(mut self) -> std::result::Result<W, String> {
         self.flush()?;
-        match (self.writer, self.output) {
-            (Some((writer, _)), _) => writer.into_inner().map_err(|error| error.to_string()),
-            (None, Some(output)) => Ok(output),
-            (None, None) => Err("the Parquet writer failed earlier".to_owned()),
+        if self.writer.is_none() {
+            self.start(Arc::new(Schema::empty()))?;
         }
+        let (writer, _) = self.writer.ok_or(FAILED_EARLIER)?;
+        writer.into_inner().map_err(|error| error.to_string())
+    }
+
+    fn start(&mut self, schema: SchemaRef) -> std::result::Result<(), String> {
+        let properties =
+            WriterProperties::builder().set_compression(Compression::ZSTD(Default::default())).build();
+        let output = self.output.take().ok_or(FAILED_EARLIER)?;
+        let writer = ArrowWriter::try_new(output, schema.clone(), Some(properties))
+            .map_err(|error| error.to_string())?;
+        self.writer = Some((writer, schema));
+        Ok(())
     }
 
     fn flush(&mut self) -> std::result::Result<(), String> {
@@ -109,12 +120,7 @@ impl<W: Write + Send> ParquetSink<W> {
             let rows = self.pending.iter().map(Ok::<_, ArrowError>);
             let schema: SchemaRef =
                 Arc::new(infer_json_schema_from_iterator(rows).map_err(|error| columns_differ(&error))?);
-            let properties =
-                WriterProperties::builder().set_compression(Compression::ZSTD(Default::default())).build();
-            let output = self.output.take().ok_or("the Parquet writer failed earlier")?;
-            let writer = ArrowWriter::try_new(output, schema.clone(), Some(properties))
-                .map_err(|error| error.to_string())?;
-            self.writer = Some((writer, schema));
+            self.start(schema)?;
         }
         let Some((writer, schema)) = &mut self.writer else { return Ok(()) };
         let mut decoder = ReaderBuilder::new(schema.clone())

@@ -67,9 +67,9 @@ fn read_candidate(
         let Value::Object(columns) = columns else {
             return Err(Fault::new("prm_scores", expected("an object of score lists", &columns)));
         };
-        for (name, values) in columns {
+        for (name, values) in &columns {
             let path = format!("prm_scores.{name}");
-            let values = numbers_of(&values, &path)?;
+            let values = numbers_of(values, &path)?;
             if values.len() != steps.len() {
                 let message = format!(
                     "{} scores for {} steps: every step needs exactly one",
@@ -78,7 +78,13 @@ fn read_candidate(
                 );
                 return Err(Fault::new(path, message));
             }
-            scores.insert(name, values);
+            scores.insert(name.clone(), values);
+        }
+        // Whole numbers, or no column at all: the writer needs to see how the source put it.
+        if columns.is_empty()
+            || scores.iter().any(|(name, values)| columns[name] != Value::from(values.as_slice()))
+        {
+            fields.keep("prm_scores", columns);
         }
     }
     Ok(Solution {
@@ -101,21 +107,28 @@ fn write(record: &Record) -> Written {
         .solutions
         .iter()
         .map(|solution| {
-            let scores = (!solution.scores.is_empty()).then(|| {
-                Value::Object(solution.scores.iter().map(|(k, v)| (k.clone(), v.as_slice().into())).collect())
+            let kept = solution.metadata.get("prm_scores");
+            let kept = kept.filter(|kept| kept.is_object() && problem.source == NAME);
+            let scores = (!solution.scores.is_empty() || kept.is_some()).then(|| {
+                let column = |(name, values): (&String, &Vec<f64>)| {
+                    let kept = kept.and_then(|kept| kept.get(name));
+                    let same = kept.filter(|kept| numbers_of(kept, name).as_ref() == Ok(values));
+                    (name.clone(), same.cloned().unwrap_or_else(|| values.as_slice().into()))
+                };
+                Value::Object(solution.scores.iter().map(column).collect())
             });
             Row::default()
                 .with("steps", solution.steps.as_slice())
                 .with_some("solution", solution.text.as_deref())
                 .with_some("answer", solution.answer.as_deref())
                 .with_some("correct", solution.outcome.is_correct())
-                .with_some("prm_scores", scores)
                 .with_metadata(&solution.metadata, problem, NAME)
+                .with_some("prm_scores", scores)
                 .done()
         })
         .collect();
     let row = Row::default()
-        .with("id", problem.id.as_str())
+        .with_problem_id("id", problem, NAME)
         .with("problem", problem.text.as_str())
         .with_some("gold_answer", problem.answer.as_deref())
         .with_some("generator", record.solutions.first().and_then(|solution| solution.generator.as_deref()))

@@ -43,6 +43,21 @@ impl Fields {
         self.0.shift_remove(key)
     }
 
+    /// Takes a value of any type, a null too; `None` only when absent.
+    pub(crate) fn raw(&mut self, key: &str) -> Option<Value> {
+        self.0.shift_remove(key)
+    }
+
+    /// Puts back a value that the writer would not spell as the source did.
+    pub(crate) fn keep(&mut self, key: &str, value: impl Into<Value>) {
+        self.0.insert(key.to_owned(), value.into());
+    }
+
+    /// Moves those of `keys` that are there into metadata of their own.
+    pub(crate) fn only(&mut self, keys: &[&str]) -> Metadata {
+        keys.iter().filter_map(|&key| Some((key.to_owned(), self.raw(key)?))).collect()
+    }
+
     fn required<T>(&mut self, key: &str, found: Option<T>, what: &str) -> Found<T> {
         found.ok_or_else(|| match self.0.contains_key(key) {
             true => Fault::new(key, format!("is null: expected {what}")),
@@ -69,6 +84,15 @@ impl Fields {
     pub(crate) fn strings(&mut self, key: &str) -> Found<Vec<String>> {
         let list = self.list(key)?;
         strings_of(list, key)
+    }
+
+    /// Takes a list of strings, if there is one. An empty one stays behind, to be told from an absent one later.
+    pub(crate) fn some_strings(&mut self, key: &str) -> Found<Vec<String>> {
+        match self.peek(key) {
+            None => Ok(Vec::new()),
+            Some(Value::Array(items)) if items.is_empty() => Ok(Vec::new()),
+            Some(_) => self.strings(key),
+        }
     }
 
     /// Takes a list.
@@ -115,6 +139,18 @@ impl Fields {
                 Some(number) => Ok(Some(number)),
                 None => Err(Fault::new(key, expected("a whole number", &value))),
             },
+        }
+    }
+
+    /// A final answer that may be a string or a number. A string is taken; a number stays in the metadata, so that
+    /// it can be written back as a number, and reads without a trailing `.0`.
+    pub(crate) fn answer(&mut self, key: &str) -> Found<Option<String>> {
+        match self.peek(key) {
+            Some(Value::Number(number)) => {
+                let text = number.to_string();
+                Ok(Some(text.strip_suffix(".0").unwrap_or(&text).to_owned()))
+            }
+            _ => self.opt_string(key),
         }
     }
 

@@ -2,16 +2,36 @@
 //!
 //! A reader turns one upstream record into one [`Record`]; a writer turns a record back into upstream records.
 //! Reading and then writing the same format gives back what the format can express. To add a format: write its
-//! file, add it to [`Format`] and to the `match` in `Format::dataset`, and give `tests/formats.rs` records of it.
+//! file, add it to [`Format`] and to the `match` in `Format::dataset`, and give `tests/formats/` records of it.
 
 mod best_of_n;
+mod bigbench_mistake;
+mod candidate_outcomes;
 mod fields;
 mod gradus;
+mod gsm8k;
+mod gsm8k_solutions;
+mod many_models;
+mod math;
 mod math_shepherd;
+mod mr_ben;
+mod mr_gsm8k;
+mod musique;
+mod numbered;
+mod openrlhf;
+mod paddlenlp;
 mod prm800k;
+mod prm800k_ratings;
+mod prmbench;
+mod problems;
 mod processbench;
+mod reasoneval;
+mod rlhflow;
 mod row;
+mod stepverify;
+mod tagged;
 mod trl;
+mod verdicts;
 
 use serde_json::Value;
 
@@ -22,10 +42,11 @@ use row::Row;
 
 /// What a reader returns.
 #[derive(Debug, Clone)]
-pub(crate) struct Parsed {
-    pub(crate) record: Record,
+pub struct Parsed {
+    /// The record.
+    pub record: Record,
     /// What the source says that cannot be right; see [`super::files::Item::issues`].
-    pub(crate) issues: Vec<Fault>,
+    pub issues: Vec<Fault>,
 }
 
 impl From<Record> for Parsed {
@@ -63,24 +84,81 @@ pub enum Format {
     Gradus,
     Trl,
     Prm800k,
+    Prm800kRatings,
     MathShepherd,
+    OpenRlhf,
+    PaddleNlp,
+    RlhFlow,
     ProcessBench,
+    PrmBench,
+    MrBen,
+    MrGsm8k,
+    ReasonEval,
+    StepVerify,
+    BigBenchMistake,
     BestOfN,
+    CandidateOutcomes,
+    ManyModels,
+    Gsm8kSolutions,
+    Gsm8k,
+    Musique,
+    Math,
+    Problems,
 }
 
 impl Format {
     /// Every format, in the order in which they are tried on a record: the most specific first.
-    pub const ALL: [Self; 6] =
-        [Self::Gradus, Self::Trl, Self::Prm800k, Self::MathShepherd, Self::ProcessBench, Self::BestOfN];
+    pub const ALL: [Self; 23] = [
+        Self::Gradus,
+        Self::Trl,
+        Self::Prm800k,
+        Self::Prm800kRatings,
+        Self::MathShepherd,
+        Self::OpenRlhf,
+        Self::PaddleNlp,
+        Self::RlhFlow,
+        Self::ProcessBench,
+        Self::PrmBench,
+        Self::MrBen,
+        Self::MrGsm8k,
+        Self::ReasonEval,
+        Self::StepVerify,
+        Self::BigBenchMistake,
+        Self::BestOfN,
+        Self::CandidateOutcomes,
+        Self::ManyModels,
+        Self::Gsm8kSolutions,
+        Self::Gsm8k,
+        Self::Musique,
+        Self::Math,
+        Self::Problems,
+    ];
 
     fn dataset(self) -> &'static Dataset {
         match self {
             Self::Gradus => &gradus::DATASET,
             Self::Trl => &trl::DATASET,
             Self::Prm800k => &prm800k::DATASET,
+            Self::Prm800kRatings => &prm800k_ratings::DATASET,
             Self::MathShepherd => &math_shepherd::DATASET,
+            Self::OpenRlhf => &openrlhf::DATASET,
+            Self::PaddleNlp => &paddlenlp::DATASET,
+            Self::RlhFlow => &rlhflow::DATASET,
             Self::ProcessBench => &processbench::DATASET,
+            Self::PrmBench => &prmbench::DATASET,
+            Self::MrBen => &mr_ben::DATASET,
+            Self::MrGsm8k => &mr_gsm8k::DATASET,
+            Self::ReasonEval => &reasoneval::DATASET,
+            Self::StepVerify => &stepverify::DATASET,
+            Self::BigBenchMistake => &bigbench_mistake::DATASET,
             Self::BestOfN => &best_of_n::DATASET,
+            Self::CandidateOutcomes => &candidate_outcomes::DATASET,
+            Self::ManyModels => &many_models::DATASET,
+            Self::Gsm8kSolutions => &gsm8k_solutions::DATASET,
+            Self::Gsm8k => &gsm8k::DATASET,
+            Self::Musique => &musique::DATASET,
+            Self::Math => &math::DATASET,
+            Self::Problems => &problems::DATASET,
         }
     }
 
@@ -105,7 +183,17 @@ impl Format {
     }
 
     /// Reads one upstream record.
-    pub(crate) fn read(self, record: Metadata) -> Result<Parsed, Fault> {
+    ///
+    /// ```
+    /// use gradus_core::data::readers::Format;
+    /// let row = serde_json::json!({"prompt": "1 + 1?", "completions": ["2"], "labels": [true]});
+    /// let format = Format::detect(row.as_object().unwrap()).unwrap();
+    /// let parsed = format.read(row.as_object().unwrap().clone())?;
+    /// assert_eq!(parsed.record.problem.text, "1 + 1?");
+    /// assert_eq!(format.write(&parsed.record).rows, [row]);
+    /// # Ok::<(), gradus_core::Fault>(())
+    /// ```
+    pub fn read(self, record: Metadata) -> Result<Parsed, Fault> {
         let parsed = (self.dataset().read)(Fields::new(record))?;
         parsed.record.validate()?;
         Ok(parsed)

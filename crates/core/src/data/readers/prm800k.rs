@@ -22,7 +22,7 @@ use crate::error::Fault;
 const NAME: &str = "prm800k";
 
 /// Metadata key: one entry per upstream step, that step without the text and rating that went into the path.
-const BESIDE: &str = "beside_path";
+const BESIDE: &str = "gradus:beside_path";
 
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
@@ -132,7 +132,6 @@ fn write(record: &Record) -> Written {
             _ => path.map(plain_step).collect(),
         };
         let mut metadata = solution.metadata.clone();
-        metadata.remove(BESIDE);
         let mut label = match metadata.remove("label") {
             Some(Value::Object(label)) if own => label,
             _ => Metadata::from_iter([("finish_reason".to_owned(), "solution".into())]),
@@ -176,7 +175,6 @@ fn restore<'a>(beside: &Value, path: &mut impl Iterator<Item = (&'a str, Option<
         && let Some((text, rating)) = path.next()
     {
         slot.insert("text".into(), text.into());
-        slot.entry("rating").or_insert(Value::Null);
         if rating.is_some() {
             slot.insert("rating".into(), rating.into());
         }

@@ -7,8 +7,9 @@
 //!
 //! `label` is the 0-based index of the first error, or -1.
 
+use super::row::known_first_error;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
-use crate::data::{Annotation, FirstError, LabelSource, Outcome, Problem, Record, Solution, id};
+use crate::data::{Annotation, LabelSource, Outcome, Problem, Record, Solution, id};
 use crate::error::Fault;
 
 const NAME: &str = "processbench";
@@ -54,20 +55,14 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
 fn write(record: &Record) -> Written {
     let mut written = Written::default();
     for solution in &record.solutions {
-        let label = match solution.annotations.first().map(|annotation| annotation.first_error) {
-            Some(FirstError::At(index)) => index as i64,
-            Some(FirstError::None) => -1,
-            Some(FirstError::Unknown) | None => {
-                written.dropped.push("the first error is unknown");
-                continue;
-            }
-        };
+        let Some(first_error) = known_first_error(solution, &mut written) else { continue };
+        let label = first_error.map_or(-1, |index| index as i64);
         let Some(correct) = solution.outcome.is_correct() else {
             written.dropped.push("the outcome is unknown");
             continue;
         };
         let row = Row::default()
-            .with("id", solution.id.as_str())
+            .with_solution_id("id", solution, &record.problem, NAME)
             .with_some("generator", solution.generator.as_deref())
             .with("problem", record.problem.text.as_str())
             .with("steps", solution.steps.as_slice())

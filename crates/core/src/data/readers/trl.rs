@@ -4,15 +4,13 @@
 //! {"prompt": "What is 2 + 3 * 4?", "completions": ["3 * 4 = 12", "2 + 12 = 15"], "labels": [true, false]}
 //! ```
 //!
-//! Labels are booleans. Numbers in [0, 1] are read as soft labels and written back as numbers; note that TRL's own
-//! trainer turns them into integers (0.875 becomes 0).
+//! Labels are booleans, or 1 and 0. Other numbers in [0, 1] are read as soft labels and written back as numbers; note
+//! that TRL's own trainer turns them into integers (0.875 becomes 0).
 
-use serde_json::Value;
-
-use super::fields::expected;
 use super::row::labelled_prefix;
+use super::verdicts::{self, Spelling};
 use super::{Dataset, Fields, Parsed, Row, Written, has};
-use crate::data::{Annotation, LabelSource, Mark, Problem, Record, Solution, StepLabel, id};
+use crate::data::{Annotation, Problem, Record, Solution, id};
 use crate::error::Fault;
 
 const NAME: &str = "trl";
@@ -28,7 +26,10 @@ pub(super) const DATASET: Dataset = Dataset {
 fn read(mut fields: Fields) -> Result<Parsed, Fault> {
     let text = fields.string("prompt")?;
     let steps = fields.strings("completions")?;
-    let labels = fields.list("labels")?.into_iter().enumerate().map(read_label).collect::<Result<_, _>>()?;
+    let list = fields.list("labels")?;
+    let labels = verdicts::read(&list, "labels")?;
+    let mut metadata = fields.rest();
+    verdicts::keep(&mut metadata, "labels", list, &labels, Spelling::Bool);
     let annotation = Annotation::from_labels(labels).check_length(steps.len(), "labels")?;
     let problem = Problem { id: id::problem(&text), text, source: NAME.into(), ..Problem::default() };
     let solution = Solution {
@@ -36,39 +37,22 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
         problem_id: problem.id.clone(),
         steps,
         annotations: vec![annotation],
-        metadata: fields.rest(),
+        metadata,
         ..Solution::default()
     };
     Ok(Record::new(problem, vec![solution]).into())
-}
-
-fn read_label((index, label): (usize, Value)) -> Result<Option<StepLabel>, Fault> {
-    match label {
-        Value::Bool(correct) => Ok(Some(StepLabel::hard(Mark::from_correct(correct), LabelSource::Unstated))),
-        Value::Number(ref number) => match number.as_f64() {
-            Some(value) if (0.0..=1.0).contains(&value) => {
-                Ok(Some(StepLabel::soft(value, LabelSource::Unstated)))
-            }
-            _ => Err(Fault::new(format!("labels[{index}]"), expected("a label from 0 to 1", &label))),
-        },
-        other => Err(Fault::new(format!("labels[{index}]"), expected("true, false or a number", &other))),
-    }
 }
 
 fn write(record: &Record) -> Written {
     let mut written = Written::default();
     for solution in &record.solutions {
         let Some(labelled) = labelled_prefix(solution, &mut written) else { continue };
-        let labels: Vec<Value> = labelled
-            .labels
-            .iter()
-            .map(|label| label.value.map_or_else(|| (label.mark != Mark::Incorrect).into(), Value::from))
-            .collect();
+        let kept = solution.metadata.get("labels").filter(|_| record.problem.source == NAME);
         let row = Row::default()
             .with("prompt", record.problem.text.as_str())
             .with("completions", labelled.steps)
-            .with("labels", labels)
-            .with_metadata(&solution.metadata, &record.problem, NAME);
+            .with_metadata(&solution.metadata, &record.problem, NAME)
+            .with("labels", verdicts::write(&labelled.labels, Spelling::Bool, kept));
         written.rows.push(row.done());
     }
     written
