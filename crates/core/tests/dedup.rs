@@ -31,6 +31,7 @@ fn index(problems: &[(&str, &str)]) -> Index {
 fn typesetting_does_not_matter() {
     for (a, b) in [
         (r"Find $\dfrac{1}{2} \left( x + 1 \right)$.", r"find \(\frac {1}{2}(x+1)\)"),
+        (r"$\frac12 + \frac{3}{4}$", r"$\frac{1}{2}+\dfrac 34$"),
         ("What is 1,000 + 2?", "What   is\n$1{,}000+2$"),
         (r"Let $x\leq 3$ and $y \ne 4$", "let x ≤ 3, and y ≠ 4"),
         (r"\[a \times b\]", "a · b"),

@@ -52,6 +52,9 @@ const MARKED: &[Example] = &[
     ),
     ("步骤1：相加。\n步骤2：除以二。", Strategy::StepMarkers, &["步骤1：相加。", "步骤2：除以二。"]),
     ("第一步：相加。\n第二步：除以二。", Strategy::StepMarkers, &["第一步：相加。", "第二步：除以二。"]),
+    ("## Step 1: Add.\n## Step 2: Halve.", Strategy::StepMarkers, &["## Step 1: Add.", "## Step 2: Halve."]),
+    ("### 1. Add.\n\n### 2. Halve.", Strategy::Numbered, &["### 1. Add.", "### 2. Halve."]),
+    ("**Plan**\n\n1. Add.\n2. Halve.", Strategy::Numbered, &["**Plan**\n\n1. Add.", "2. Halve."]),
     ("Step 1 is easy.\n\nThe rest follows.", Strategy::BlankLines, &["Step 1 is easy.", "The rest follows."]),
     ("1. a\n2. b", Strategy::Numbered, &["1. a", "2. b"]),
     ("1) a\n2) b\n3) c", Strategy::Numbered, &["1) a", "2) b", "3) c"]),
@@ -113,6 +116,7 @@ const UNMARKED: &[Example] = &[
         Strategy::BlankLines,
         &["## Setting up\n\nLet x be 1.", "Done."],
     ),
+    ("A\n\n3. **Sum:**\n\n   1 + 1 = 2", Strategy::BlankLines, &["A", "3. **Sum:**\n\n   1 + 1 = 2"]),
     ("A\n\n---\n\nB", Strategy::BlankLines, &["A\n\n---", "B"]),
     (
         "[asy]\ndraw(a);\n\n[/asy]\n\nLet x.\n\nB",

@@ -26,6 +26,21 @@ impl Line {
     }
 }
 
+/// Where a strategy cuts.
+#[derive(Debug, Default)]
+pub(super) struct Cuts {
+    /// In ascending order.
+    pub(super) starts: Vec<usize>,
+    /// Those at which an item begins that numbers itself. It is a step even where it is written as a heading.
+    pub(super) items: Vec<usize>,
+}
+
+impl From<Vec<usize>> for Cuts {
+    fn from(starts: Vec<usize>) -> Self {
+        Self { starts, items: Vec::new() }
+    }
+}
+
 /// A text, its lines and its blocks.
 pub(super) struct Layout<'a> {
     pub(super) text: &'a str,
@@ -94,11 +109,11 @@ impl<'a> Layout<'a> {
         self.blocks.get(index).is_some_and(|block| block.range.start < at)
     }
 
-    /// Turns cuts, in ascending order, into steps.
-    pub(super) fn tidy(&self, cuts: impl IntoIterator<Item = usize>) -> Vec<Range<usize>> {
+    /// Turns cuts into steps.
+    pub(super) fn tidy(&self, cuts: &Cuts) -> Vec<Range<usize>> {
         let mut starts = vec![0];
         let mut reached = 0;
-        for cut in cuts {
+        for &cut in &cuts.starts {
             if cut <= reached || self.is_inside_block(cut) {
                 continue;
             }
@@ -111,7 +126,7 @@ impl<'a> Layout<'a> {
         }
         let ends = starts.iter().skip(1).copied().chain([self.text.len()]);
         let pieces = starts.iter().zip(ends).filter_map(|(&start, end)| trimmed(self.text, start..end));
-        self.join_fragments(pieces)
+        self.join_fragments(pieces, &cuts.items)
     }
 
     /// Where the text goes on after the formulas that stand at `cut`.
@@ -127,14 +142,19 @@ impl<'a> Layout<'a> {
     }
 
     /// Headings and figures on top join what follows, pieces without a letter or digit what goes before.
-    fn join_fragments(&self, pieces: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
+    fn join_fragments(
+        &self,
+        pieces: impl Iterator<Item = Range<usize>>,
+        items: &[usize],
+    ) -> Vec<Range<usize>> {
         let mut joined: Vec<Range<usize>> = Vec::new();
         let mut wants_next = false;
         for piece in pieces {
             let body = &self.text[piece.clone()];
             let mute = !body.contains(char::is_alphanumeric);
             let first = joined.is_empty();
-            let open = is_heading(body)
+            let item = items.binary_search(&piece.start).is_ok();
+            let open = (is_heading(body) && !item)
                 || (first
                     && (mute || self.block_at(piece.start).is_some_and(|block| is_figure(block, &piece))));
             match joined.last_mut() {
@@ -163,7 +183,7 @@ fn trimmed(text: &str, range: Range<usize>) -> Option<Range<usize>> {
     (start < end).then_some(start..end)
 }
 
-/// A line such as `## Setting up` or `**Setting up:**`, and nothing else.
+/// A line such as `## Setting up`, `**Setting up:**` or `2. **Setting up**`, and nothing else.
 pub(super) fn is_heading(body: &str) -> bool {
     if body.contains('\n') {
         return false;
@@ -171,7 +191,8 @@ pub(super) fn is_heading(body: &str) -> bool {
     if heading_level(body).is_some() {
         return true;
     }
-    let body = body.strip_suffix(':').unwrap_or(body);
+    let body =
+        body.trim_start_matches(|c: char| c.is_ascii_digit() || ".) ".contains(c)).trim_end_matches(':');
     let bold = body.strip_prefix("**").and_then(|rest| rest.strip_suffix("**"));
     bold.is_some_and(|inside| !inside.is_empty() && !inside.contains("**") && !inside.contains("\\boxed"))
 }

@@ -5,24 +5,18 @@
 
 use std::collections::BTreeMap;
 
-use super::layout::{Layout, heading_level};
+use super::layout::{Cuts, Layout, heading_level};
 use super::protect::Kind;
 
-/// Where to cut, and how many items the cuts begin.
-pub(super) struct List {
-    pub(super) cuts: Vec<usize>,
-    pub(super) items: usize,
-}
-
 /// Cuts at `Step n`.
-pub(super) fn step_markers(layout: &Layout<'_>) -> List {
+pub(super) fn step_markers(layout: &Layout<'_>) -> Cuts {
     let markers = layout.lines.iter().filter(|line| line.free && is_step_marker(layout.content(line)));
     let markers: Vec<_> = markers.collect();
     let mut items: Vec<usize> = markers.iter().map(|line| line.start).collect();
     items.extend(inline_markers(layout));
     items.sort_unstable();
     items.dedup();
-    let Some(&first) = items.first() else { return List { cuts: layout.paragraphs(), items: 0 } };
+    let Some(&first) = items.first() else { return layout.paragraphs().into() };
     let last = items[items.len() - 1];
     let level = markers.iter().filter_map(|line| heading_level(layout.content(line))).max();
 
@@ -38,7 +32,7 @@ pub(super) fn step_markers(layout: &Layout<'_>) -> List {
     }
     cuts.sort_unstable();
     cuts.dedup();
-    List { cuts, items: items.len() }
+    Cuts { starts: cuts, items }
 }
 
 /// `Step 2`, `## Step 2: …`, `**Step 2.**`, `- [Step 2]`, `\textbf{Step 2:}`, `步骤2`, `第二步`.
@@ -98,7 +92,7 @@ struct Item {
 type Look = (bool, bool, bool, char);
 
 /// Cuts at `n.`.
-pub(super) fn numbered(layout: &Layout<'_>) -> List {
+pub(super) fn numbered(layout: &Layout<'_>) -> Cuts {
     let mut by_look: BTreeMap<(usize, Look), Vec<Item>> = BTreeMap::new();
     for (index, line) in layout.lines.iter().enumerate().filter(|(_, line)| line.free && !line.is_blank()) {
         if let Some((look, number)) = parse_item(layout.content(line)) {
@@ -110,18 +104,20 @@ pub(super) fn numbered(layout: &Layout<'_>) -> List {
     // The outermost list; among several of the same depth, the one with the most items.
     let chosen =
         lists.min_by_key(|(indent, runs)| (*indent, usize::MAX - runs.iter().map(Vec::len).sum::<usize>()));
-    let Some((indent, runs)) = chosen else { return List { cuts: layout.paragraphs(), items: 0 } };
+    let Some((indent, runs)) = chosen else { return layout.paragraphs().into() };
 
-    let mut cuts = Vec::new();
+    let (mut cuts, mut items) = (Vec::new(), Vec::new());
     let mut outside = 0;
     for (index, run) in runs.iter().enumerate() {
         let end = runs.get(index + 1).map_or(layout.lines.len(), |next| next[0].line);
         cuts.extend(paragraphs_in(layout, outside..run[0].line));
-        cuts.extend(run.iter().map(|item| layout.lines[item.line].start));
+        let starts = run.iter().map(|item| layout.lines[item.line].start);
+        items.extend(starts.clone());
+        cuts.extend(starts);
         outside = end_of_run(layout, run, indent, end);
     }
     cuts.extend(paragraphs_in(layout, outside..layout.lines.len()));
-    List { cuts, items: runs.iter().map(Vec::len).sum() }
+    Cuts { starts: cuts, items }
 }
 
 fn paragraphs_in(layout: &Layout<'_>, lines: std::ops::Range<usize>) -> impl Iterator<Item = usize> {

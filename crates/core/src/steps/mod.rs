@@ -2,7 +2,7 @@
 //!
 //! A [`Split`] is a list of spans over the text it came from. Between two spans there is white space only, so
 //! nothing a model wrote is ever lost, and [`Split::join`] gives the text back byte for byte. Code, formulas,
-//! tables and figures ([`protect`]) are never cut; text before, between and after the items of a list is cut at
+//! tables and figures are never cut; text before, between and after the items of a list is cut at
 //! blank lines. What is left out: a step's marker (`2.`, `## Step 2`) stays in its body, and text wrapped in JSON
 //! is not unwrapped. The work is linear in the length of the text.
 //!
@@ -25,7 +25,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use layout::Layout;
+use layout::{Cuts, Layout};
 
 /// Where to cut.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -134,17 +134,9 @@ impl<'a> Split<'a> {
 /// Cuts `text` into steps. Blank text has none.
 pub fn split<'a>(text: &'a str, config: &Config) -> Split<'a> {
     let layout = Layout::new(text);
-    let cut = |strategy| match strategy {
-        Strategy::Auto => unreachable!("auto is resolved before a text is cut"),
-        Strategy::StepMarkers => layout.tidy(lists::step_markers(&layout).cuts),
-        Strategy::Numbered => layout.tidy(lists::numbered(&layout).cuts),
-        Strategy::BlankLines => layout.tidy(layout.paragraphs()),
-        Strategy::Lines => layout.tidy(layout.line_starts()),
-        Strategy::Sentences => layout.tidy(sentences::cuts(&layout)),
-    };
     let (strategy, mut spans) = match config.strategy {
-        Strategy::Auto => auto(&layout, cut),
-        strategy => (strategy, cut(strategy)),
+        Strategy::Auto => auto(&layout),
+        strategy => (strategy, layout.tidy(&cut(&layout, strategy))),
     };
     if config.min_chars > 1 {
         spans = join_short(text, spans, config.min_chars);
@@ -152,21 +144,31 @@ pub fn split<'a>(text: &'a str, config: &Config) -> Split<'a> {
     Split { text, strategy, spans }
 }
 
-fn auto(layout: &Layout<'_>, cut: impl Fn(Strategy) -> Vec<Range<usize>>) -> (Strategy, Vec<Range<usize>>) {
-    for (strategy, list) in
-        [(Strategy::StepMarkers, lists::step_markers(layout)), (Strategy::Numbered, lists::numbered(layout))]
-    {
-        if list.items >= 2 {
-            return (strategy, layout.tidy(list.cuts));
+fn cut(layout: &Layout<'_>, strategy: Strategy) -> Cuts {
+    match strategy {
+        Strategy::Auto => unreachable!("auto is resolved before a text is cut"),
+        Strategy::StepMarkers => lists::step_markers(layout),
+        Strategy::Numbered => lists::numbered(layout),
+        Strategy::BlankLines => layout.paragraphs().into(),
+        Strategy::Lines => layout.line_starts().into(),
+        Strategy::Sentences => sentences::cuts(layout).into(),
+    }
+}
+
+fn auto(layout: &Layout<'_>) -> (Strategy, Vec<Range<usize>>) {
+    for strategy in [Strategy::StepMarkers, Strategy::Numbered] {
+        let cuts = cut(layout, strategy);
+        if cuts.items.len() >= 2 {
+            return (strategy, layout.tidy(&cuts));
         }
     }
     for strategy in [Strategy::BlankLines, Strategy::Lines] {
-        let spans = cut(strategy);
+        let spans = layout.tidy(&cut(layout, strategy));
         if spans.len() >= 2 {
             return (strategy, spans);
         }
     }
-    (Strategy::Sentences, cut(Strategy::Sentences))
+    (Strategy::Sentences, layout.tidy(&cut(layout, Strategy::Sentences)))
 }
 
 fn join_short(text: &str, spans: Vec<Range<usize>>, min_chars: usize) -> Vec<Range<usize>> {

@@ -231,7 +231,7 @@ fn is_abbreviated(before: &Before<'_>, next: &str) -> bool {
 /// "J. Smith", "J. R. R. Tolkien", "U.S. Army"; not "point A. Then".
 fn is_initial(before: &Before<'_>, next: &str) -> bool {
     let parts = before.word.split('.');
-    if before.word.is_empty() || !parts.clone().all(|part| is_capital(part)) {
+    if before.word.is_empty() || !parts.clone().all(is_capital) {
         return false;
     }
     let following: String = next.chars().take(24).take_while(|c| c.is_alphabetic()).collect();

@@ -64,7 +64,7 @@ const SAME: [(&str, &str); 18] = [
 /// ```
 /// use gradus_core::data::dedup::normalise;
 /// assert_eq!(normalise(r"Find $\dfrac{1}{2}$ of $1{,}000$."), "find frac 1 2 of 1000");
-/// assert_eq!(normalise(r"find \( \frac {1} {2} \) of 1,000!"), normalise(r"Find $\frac{1}{2}$ of 1000"));
+/// assert_eq!(normalise(r"find \( \frac {1} {2} \) of 1,000?"), normalise(r"Find $\tfrac12$ of 1000"));
 /// ```
 pub fn normalise(text: &str) -> String {
     let mut words = Words::default();
@@ -139,7 +139,19 @@ fn command(rest: &str, words: &mut Words) -> usize {
     if !SILENT.contains(&name.to_ascii_lowercase().as_str()) {
         words.push(SAME.iter().find(|(other, _)| *other == name).map_or(name, |(_, same)| same));
     }
-    1 + letters
+    let mut length = 1 + letters;
+    // `\frac12` is one half: without braces, an argument is a single digit.
+    if name.ends_with("frac") {
+        for _ in 0..2 {
+            let spaces = rest[length..].len() - rest[length..].trim_start_matches(' ').len();
+            let Some(digit) = rest[length + spaces..].chars().next().filter(char::is_ascii_digit) else {
+                break;
+            };
+            words.push(digit.encode_utf8(&mut [0; 4]));
+            length += spaces + 1;
+        }
+    }
+    length
 }
 
 /// Reads a number such as `1,000.5`, `1{,}000` or `1,\!000` and returns its length.
