@@ -1,8 +1,8 @@
 //! Counting a dataset: exact numbers on a small one, and totals that add up on any.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use gradus_core::data::files::Item;
+use gradus_core::data::files::{self, Item};
 use gradus_core::data::readers::Format;
 use gradus_core::data::stats::{Bin, Stats, Summary};
 use gradus_core::data::{
@@ -204,4 +204,30 @@ proptest! {
         let scored = found.scores.get("prm").map_or(0, |column| column.values);
         prop_assert_eq!(found.steps, scored);
     }
+}
+
+/// Reads the folder `GRADUS_DATA` (by default `shared/data` beside the checkout).
+#[test]
+#[expect(clippy::print_stderr, reason = "says what was skipped")]
+fn real_datasets_are_counted_as_their_authors_count_them() {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+    let data = PathBuf::from(std::env::var_os("GRADUS_DATA").unwrap_or_else(|| beside.into()));
+    if !data.is_dir() {
+        eprintln!("skipped: {} is absent; set GRADUS_DATA to the public datasets", data.display());
+        return;
+    }
+    let read = |path: &str| {
+        let items = files::open(&[data.join(path)], None).unwrap();
+        summary(&items.map(Result::unwrap).collect::<Vec<_>>())
+    };
+    let sampled = read("best_of_n/gsm8k_n32.jsonl.gz");
+    assert_eq!((sampled.records, sampled.problems, sampled.solutions), (237, 237, 237 * 32));
+    assert_eq!((sampled.candidates.min, sampled.candidates.max, sampled.candidates.mean), (32, 32, 32.0));
+    assert_eq!(sampled.scores.len(), 7);
+    assert_eq!(sampled.annotations, 0);
+
+    let judged = read("processbench");
+    assert_eq!((judged.records, judged.solutions, judged.with_answer), (1_682, 1_682, 0));
+    assert_eq!(judged.errors.erroneous + judged.errors.error_free, 1_682);
+    assert!(judged.generators.len() > 1 && judged.issues.is_empty());
 }
