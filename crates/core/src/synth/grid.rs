@@ -96,6 +96,11 @@ fn sum(a: Vector, b: Vector) -> Vector {
     (a.0 + b.0, a.1 + b.1)
 }
 
+/// A quarter turn: in another direction whatever the vector.
+fn turned((x, y): Vector) -> Vector {
+    (-y, x)
+}
+
 fn distinct(moves: &[Vector]) -> bool {
     let mut seen = vec![(0, 0)];
     moves.iter().all(|&by| {
@@ -245,9 +250,12 @@ impl Grid {
             }
             ErrorKind::WrongOperator => wrong.added = (by.1, by.0),
             ErrorKind::MisreadGiven => {
-                let longer = |n: i64| if n == 0 { 0 } else { n + n.signum() * dice.between(1, 2) };
-                let mut longer = longer;
-                wrong.quoted = if by.0 != 0 { (longer(by.0), by.1) } else { (0, longer(by.1)) };
+                let more = dice.between(1, 2);
+                wrong.quoted = if by.0 != 0 {
+                    (by.0 + by.0.signum() * more, by.1)
+                } else {
+                    (0, by.1 + by.1.signum() * more)
+                };
                 wrong.added = wrong.quoted;
             }
             ErrorKind::WrongOperand => {
@@ -302,7 +310,7 @@ impl Grid {
                 (self.conclude(other, direction(other)), direction(other))
             }
             ErrorKind::Contradiction => {
-                let other = (at.1 - at.0, at.0 + at.1);
+                let other = turned(at);
                 let mut piece = self.conclude(other, direction(other));
                 piece.recall = Some(self.recall(self.steps(), other));
                 (piece, direction(other))
@@ -319,14 +327,13 @@ impl Grid {
     }
 
     fn spoil_answer(&self, kind: ErrorKind, dice: &mut Dice) -> Option<Draft> {
+        if kind != ErrorKind::Contradiction {
+            return None;
+        }
         let at = self.position(self.steps());
-        let mut draft = self.solve(dice, RECALL);
-        let answer = match kind {
-            ErrorKind::Contradiction => direction((at.1 - at.0, at.0 + at.1)),
-            _ => return None,
-        };
+        let draft = self.solve(dice, RECALL);
+        let answer = direction(turned(at));
         let error = draft.pieces.len();
-        draft.pieces.truncate(error);
         Some(self.finish(draft, error, answer, false))
     }
 

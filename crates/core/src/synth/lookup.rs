@@ -213,7 +213,7 @@ impl Hops {
     }
 
     fn what(&self, i: usize) -> String {
-        format!("the {} we need", self.relations[i].noun())
+        format!("the {} in question", self.relations[i].noun())
     }
 
     /// The step that reads `fact` and takes `found` from it.

@@ -17,7 +17,7 @@ macro_rules! ensure {
     };
 }
 
-pub fn check(problem: &Problem, solution: &Solution) -> Check {
+pub(crate) fn check(problem: &Problem, solution: &Solution) -> Check {
     let error = match solution.annotations[0].first_error {
         FirstError::At(index) => index,
         _ => solution.steps.len(),
@@ -91,12 +91,16 @@ fn numbers(text: &str) -> Vec<f64> {
 fn known(problem: &Problem) -> Vec<f64> {
     let digits = |c: char| !(c.is_ascii_digit() || c == '.');
     let found = problem.text.split(digits).filter_map(|run| run.trim_matches('.').parse::<f64>().ok());
-    let mut known: Vec<f64> = found.flat_map(|n| [n, -n]).collect();
-    known.extend([1.0, 2.0, 60.0, 100.0]);
+    found.flat_map(|n| [n, -n]).collect()
+}
+
+/// Numbers nobody has to be told; counting the people of a story is one.
+fn common(problem: &Problem) -> Vec<f64> {
+    let mut common = vec![1.0, 2.0, 60.0, 100.0];
     if problem.metadata["family"] == "ages" {
-        known.extend([3.0, 4.0, 5.0]);
+        common.extend([3.0, 4.0, 5.0]);
     }
-    known
+    common
 }
 
 fn same(a: f64, b: f64) -> bool {
@@ -123,6 +127,11 @@ impl Equation {
             _ => left / right,
         });
         same(value, self.result)
+    }
+
+    fn same_terms(&self, other: &Self) -> bool {
+        let equal = self.terms.iter().zip(&other.terms).all(|(a, b)| same(*a, *b));
+        self.terms.len() == other.terms.len() && equal
     }
 }
 
@@ -151,13 +160,36 @@ fn equation(text: &str) -> Result<Equation, String> {
     Ok(found.remove(0))
 }
 
+/// The step without an earlier result that it repeats first.
+fn own_words(step: &str) -> &str {
+    let openings =
+        ["We already know that ", "Recall that ", "As found before, ", "We saw that ", "We know that "];
+    let cut =
+        if openings.iter().any(|opening| step.starts_with(opening)) { step.split_once(". ") } else { None };
+    let cut = if step.starts_with("From above, ") { step.split_once(", so ") } else { cut };
+    cut.map_or(step, |(_, own)| own)
+}
+
+/// Whether the step gives the result of that reference line with its unit.
+fn says_amount(step: &str, reference: &str) -> bool {
+    let amount = reference.rsplit(" = ").next().unwrap_or_default();
+    let (digits, unit) = amount.split_once(' ').unwrap_or((amount, ""));
+    let dollars =
+        if let Some(rest) = digits.strip_prefix('-') { format!("-${rest}") } else { format!("${digits}") };
+    let whole = |needle: &str| {
+        let more = |rest: &str| rest.trim_start_matches('.').starts_with(|c: char| c.is_ascii_digit());
+        format!(" {}", own_words(step)).split(needle).skip(1).any(|rest| !more(rest))
+    };
+    whole(&format!(" {amount}")) || (unit.starts_with("dollar") && whole(&dollars))
+}
+
 fn maths(problem: &Problem, solution: &Solution, error: usize, kind: &str) -> Check {
     let (last_reference, workings) = problem.reference.split_last().ok_or("no reference")?;
     let truth: Vec<Equation> = workings.iter().map(|step| equation(step)).collect::<Result<_, _>>()?;
     let gold = truth.last().ok_or("no working")?.result;
     ensure!(has(&numbers(last_reference), gold), "the reference does not state its result");
     ensure!(truth.iter().all(Equation::holds), "the reference is false");
-    let mut pool = known(problem);
+    let (mut pool, common) = (known(problem), common(problem));
     let last = solution.steps.len() - 1;
     for (index, step) in solution.steps.iter().enumerate().take(error) {
         let step = unmarked(step, index);
@@ -167,11 +199,19 @@ fn maths(problem: &Problem, solution: &Solution, error: usize, kind: &str) -> Ch
         }
         let here = equation(step)?;
         ensure!(here.holds(), "`{step}` is false");
-        ensure!(here.terms.iter().all(|&n| has(&pool, n)), "`{step}` takes numbers from nowhere");
-        ensure!(truth.iter().any(|t| same(t.result, here.result)), "`{step}` is not in the reference");
+        ensure!(
+            here.terms.iter().all(|&n| has(&pool, n) || has(&common, n)),
+            "`{step}` takes numbers from nowhere"
+        );
+        // A step that was left out before the error moves the others up by one.
+        let agrees =
+            |&place: &usize| same(truth[place].result, here.result) && here.same_terms(&truth[place]);
+        let mut places = index..=reference_index(problem, solution, index);
+        let place = places.find(agrees).ok_or_else(|| format!("`{step}` is not in the reference"))?;
+        ensure!(says_amount(step, &workings[place]), "`{step}` has another unit");
         pool.push(here.result);
         for n in numbers(step) {
-            ensure!(has(&pool, n), "`{step}` mentions {n}, which is not known");
+            ensure!(has(&pool, n) || has(&common, n), "`{step}` mentions {n}, which is not known");
         }
     }
     if error > last {
@@ -188,8 +228,9 @@ fn maths(problem: &Problem, solution: &Solution, error: usize, kind: &str) -> Ch
     let (here, place) = (equation(step)?, reference_index(problem, solution, error));
     let there = &truth[place];
     let differing = here.terms.iter().zip(&there.terms).filter(|(a, b)| !same(**a, **b)).count();
-    let equal_terms = here.terms.len() == there.terms.len() && differing == 0;
-    let unknown = here.terms.iter().filter(|&&n| !has(&pool, n)).count();
+    let equal_terms = here.same_terms(there);
+    let changed = here.terms.iter().zip(&there.terms).filter(|(a, b)| !same(**a, **b));
+    let unknown = changed.filter(|(n, _)| !has(&pool, **n)).count();
     let false_claim = !same(here.result, there.result);
     let sound = match kind {
         "arithmetic_slip" => !here.holds() && equal_terms && here.op == there.op && false_claim,
@@ -207,12 +248,7 @@ fn maths(problem: &Problem, solution: &Solution, error: usize, kind: &str) -> Ch
         }
         "contradiction" => here.holds() && here.op == there.op && differing == 1 && false_claim,
         "sign_unit" if false_claim => same(here.result, -there.result) && equal_terms,
-        "sign_unit" => {
-            let reference = &problem.reference[place];
-            let amount = reference.rsplit(" = ").next().unwrap_or_default();
-            let digits = amount.split(' ').next().unwrap_or_default();
-            amount != digits && !step.contains(amount) && !step.contains(&format!("${digits}"))
-        }
+        "sign_unit" => !says_amount(step, &problem.reference[place]),
         _ => false,
     };
     ensure!(sound, "`{step}` is no {kind}: {here:?} against {there:?}, {unknown} unknown");
@@ -283,9 +319,9 @@ fn reading(step: &str, role: &str, facts: &Facts) -> Result<Reading, String> {
     nouns.sort();
     nouns.dedup();
     let found = [
-        format!("{role} we need is "),
-        format!("{role} we need = "),
-        format!("{role} we need: "),
+        format!("{role} in question is "),
+        format!("{role} in question = "),
+        format!("{role} in question: "),
         "it is ".into(),
     ]
     .iter()
@@ -303,7 +339,7 @@ fn reading(step: &str, role: &str, facts: &Facts) -> Result<Reading, String> {
 
 fn lookup(problem: &Problem, solution: &Solution, error: usize, kind: &str) -> Check {
     let facts = facts(problem)?;
-    let role = |step: &str| step.split(" we need").next().unwrap_or_default().to_lowercase();
+    let role = |step: &str| step.split(" in question").next().unwrap_or_default().to_lowercase();
     let roles: Vec<_> = problem.reference.iter().map(|step| role(step)).collect();
     let question = problem.text.trim_end_matches('?').to_lowercase();
     let start = problem.text.trim_end_matches('?').rsplit(" of ").next().unwrap_or_default().to_lowercase();
@@ -322,7 +358,7 @@ fn lookup(problem: &Problem, solution: &Solution, error: usize, kind: &str) -> C
         let place = if wrong { reference_index(problem, solution, index) } else { index };
         let here = reading(step, &roles[place], &facts)?;
         let stated = facts.get(&(here.subject.clone(), here.noun.clone())) == Some(&here.object);
-        let follows = here.subject == at && here.noun == roles[place] && here.found == here.object;
+        let follows = here.subject == at && here.noun == roles[index] && here.found == here.object;
         ensure!((stated && follows) != wrong, "the label of `{step}` is false: {here:?} from {at}");
         if wrong {
             let sound = match kind {
@@ -443,8 +479,9 @@ fn grid(problem: &Problem, solution: &Solution, error: usize, kind: &str) -> Che
                     || (b, a, by) == (&quote.0, &quote.1, &(-quote.2.0, -quote.2.1))
             });
             let base = positions[&quote.1];
+            ensure!(&quote.0 == object, "`{text}` places another object than the {object}");
             if !wrong {
-                ensure!(truly && &quote.0 == object, "`{text}` misquotes");
+                ensure!(truly, "`{text}` misquotes");
                 ensure!(shown.contains(&base), "`{text}` does not start at {base:?}");
             }
             if wrong && (kind == "misread_given" || kind == "wrong_operand") {

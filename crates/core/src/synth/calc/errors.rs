@@ -132,7 +132,11 @@ impl Calc {
             }
             let Some(value) = slip(self.value(term), &[], dice) else { continue };
             // A number that is known from elsewhere would be a wrong operand, not a misreading.
-            if self.quantities.iter().any(|quantity| quantity.value == value) {
+            if self
+                .quantities
+                .iter()
+                .any(|quantity| quantity.value == value || quantity.value == value.negated())
+            {
                 continue;
             }
             if let Some(edit) = self.replaced(q, step, place, Shown { value, unit: self.unit(term) }) {

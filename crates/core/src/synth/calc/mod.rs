@@ -153,8 +153,9 @@ impl Calc {
         (0..self.quantities.len()).filter_map(|index| Some((Q(index), self.step_of(Q(index))?)))
     }
 
+    /// The quantity asked for. Later quantities, if any, are distractors.
     fn last(&self) -> Q {
-        Q(self.quantities.len() - 1)
+        self.steps().last().expect("a calculation has steps").0
     }
 
     fn answer(&self, value: Number) -> String {

@@ -8,7 +8,7 @@ use crate::synth::plan::Plan;
 use crate::synth::unit::{BARE, KILOGRAMS, POINTS, Unit};
 use crate::synth::words;
 
-/// What is averaged: the sentence, the noun for one value, its unit.
+/// What is averaged: the sentence with the name and then the values, the noun for one value, its unit.
 const SERIES: &[(&str, &str, Unit)] = &[
     ("{} scores {} points in the last {n} games.", "game", POINTS),
     ("{} picks {} kilograms of apples on {n} days.", "day", KILOGRAMS),
@@ -25,7 +25,7 @@ pub(super) fn plan(d: i64, dice: &mut Dice) -> Plan {
     }
 }
 
-/// Values whose mean is `mean`: the last one evens out the others.
+/// Values and their mean, a whole number: the last one evens out the others.
 fn values(count: i64, d: i64, dice: &mut Dice) -> (Vec<i64>, i64) {
     loop {
         let mean = dice.between(8 * d, 25 * d);
@@ -42,9 +42,7 @@ fn values(count: i64, d: i64, dice: &mut Dice) -> (Vec<i64>, i64) {
 fn series(who: &str, numbers: &[i64], dice: &mut Dice) -> (String, &'static str, Unit) {
     let (template, noun, unit) = dice.pick(SERIES);
     let shown: Vec<_> = numbers.iter().map(ToString::to_string).collect();
-    let (names_first, n) = (template.starts_with("{}"), numbers.len().to_string());
-    let text = template.replace("{n}", &n);
-    debug_assert!(names_first || text.contains("of {}"), "the name comes before the numbers");
+    let text = template.replace("{n}", &numbers.len().to_string());
     (text.replacen("{}", who, 1).replacen("{}", &words::list(&shown), 1), noun, unit)
 }
 
@@ -68,6 +66,7 @@ fn missing(d: i64, dice: &mut Dice) -> Plan {
     let (sentence, noun, unit) = series(who, &numbers, dice);
     let mut calc = Calc::default();
     let terms: Vec<_> = numbers.iter().map(|&number| calc.given(number, unit)).collect();
+    calc.given(d, BARE);
     let have = calc.step((Op::Add, &terms), unit, "the sum so far", "the sum so far is {}");
     let mut sentences =
         vec![sentence, format!("With one more {noun}, the average over {} {noun}s should be {mean}.", d + 1)];

@@ -1,7 +1,7 @@
 //! Rectangular things: fences, floors, L-shaped rooms, paths around gardens, tanks.
 
 use super::distract;
-use crate::synth::calc::{Calc, Op};
+use crate::synth::calc::{Calc, Op, Q};
 use crate::synth::dice::Dice;
 use crate::synth::number::Number;
 use crate::synth::plan::Plan;
@@ -26,7 +26,7 @@ fn sides(low: i64, high: i64, dice: &mut Dice) -> (i64, i64) {
     (dice.between(width + 1, high), width)
 }
 
-fn perimeter(calc: &mut Calc, length: i64, width: i64) -> crate::synth::calc::Q {
+fn perimeter(calc: &mut Calc, length: i64, width: i64) -> Q {
     let (length, width, two) = (calc.given(length, METERS), calc.given(width, METERS), calc.constant(2));
     let half =
         calc.step((Op::Add, &[length, width]), METERS, "half the perimeter", "length and width add up to {}");
@@ -127,7 +127,6 @@ fn l_shape(dice: &mut Dice) -> Plan {
 fn path(dice: &mut Dice) -> Plan {
     let who = words::name(dice);
     let (length, width) = sides(6, 30, dice);
-    // Width of the path in centimeters.
     let border = Number::cents(50 * dice.between(1, 6));
     let price = Number::cents(50 * dice.between(9, 50));
     let mut calc = Calc::default();

@@ -64,6 +64,9 @@ pub(super) fn plan(d: i64, dice: &mut Dice) -> Plan {
         1 => format!("This week the price is reduced by {rate}%."),
         _ => format!("Members of the shop pay {rate}% less, and {who} is a member."),
     });
+    if !sentences.iter().any(|sentence| sentence.contains(who)) {
+        sentences.push(format!("{who} buys one."));
+    }
     let rate = calc.given(rate, BARE);
     let off = share(&mut calc, now, rate, "the discount");
     now = calc.step((Op::Sub, &[now, off]), DOLLARS, "the reduced price", "the reduced price is {}");

@@ -31,8 +31,7 @@ pub(super) fn plan(d: i64, dice: &mut Dice) -> Plan {
 
     let mut calc = Calc::default();
     let mut sentences = vec![];
-    let mut whole = calc.given(total, unit);
-    if d >= 4 {
+    let whole = if d >= 4 {
         // What is shared has to be found first.
         let removed = dice.between(4, 30);
         sentences.push(format!("{names} win {} together.", shown(total + removed)));
@@ -40,13 +39,13 @@ pub(super) fn plan(d: i64, dice: &mut Dice) -> Plan {
             "They give {} to a friend and share the rest in the ratio {ratio}.",
             shown(removed)
         ));
-        calc = Calc::default();
         let (won, given) = (calc.given(total + removed, unit), calc.given(removed, unit));
-        whole = calc.step((Op::Sub, &[won, given]), unit, "the amount to share", "{} are left to share");
+        calc.step((Op::Sub, &[won, given]), unit, "the amount to share", "{} are left to share")
     } else {
         let verb = dice.pick(&["share", "divide", "split"]);
         sentences.push(format!("{names} {verb} {} in the ratio {ratio}.", shown(total)));
-    }
+        calc.given(total, unit)
+    };
     distract(&mut sentences, &mut calc, people[0], d, dice);
     let part_qs: Vec<_> = parts.iter().map(|&n| calc.given(n, BARE)).collect();
     let sum = calc.step((Op::Add, &part_qs), BARE, "the number of parts", "there are {} parts in all");

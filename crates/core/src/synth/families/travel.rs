@@ -1,11 +1,11 @@
 //! Trips: legs of a given speed and time, and what is left, how long it takes, or how fast it was on average.
 
 use super::distract;
-use crate::synth::calc::{Calc, Op};
+use crate::synth::calc::{Calc, Op, Q};
 use crate::synth::dice::Dice;
 use crate::synth::number::Number;
 use crate::synth::plan::Plan;
-use crate::synth::unit::{HOURS, KILOMETERS, KM_PER_HOUR, LITERS, MINUTES};
+use crate::synth::unit::{BARE, HOURS, KILOMETERS, KM_PER_HOUR, LITERS, MINUTES};
 use crate::synth::words;
 
 /// How one travels, slowest and fastest.
@@ -91,7 +91,7 @@ pub(super) fn plan(d: i64, dice: &mut Dice) -> Plan {
         ));
         let units = calc.step(
             (Op::Div, &[total, hundred]),
-            crate::synth::unit::BARE,
+            BARE,
             "the number of hundreds of kilometers",
             "the trip has {} hundreds of kilometers",
         );
@@ -109,10 +109,10 @@ pub(super) fn plan(d: i64, dice: &mut Dice) -> Plan {
 }
 
 /// Adds the steps to the average speed, if it is a number with at most one decimal.
-fn average(calc: &mut Calc, total: crate::synth::calc::Q, times: &[crate::synth::calc::Q]) -> bool {
+fn average(calc: &mut Calc, total: Q, times: &[Q]) -> bool {
     let hours = times.iter().try_fold(Number::from(0), |sum, &time| sum.add(calc.value(time)));
     let speed = hours.and_then(|hours| calc.value(total).div(hours));
-    if !speed.and_then(Number::decimals).is_some_and(|places| places <= 1) {
+    if speed.and_then(Number::decimals).is_none_or(|places| places > 1) {
         return false;
     }
     let hours =
