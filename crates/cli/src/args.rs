@@ -254,29 +254,33 @@ pub(crate) struct Synth {
     pub(crate) print: Output,
 }
 
-/// Parses a name by a lookup, and lists the names there are when it is unknown.
-fn named<T>(name: &str, found: Option<T>, known: &[&str]) -> Result<T, String> {
-    found.ok_or_else(|| format!("`{name}` is not one of {}", known.join(", ")))
+/// Finds a thing by its name, and lists the names there are when it is unknown.
+fn named<T: Copy>(name: &str, all: &[T], name_of: fn(T) -> &'static str) -> Result<T, String> {
+    let found = all.iter().copied().find(|item| name_of(*item) == name);
+    found.ok_or_else(|| {
+        let known: Vec<_> = all.iter().map(|item| name_of(*item)).collect();
+        format!("`{name}` is not one of {}", known.join(", "))
+    })
 }
 
 fn format(name: &str) -> Result<Format, String> {
-    named(name, Format::from_name(name), &Format::ALL.map(Format::name))
+    named(name, &Format::ALL, Format::name)
 }
 
 fn strategy(name: &str) -> Result<Strategy, String> {
-    named(name, Strategy::from_name(name), &Strategy::ALL.map(Strategy::name))
+    named(name, &Strategy::ALL, Strategy::name)
 }
 
 fn family(name: &str) -> Result<Family, String> {
-    named(name, Family::from_name(name), &Family::ALL.map(Family::name))
+    named(name, Family::ALL, Family::name)
 }
 
 fn style(name: &str) -> Result<Style, String> {
-    named(name, Style::from_name(name), &Style::ALL.map(Style::name))
+    named(name, Style::ALL, Style::name)
 }
 
 fn error_kind(name: &str) -> Result<ErrorKind, String> {
-    named(name, ErrorKind::from_name(name), &ErrorKind::ALL.map(ErrorKind::name))
+    named(name, ErrorKind::ALL, ErrorKind::name)
 }
 
 fn difficulty(text: &str) -> Result<(u8, u8), String> {

@@ -56,7 +56,8 @@ pub(crate) fn read(
                 }
             }
             Err(error) if error.is_record() => {
-                return Err(anyhow::Error::new(error).context("cannot go on (--on-error skip leaves such records out)"));
+                return Err(anyhow::Error::new(error)
+                    .context("cannot go on (--on-error skip leaves such records out)"));
             }
             Err(error) => return Err(error.into()),
         }

@@ -36,10 +36,11 @@ pub(crate) fn error(error: &anyhow::Error) {
 /// True when standard output was closed by its reader.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        let io = cause.downcast_ref::<io::Error>().or_else(|| match cause.downcast_ref::<gradus_core::Error>() {
-            Some(gradus_core::Error::Io { source, .. }) => Some(source),
-            _ => None,
-        });
+        let io =
+            cause.downcast_ref::<io::Error>().or_else(|| match cause.downcast_ref::<gradus_core::Error>() {
+                Some(gradus_core::Error::Io { source, .. }) => Some(source),
+                _ => None,
+            });
         io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     })
 }
@@ -47,7 +48,7 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
 /// A table with a heading row; every column after the first is numbers, aligned to the right.
 pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> Result<()> {
     let mut table = Table::new();
-    table.load_preset(NOTHING).set_header(heading.iter().map(|name| Cell::new(name.to_uppercase())));
+    table.load_style(NOTHING).set_header(heading.iter().map(|name| Cell::new(name.to_uppercase())));
     for row in rows {
         table.add_row(row);
     }
@@ -61,14 +62,15 @@ pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> Result<()> {
 }
 
 fn is_numeric(rows: &[Vec<String>], column: usize) -> bool {
-    rows.iter().filter_map(|row| row.get(column)).all(|cell| {
-        cell.is_empty() || cell.chars().all(|c| c.is_ascii_digit() || " .,%-+/eE×".contains(c))
-    })
+    rows.iter()
+        .filter_map(|row| row.get(column))
+        .all(|cell| cell.is_empty() || cell.chars().all(|c| c.is_ascii_digit() || " .,%-+/eE×".contains(c)))
 }
 
 /// A horizontal bar for a histogram, at most `width` cells.
 pub(crate) fn bar(count: u64, most: u64, width: usize) -> String {
-    let eighths = if most == 0 { 0 } else { (count as f64 / most as f64 * (width * 8) as f64).round() as usize };
+    let eighths =
+        if most == 0 { 0 } else { (count as f64 / most as f64 * (width * 8) as f64).round() as usize };
     let mut text = "█".repeat(eighths / 8);
     if !eighths.is_multiple_of(8) {
         text.push(['▏', '▎', '▍', '▌', '▋', '▊', '▉'][eighths % 8 - 1]);

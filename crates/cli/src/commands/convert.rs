@@ -69,13 +69,19 @@ fn summary(report: &Report, args: &Convert) -> String {
     }
     if report.cut > 0 {
         let count = printer::count(report.cut);
-        text += &format!("\n{count} solutions end at their first error: {} wants a label for every step", args.to.name());
+        text += &format!(
+            "\n{count} solutions end at their first error: {} wants a label for every step",
+            args.to.name()
+        );
     }
     if report.skipped > 0 {
         text += &format!("\n{} records could not be read and were skipped", printer::count(report.skipped));
     }
     if report.issues > 0 {
-        text += &format!("\n{} issues in the source: `gradus data check` names them", printer::count(report.issues));
+        text += &format!(
+            "\n{} issues in the source: `gradus data check` names them",
+            printer::count(report.issues)
+        );
     }
     text
 }

@@ -107,7 +107,12 @@ fn print(report: &Report, args: &Dedup) -> Result<()> {
                 (Kind::Near, true) => "near",
                 (Kind::Near, false) => "near, other numbers",
             };
-            vec![found.place.clone(), found.repeats.clone(), kind.to_owned(), format!("{:.2}", found.similarity)]
+            vec![
+                found.place.clone(),
+                found.repeats.clone(),
+                kind.to_owned(),
+                format!("{:.2}", found.similarity),
+            ]
         })
         .collect();
     if !rows.is_empty() {

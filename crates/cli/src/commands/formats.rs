@@ -13,8 +13,10 @@ pub(super) fn run(args: &Output) -> Result<Status> {
         let formats = Format::ALL.map(|format| json!({"name": format.name(), "about": format.about()}));
         printer::json(&formats)?;
     } else {
-        let rows: Vec<_> =
-            Format::ALL.iter().map(|format| vec![format.name().to_owned(), format.about().to_owned()]).collect();
+        let rows: Vec<_> = Format::ALL
+            .iter()
+            .map(|format| vec![format.name().to_owned(), format.about().to_owned()])
+            .collect();
         printer::table(&["format", "what it is"], &rows)?;
     }
     Ok(Status::Done)

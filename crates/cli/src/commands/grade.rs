@@ -21,7 +21,9 @@ pub(super) fn run(args: &Grade) -> Result<Status> {
         }
         (Some(gold), None) => {
             let mut solution = String::new();
-            std::io::stdin().read_to_string(&mut solution).context("cannot read a solution from standard input")?;
+            std::io::stdin()
+                .read_to_string(&mut solution)
+                .context("cannot read a solution from standard input")?;
             show(args, &grade::grade(gold, &solution))
         }
         (None, _) => dataset(args),
@@ -90,7 +92,11 @@ fn dataset(args: &Grade) -> Result<Status> {
     if to_stdout {
         return Ok(Status::Done);
     }
-    if args.print.json { printer::json(&report)? } else { print(&report, args.show)? }
+    if args.print.json {
+        printer::json(&report)?
+    } else {
+        print(&report, args.show)?
+    }
     Ok(Status::Done)
 }
 
@@ -101,9 +107,11 @@ fn grade_record(record: &mut Record, report: &mut Report) {
     for solution in &mut record.solutions {
         let text = solution.full_text();
         let mut found = match (&solution.answer, text.trim().is_empty()) {
-            (Some(answer), true) => {
-                grade::Grade { verdict: grade::compare(&gold, answer), answer: Some(answer.clone()), found: None }
-            }
+            (Some(answer), true) => grade::Grade {
+                verdict: grade::compare(&gold, answer),
+                answer: Some(answer.clone()),
+                found: None,
+            },
             _ => grade::grade(&gold, &text),
         };
         for alias in &aliases {
@@ -156,11 +164,23 @@ fn grade_record(record: &mut Record, report: &mut Report) {
 
 fn print(report: &Report, show: usize) -> Result<()> {
     let mut rows = vec![
-        vec!["equal".to_owned(), printer::count(report.equal), printer::percent(report.equal, report.solutions)],
-        vec!["different".to_owned(), printer::count(report.different), printer::percent(report.different, report.solutions)],
+        vec![
+            "equal".to_owned(),
+            printer::count(report.equal),
+            printer::percent(report.equal, report.solutions),
+        ],
+        vec![
+            "different".to_owned(),
+            printer::count(report.different),
+            printer::percent(report.different, report.solutions),
+        ],
     ];
     for (reason, count) in &report.undecided {
-        rows.push(vec![format!("undecided: {reason}"), printer::count(*count), printer::percent(*count, report.solutions)]);
+        rows.push(vec![
+            format!("undecided: {reason}"),
+            printer::count(*count),
+            printer::percent(*count, report.solutions),
+        ]);
     }
     printer::table(&["verdict", "solutions", "share"], &rows)?;
     if report.stated == 0 {

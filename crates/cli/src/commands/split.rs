@@ -21,7 +21,8 @@ struct Part {
 pub(super) fn run(args: &Split) -> Result<Status> {
     let shares = parse(&args.parts)?;
     split::check(&shares).map_err(|fault| anyhow!("--parts {}: {fault}", args.parts))?;
-    std::fs::create_dir_all(&args.output).with_context(|| format!("cannot make {}", args.output.display()))?;
+    std::fs::create_dir_all(&args.output)
+        .with_context(|| format!("cannot make {}", args.output.display()))?;
     let mut sinks = Vec::new();
     let mut parts = Vec::new();
     for (name, share) in &shares {
@@ -71,7 +72,8 @@ fn parse(parts: &str) -> Result<Vec<(String, f64)>> {
         if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') {
             bail!("--parts {parts}: `{name}` cannot be a file name");
         }
-        let share = share.trim().parse().with_context(|| format!("--parts {parts}: `{share}` is not a number"))?;
+        let share =
+            share.trim().parse().with_context(|| format!("--parts {parts}: `{share}` is not a number"))?;
         shares.push((name.to_owned(), share));
     }
     Ok(shares)

@@ -49,11 +49,17 @@ fn print(summary: &Summary, skipped: u64) -> Result<()> {
 
 fn overview(summary: &Summary, skipped: u64) -> Result<()> {
     let formats = summary.formats.iter().map(|(name, count)| format!("{name} {}", printer::count(*count)));
-    printer::line(format!("{} records ({})", printer::count(summary.records), formats.collect::<Vec<_>>().join(", ")))?;
+    printer::line(format!(
+        "{} records ({})",
+        printer::count(summary.records),
+        formats.collect::<Vec<_>>().join(", ")
+    ))?;
     let errors = &summary.errors;
     let labels = &summary.labels;
     let labelled = labels.correct + labels.incorrect + labels.neutral + labels.unknown;
-    let row = |name: &str, count: u64, of: u64| vec![name.to_owned(), printer::count(count), printer::percent(count, of)];
+    let row = |name: &str, count: u64, of: u64| {
+        vec![name.to_owned(), printer::count(count), printer::percent(count, of)]
+    };
     let mut rows = vec![
         row("problems", summary.problems, 0),
         row("  with a gold answer", summary.with_answer, summary.records),
@@ -94,8 +100,9 @@ fn histogram(title: &str, bins: &[Bin]) -> Result<()> {
     if most == 0 {
         return Ok(());
     }
+    let first = bins.iter().position(|bin| bin.count > 0).unwrap_or(0);
     let last = bins.iter().rposition(|bin| bin.count > 0).unwrap_or(0);
-    let rows: Vec<_> = bins[..=last]
+    let rows: Vec<_> = bins[first..=last]
         .iter()
         .map(|bin| vec![range(bin), printer::count(bin.count), printer::bar(bin.count, most, BAR)])
         .collect();
@@ -140,7 +147,14 @@ fn scores(summary: &Summary) -> Result<()> {
         .iter()
         .map(|(name, column)| {
             let (min, mean, max) = (number(column.min), number(column.mean), number(column.max));
-            vec![name.clone(), printer::count(column.solutions), min, mean, max, printer::count(column.length_mismatches)]
+            vec![
+                name.clone(),
+                printer::count(column.solutions),
+                min,
+                mean,
+                max,
+                printer::count(column.length_mismatches),
+            ]
         })
         .collect();
     printer::line("")?;
@@ -154,7 +168,10 @@ fn issues(summary: &Summary) -> Result<()> {
     printer::line(format!("\n{} issues in the source:", printer::count(summary.issues.len() as u64)))?;
     for issue in summary.issues.iter().take(ISSUES) {
         let who = issue.solution.as_ref().unwrap_or(&issue.problem);
-        printer::line(format!("  {}:{}: {who}: field `{}`: {}", issue.file, issue.line, issue.field, issue.message))?;
+        printer::line(format!(
+            "  {}:{}: {who}: field `{}`: {}",
+            issue.file, issue.line, issue.field, issue.message
+        ))?;
     }
     if summary.issues.len() > ISSUES {
         printer::line(format!("  … and {} more (--json)", summary.issues.len() - ISSUES))?;

@@ -30,9 +30,9 @@ pub(super) fn run(args: &Synth) -> Result<Status> {
         problems: args.problems,
         solutions_per_problem: args.solutions,
         wrong_share: args.wrong,
-        families: or_all(&args.families, &Family::ALL),
-        styles: or_all(&args.styles, &Style::ALL),
-        errors: or_all(&args.errors, &ErrorKind::ALL),
+        families: or_all(&args.families, Family::ALL),
+        styles: or_all(&args.styles, Style::ALL),
+        errors: or_all(&args.errors, ErrorKind::ALL),
         difficulty: args.difficulty,
         propagate: args.propagate,
     };

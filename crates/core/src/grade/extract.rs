@@ -70,7 +70,8 @@ pub fn extract(solution: &str) -> Option<Extracted> {
         return take(&answer, Found::Json);
     }
     let tail = tail(solution);
-    if let Some(answer) = after_phrase(tail).and_then(readable).and_then(|answer| take(answer, Found::Phrase)) {
+    if let Some(answer) = after_phrase(tail).and_then(readable).and_then(|answer| take(answer, Found::Phrase))
+    {
         return Some(answer);
     }
     if let Some(letter) = option_letter(tail) {
@@ -288,14 +289,18 @@ fn last_value(text: &str) -> Option<&str> {
 fn number_ending_at(text: &str, end: usize) -> &str {
     let bytes = text.as_bytes();
     let mut start = end;
+    // Digits since the last mark: a comma joins only groups of three, and a list such as `1, 2` is not one number.
+    let mut group = 0;
     while start > 0 {
         let byte = bytes[start - 1];
-        let joins_digits =
-            matches!(byte, b'.' | b',' | b'/') && start >= 2 && bytes[start - 2].is_ascii_digit();
-        // A list such as `1, 2` is not one number, and a comma joins only groups of three.
-        let group = bytes[start..end].iter().take_while(|b| b.is_ascii_digit()).count();
-        if !(byte.is_ascii_digit() || (joins_digits && (byte != b',' || group == 3))) {
-            break;
+        if byte.is_ascii_digit() {
+            group += 1;
+        } else {
+            let after_digit = start >= 2 && bytes[start - 2].is_ascii_digit();
+            if !after_digit || !(matches!(byte, b'.' | b'/') || (byte == b',' && group == 3)) {
+                break;
+            }
+            group = 0;
         }
         start -= 1;
     }

@@ -44,7 +44,6 @@ pub(super) fn from_chain(members: &[Expr], relations: &[Relation]) -> Option<Exp
     }
 }
 
-
 /// An interval with the numeric place of its ends, for sorting.
 struct Part {
     low: f64,
@@ -85,7 +84,9 @@ pub(super) fn parts(expr: &Expr) -> Option<Vec<Expr>> {
             _ => return None,
         }
     }
-    parts.sort_by(|a, b| a.low.total_cmp(&b.low).then((a.open == Bracket::Round).cmp(&(b.open == Bracket::Round))));
+    parts.sort_by(|a, b| {
+        a.low.total_cmp(&b.low).then((a.open == Bracket::Round).cmp(&(b.open == Bracket::Round)))
+    });
     let mut joined: Vec<Part> = Vec::new();
     for part in parts {
         match joined.last_mut() {
@@ -116,7 +117,9 @@ fn touches(left: &Part, right: &Part) -> bool {
 fn place(end: &Expr) -> Option<f64> {
     match end {
         Expr::Infinity => Some(f64::INFINITY),
-        Expr::Sum(terms) if matches!(terms.as_slice(), [(Sign::Minus, Expr::Infinity)]) => Some(f64::NEG_INFINITY),
+        Expr::Sum(terms) if matches!(terms.as_slice(), [(Sign::Minus, Expr::Infinity)]) => {
+            Some(f64::NEG_INFINITY)
+        }
         Expr::Sum(terms) if matches!(terms.as_slice(), [(Sign::Plus, Expr::Infinity)]) => Some(f64::INFINITY),
         other if other.variables().is_empty() => {
             let value = numeric::value(other, 0, Points::Positive)?;

@@ -51,7 +51,7 @@ pub(super) struct Lexed {
 /// Longest answer that is read; a longer one is text.
 const MAX_BYTES: usize = 4_000;
 /// Longest number that is read as one.
-const MAX_DIGITS: usize = 400;
+const MAX_DIGITS: usize = 4_000;
 /// Largest power of ten in scientific notation.
 const MAX_EXPONENT: i64 = 400;
 
@@ -188,7 +188,8 @@ impl<'a> Lexer<'a> {
         let raised = self.rest().chars().next().is_some_and(|c| superscript(c).is_some());
         let normal = if raised { superscript } else { subscript };
         let run: String = self.rest().chars().map_while(normal).collect();
-        self.at += self.rest().chars().take_while(|c| normal(*c).is_some()).map(char::len_utf8).sum::<usize>();
+        self.at +=
+            self.rest().chars().take_while(|c| normal(*c).is_some()).map(char::len_utf8).sum::<usize>();
         self.out.push(Token::Symbol(if raised { '^' } else { '_' }));
         self.out.push(Token::Symbol('{'));
         if let Some(inner) = lex(&run, Commas::Separators) {
@@ -266,16 +267,12 @@ impl<'a> Lexer<'a> {
         let is_letter = content.len() == 1 && content.chars().all(|c| c.is_ascii_alphabetic());
         let token = if (font && is_letter) || FUNCTIONS.contains(&content) {
             Token::Word(content.to_owned())
-        } else if content.chars().all(|c| c.is_ascii_digit() || c == '.')
-            && content.starts_with(|c: char| c.is_ascii_digit())
+        } else if content.contains(|c: char| c.is_ascii_digit())
+            && let Some(inner) = lex(content, self.commas)
         {
-            match parse_number(content, "", 0) {
-                Some(value) => {
-                    let decimals = content.split_once('.').map_or(0, |(_, fraction)| fraction.len() as u32);
-                    Token::Number { value, decimals, digits: content.to_owned() }
-                }
-                None => Token::Text(content.to_owned()),
-            }
+            // `\text{1:03 PM}` is a time, not words.
+            self.out.extend(inner.tokens);
+            return;
         } else {
             Token::Text(content.to_owned())
         };

@@ -114,9 +114,7 @@ pub fn compare(gold: &str, answer: &str) -> Verdict {
     if gold == answer || text::squeeze(&gold) == text::squeeze(&answer) {
         return Verdict::Equal;
     }
-    let read = |text: &str| parse::parse(text, Commas::Thousands);
-    let answer_parsed = read(&answer).or_else(|| extract::only_number(&answer).and_then(read));
-    match (read(&gold), answer_parsed) {
+    match (read(&gold), read(&answer)) {
         (Some(gold_parsed), Some(answer_parsed)) => {
             let verdict = equal::same(&gold_parsed.expr, &answer_parsed.expr);
             if verdict != Verdict::Equal
@@ -130,6 +128,12 @@ pub fn compare(gold: &str, answer: &str) -> Verdict {
             as_text(&gold, gold_parsed.is_some(), &answer, answer_parsed.is_some())
         }
     }
+}
+
+/// Reads an answer as mathematics, or the one number of a sentence.
+fn read(text: &str) -> Option<Parsed> {
+    let parse = |text: &str| parse::parse(text, Commas::Thousands);
+    parse(text).or_else(|| extract::only_number(text).and_then(parse))
 }
 
 /// Strips what surrounds an answer; `p.m.` loses its dots.

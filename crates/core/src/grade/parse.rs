@@ -247,7 +247,9 @@ impl Parser {
     /// True when the next token is a unit after a value: `\text{…}`, or a word that no product of variables would be.
     fn at_unit(&self) -> bool {
         // `55 m/s` as a whole answer.
-        if let [Token::Number { .. }, Token::Word(_), Token::Symbol('/'), Token::Word(_)] = self.tokens.as_slice() {
+        if let [Token::Number { .. }, Token::Word(_), Token::Symbol('/'), Token::Word(_)] =
+            self.tokens.as_slice()
+        {
             return true;
         }
         match self.peek() {
@@ -324,7 +326,9 @@ impl Parser {
                     self.at += 1;
                     value = primed(value)?;
                 }
-                Some(Token::Word(word)) if is_ordinal(word) && matches!(value, Expr::Number { .. }) => self.at += 1,
+                Some(Token::Word(word)) if is_ordinal(word) && matches!(value, Expr::Number { .. }) => {
+                    self.at += 1
+                }
                 _ => return Some(value),
             }
         }

@@ -58,10 +58,7 @@ pub(super) fn words(text: &str) -> String {
         if first == '\\' {
             let name = rest[1..].bytes().take_while(u8::is_ascii_alphabetic).count();
             let command = &rest[1..=name];
-            let silent = command.starts_with("text")
-                || command.starts_with("math")
-                || matches!(command, "mbox" | "left" | "right" | "operatorname" | "quad" | "");
-            if !silent {
+            if !is_silent(command) {
                 out.push_str(command);
             }
             out.push(' ');
@@ -78,8 +75,22 @@ pub(super) fn words(text: &str) -> String {
     out.split_whitespace().filter(|word| !matches!(*word, "the" | "a" | "an")).collect::<Vec<_>>().join(" ")
 }
 
-/// True for an answer that is words: letters, and no digit or operator.
+/// True for a command that only sets or spaces words.
+fn is_silent(command: &str) -> bool {
+    command.starts_with("text")
+        || command.starts_with("math")
+        || matches!(command, "mbox" | "left" | "right" | "operatorname" | "quad" | "")
+}
+
+/// True for an answer that is words: letters, and no digit, operator or mathematical command.
 pub(super) fn is_wordy(text: &str) -> bool {
+    let mut commands = text.split('\\').skip(1).map(|rest| {
+        let length = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
+        &rest[..length]
+    });
+    if !commands.all(is_silent) {
+        return false;
+    }
     let words = words(text);
     words.chars().any(|c| c.is_alphabetic())
         && !words.chars().any(|c| c.is_ascii_digit())

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// The folder of real datasets: `GRADUS_DATA`, or `shared/data` beside the checkout. Says so when it is absent.
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
-pub fn data() -> Option<PathBuf> {
+pub(crate) fn data() -> Option<PathBuf> {
     let folder = std::env::var_os("GRADUS_DATA").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")),
         PathBuf::from,
