@@ -3,6 +3,7 @@
 # make check   formatting, lints (warnings denied) and docs only
 # make fuzz    60 seconds of fuzzing for the grader, the step splitter, the containers and each reader
 # make bench-grade   answers graded per second, ours and math-verify's, in one run
+# make bench-dedup   time and memory of the duplicate index
 # make install       the optimised program, into cargo's bin folder
 
 CARGO ?= cargo
@@ -11,7 +12,7 @@ OUT := demo-out
 # Real datasets for tests and benchmarks; tests that need them say so when they are absent.
 export GRADUS_DATA ?= $(abspath ../shared/data)
 
-.PHONY: demo test check build fuzz bench-grade install clean
+.PHONY: demo test check build fuzz bench-grade bench-dedup install clean
 
 build:
 	$(CARGO) build --locked
@@ -32,6 +33,9 @@ fuzz:
 
 bench-grade:
 	sh benches/peers/grade.sh
+
+bench-dedup:
+	$(CARGO) bench --locked -q -p gradus-core --bench dedup
 
 install:
 	$(CARGO) install --locked --path crates/cli
