@@ -9,6 +9,7 @@ use std::io::{self, BufRead, Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use memchr::memchr3;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -229,7 +230,18 @@ impl JsonRecords {
             let mut used = 0;
             let mut finished = false;
             let mut line_end = false;
-            for &byte in buffer {
+            while used < buffer.len() {
+                // Most bytes are inside strings, where only three matter.
+                if in_string && !escaped {
+                    match memchr3(b'"', b'\\', b'\n', &buffer[used..]) {
+                        Some(skip) => used += skip,
+                        None => {
+                            used = buffer.len();
+                            break;
+                        }
+                    }
+                }
+                let byte = buffer[used];
                 used += 1;
                 if byte == b'\n' {
                     self.line += 1;
@@ -302,10 +314,9 @@ impl JsonRecords {
     }
 }
 
-impl Iterator for JsonRecords {
-    type Item = Result<(u64, Value)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
+impl JsonRecords {
+    /// Moves to the next record, whose bytes [`Self::bytes`] then shows, and says on which line it starts.
+    pub(crate) fn next_record(&mut self) -> Option<Result<u64>> {
         if self.done {
             return None;
         }
@@ -325,10 +336,28 @@ impl Iterator for JsonRecords {
             self.done |= !error.is_record();
             return Some(Err(error));
         }
-        Some(parse(&self.record).map(|value| (line, value)).map_err(|(lines_down, fault)| Error::Record {
+        Some(Ok(line))
+    }
+
+    /// The bytes of the current record.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.record
+    }
+
+    /// The current record, which starts on `line`, as a tree.
+    pub(crate) fn value(&self, line: u64) -> Result<(u64, Value)> {
+        parse(&self.record).map(|value| (line, value)).map_err(|(lines_down, fault)| Error::Record {
             place: Place { path: self.path.clone(), line: line + lines_down },
             fault,
-        }))
+        })
+    }
+}
+
+impl Iterator for JsonRecords {
+    type Item = Result<(u64, Value)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.next_record()?.and_then(|line| self.value(line)))
     }
 }
 
