@@ -16,7 +16,7 @@ import sys
 
 from sympy import (
     Abs, Add, E, FiniteSet, I, Integer, Interval, Mul, N, Pow, Rational, S, Symbol, Union, acos, apart, asin, atan, binomial,
-    cancel, ceiling, cos, exp, expand, expand_log, expand_trig, factor, factorial, floor, fraction, log, nsimplify, oo, pi,
+    cancel, ceiling, cos, exp, expand, expand_log, expand_trig, factor, factor_list, factorial, floor, fraction, log, nsimplify, oo, pi,
     powsimp, radsimp, sin, sqrt, sqrtdenest, symbols, tan, together,
 )
 
@@ -167,6 +167,8 @@ class Writer:
             return f"\\{rng.choice(['binom', 'dbinom'])}{{{top}}}{{{bottom}}}"
         if value.is_Function:
             return self.call(value)
+        if value.is_Atom and not value.is_Rational:
+            raise ValueError(f"{value} is no answer")
         return self.group(self.sum(value))
 
     def raised(self, value):
@@ -381,7 +383,7 @@ def surd():
 
 def unexpanded_root(value):
     """c·√n as √(c²n), unevaluated."""
-    for part in value.atoms(Pow):
+    for part in sorted(value.atoms(Pow), key=str):
         if part.exp == Rational(1, 2) and part.base.is_Integer:
             factor = rng.randint(2, 5)
             return value.xreplace({part: Mul(Rational(1, factor), Pow(part.base * factor**2, Rational(1, 2), evaluate=False), evaluate=False)})
@@ -811,7 +813,7 @@ def matrices(same):
 
 
 def equations(same):
-    """Equal means: one is a constant multiple of the other."""
+    """Equal means: one is a constant multiple of the other; y² = 0 and y = 0 are not made."""
     left, right = polynomial([x, y]), rng.choice([Integer(0), small(), small() * x + small(), y**2])
     difference = expand(left - right)
     if not difference.free_symbols or difference.is_number:
@@ -819,10 +821,14 @@ def equations(same):
     scale = rng.choice([1, -1, 2, 3, Rational(1, 2), -4])
     moved = rng.choice([0, small(), small() * y, left])
     new = difference if same else changed(difference)
-    new_left, new_right = rewritten(scale * left - moved, [expand, factor, lambda v: v]) if same else expand(scale * new) - moved, None
-    new_right = expand(new_left - scale * new) if same else expand(new_left - scale * new)
+    new_left = rewritten(scale * left - moved, [expand, factor, lambda v: v]) if same else expand(scale * new) - moved
+    new_right = expand(new_left - scale * new)
     quotient = cancel(expand(new_left - new_right) / difference)
-    return f"{write(left)} = {write(S(right))}", f"{write(S(new_left))} = {write(S(new_right))}", bool(quotient.is_number and quotient != 0)
+    verdict = bool(quotient.is_number and quotient != 0)
+    once = lambda value: Mul(*[base for base, _ in factor_list(value)[1]])
+    if not verdict and cancel(once(expand(new_left - new_right)) / once(difference)).is_number:
+        return None
+    return f"{write(left)} = {write(S(right))}", f"{write(S(new_left))} = {write(S(new_right))}", verdict
 
 
 def solved(same):
@@ -895,7 +901,10 @@ def main():
         while len(seen) < PAIRS_PER_KIND and tries < 40 * PAIRS_PER_KIND:
             tries += 1
             same = len(seen) % 2 == 0
-            pair = make(same)
+            try:
+                pair = make(same)
+            except ValueError:
+                continue
             # A change that changed nothing, or a rewriting that SymPy cannot confirm, is drawn again.
             if pair is None or pair[2] is not same or len(pair[0]) + len(pair[1]) > 150 or pair[:2] in seen or pair[0] == pair[1]:
                 continue
