@@ -4,20 +4,25 @@
 //! 2. What the finite field holds is compared there ([`super::field`]).
 //! 3. The rest is evaluated numerically with error bounds; an agreement of constants is confirmed to 256 bits.
 //!
-//! A decimal of six or more places counts as a rounding of the exact value when it agrees in all its places.
+//! A decimal of six or more places counts as a rounding of the exact value when it is that value rounded or cut off.
 
-use dashu_base::Abs;
+use dashu_base::{Abs, Signed};
 use dashu_int::IBig;
 use dashu_ratio::RBig;
 
 use super::expr::{Expr, Function};
 use super::numeric::{Approx, Points};
-use super::{Reason, Verdict, exact, field, numeric, precise};
+use super::{Reason, Verdict, curves, exact, field, numeric, precise};
 
 /// Decimals with at least this many places are taken as roundings.
 const ROUNDED_PLACES: u32 = 6;
+/// A rounding has at least this many units in its last place, so five digits: 0.000001 rounds nothing.
+const ROUNDED_UNITS: u32 = 10_000;
 const FIELD_ROUNDS: u64 = 3;
 const NUMERIC_ROUNDS: u64 = 12;
+/// Points at which an absolute value is tried, on all sides of its corners, and how many must have a value.
+const SIGNED_ROUNDS: u64 = 32;
+const SIGNED_NEEDED: usize = 8;
 /// Numeric points that must agree.
 const NEEDED_POINTS: usize = 3;
 
@@ -44,8 +49,16 @@ pub(super) fn scalars(a: &Expr, b: &Expr) -> Verdict {
     by_numbers(a, b)
 }
 
-/// Decides whether `a = 0` and `b = 0` are the same equation: one is a constant multiple of the other.
-pub(super) fn proportional(a: &Expr, b: &Expr) -> Verdict {
+/// Decides whether `a = 0` and `b = 0` are the same equation: one is a constant multiple of the other, or they have the
+/// same solutions where such are found.
+pub(super) fn equations(a: &Expr, b: &Expr) -> Verdict {
+    match proportional(a, b) {
+        Verdict::Equal => Verdict::Equal,
+        verdict => curves::same_solutions(a, b).unwrap_or(verdict),
+    }
+}
+
+fn proportional(a: &Expr, b: &Expr) -> Verdict {
     let field_points: Option<Vec<_>> =
         (0..=FIELD_ROUNDS).map(|round| Some((field::value(a, round)?, field::value(b, round)?))).collect();
     if let Some(points) = field_points {
@@ -103,11 +116,17 @@ fn same_digits(a: &Expr, b: &Expr) -> bool {
     }
 }
 
-/// True when `written`, a decimal of enough places, is `value` rounded or cut off there.
+/// True when `written`, a decimal of enough places and digits, is `value` rounded or cut off there.
 fn is_rounding(written: &Expr, number: &RBig, value: &RBig) -> bool {
     let places = decimals(written);
-    places >= ROUNDED_PLACES
-        && (number - value).abs() * RBig::from(IBig::from(10).pow(places as usize)) < RBig::ONE
+    if places < ROUNDED_PLACES {
+        return false;
+    }
+    let unit = RBig::ONE / RBig::from(IBig::from(10).pow(places as usize));
+    let error = number - value;
+    let cut = error.is_negative() == value.is_positive() && error.clone().abs() < unit;
+    let rounded = error.abs() * RBig::from(2) <= unit;
+    (cut || rounded) && number.clone().abs() >= unit * RBig::from(ROUNDED_UNITS)
 }
 
 /// A long decimal against an irrational constant.
@@ -116,8 +135,12 @@ fn rounded(written: &Expr, number: &RBig, constant: &Expr) -> Verdict {
         return Verdict::Undecided(Reason::Inconclusive);
     };
     let unit = 10f64.powi(-(decimals(written).min(12) as i32));
-    let distance = (value.re - number.to_f64().value()).hypot(value.im);
-    if distance <= unit + value.err { Verdict::Equal } else { Verdict::Different }
+    let number = number.to_f64().value();
+    let cut = number.abs() < value.re.abs();
+    let distance = (value.re - number).hypot(value.im);
+    let allowed = if cut { unit } else { unit / 2.0 } + value.err;
+    let long_enough = number.abs() >= unit * f64::from(ROUNDED_UNITS);
+    if distance <= allowed && long_enough { Verdict::Equal } else { Verdict::Different }
 }
 
 fn infinite(a: &Expr, b: &Expr) -> Option<Verdict> {
@@ -162,17 +185,17 @@ fn close(a: Approx, b: Approx) -> Option<bool> {
     }
 }
 
+/// True when one of `functions` is applied to variables.
+fn applies(expr: &Expr, functions: &[Function]) -> bool {
+    expr.any(&|node| match node {
+        Expr::Call(function, arguments) => functions.contains(function) && !arguments.iter().all(is_constant),
+        _ => false,
+    })
+}
+
 fn points_for(a: &Expr, b: &Expr) -> Points {
-    let steps = |expr: &Expr| {
-        expr.any(&|node| {
-            matches!(
-                node,
-                Expr::Call(Function::Factorial | Function::Binomial | Function::Floor | Function::Ceil, arguments)
-                    if arguments.iter().any(|argument| !is_constant(argument))
-            )
-        })
-    };
-    if steps(a) || steps(b) { Points::Natural } else { Points::Positive }
+    let counts = [Function::Factorial, Function::Binomial];
+    if applies(a, &counts) || applies(b, &counts) { Points::Natural } else { Points::Positive }
 }
 
 fn by_numbers(a: &Expr, b: &Expr) -> Verdict {
@@ -182,28 +205,31 @@ fn by_numbers(a: &Expr, b: &Expr) -> Verdict {
         return match close(x, y) {
             Some(false) => Verdict::Different,
             // Complex and undefined cases stay with double precision.
-            Some(true) => match precise::agree(a, b) {
-                Some(true) | None => Verdict::Equal,
-                Some(false) => Verdict::Different,
-            },
-            None => match precise::agree(a, b) {
-                Some(true) => Verdict::Equal,
-                Some(false) => Verdict::Different,
-                None => Verdict::Undecided(Reason::Inconclusive),
-            },
+            Some(true) => precise::agree(a, b).unwrap_or(Verdict::Equal),
+            None => precise::agree(a, b).unwrap_or(Verdict::Undecided(Reason::Inconclusive)),
         };
     }
-    let first = agree_at(a, b, points_for(a, b));
-    let has_abs = |expr: &Expr| expr.any(&|node| matches!(node, Expr::Call(Function::Abs, _)));
-    if first == Verdict::Equal && has_abs(a) != has_abs(b) {
-        return agree_at(a, b, Points::Signed);
+    let agree = |points| agree_at(a, b, points, NUMERIC_ROUNDS, NEEDED_POINTS);
+    let first = agree(points_for(a, b));
+    let either = |functions: &[Function]| applies(a, functions) || applies(b, functions);
+    match first {
+        Verdict::Equal if either(&[Function::Abs]) => {
+            agree_at(a, b, Points::Signed, SIGNED_ROUNDS, SIGNED_NEEDED)
+        }
+        // ⌊n/2⌋ + ⌈n/2⌉ is n for whole n, which a question may say and an answer does not.
+        Verdict::Different
+            if either(&[Function::Floor, Function::Ceil]) && agree(Points::Natural) == Verdict::Equal =>
+        {
+            Verdict::Undecided(Reason::Inconclusive)
+        }
+        verdict => verdict,
     }
-    first
 }
 
-fn agree_at(a: &Expr, b: &Expr, points: Points) -> Verdict {
+/// Equal when `needed` of the points agree and none of `rounds` points up to there differs.
+fn agree_at(a: &Expr, b: &Expr, points: Points, rounds: u64, needed: usize) -> Verdict {
     let mut agreed = 0;
-    for round in 0..NUMERIC_ROUNDS {
+    for round in 0..rounds {
         let (Some(x), Some(y)) = (numeric::value(a, round, points), numeric::value(b, round, points)) else {
             continue;
         };
@@ -212,9 +238,9 @@ fn agree_at(a: &Expr, b: &Expr, points: Points) -> Verdict {
             Some(true) => agreed += 1,
             None => {}
         }
-        if agreed == NEEDED_POINTS {
+        if agreed == needed && points != Points::Signed {
             return Verdict::Equal;
         }
     }
-    Verdict::Undecided(Reason::Inconclusive)
+    if agreed >= needed { Verdict::Equal } else { Verdict::Undecided(Reason::Inconclusive) }
 }

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use dashu_ratio::RBig;
 
 use super::expr::{Expr, Relation, Sign};
-use super::parse::is_equation;
+use super::parse::{is_equation, is_inequality};
+use super::units::Conversion;
 use super::{Reason, Verdict, decide, intervals, text, units};
 
 /// Longer lists are compared in order only.
@@ -13,27 +14,48 @@ const MAX_UNORDERED: usize = 64;
 
 /// Decides whether two answers are the same.
 pub(super) fn same(gold: &Expr, answer: &Expr) -> Verdict {
-    let (gold, answer) = (canonical(gold), canonical(answer));
-    let (gold, answer) = (gold.as_ref(), answer.as_ref());
+    match same_forms(canonical(gold).as_ref(), canonical(answer).as_ref()) {
+        // `(±1, ±2)` may be two points or four.
+        Verdict::Different if gold.plus_minus_count() > 1 || answer.plus_minus_count() > 1 => {
+            Verdict::Undecided(Reason::Inconclusive)
+        }
+        verdict => verdict,
+    }
+}
+
+fn same_forms(gold: &Expr, answer: &Expr) -> Verdict {
+    if let Some(verdict) = letters_as_unit(gold, answer).or_else(|| letters_as_unit(answer, gold)) {
+        return verdict;
+    }
     use Expr::{Chain, Degrees, List, Matrix, Percent, Quantity, Ratio, Set, Text, Tuple, Union, Variable};
     match (gold, answer) {
         (Quantity(a, unit_a), Quantity(b, unit_b)) => quantities(a, unit_a, b, unit_b),
         (Quantity(a, _), b) => same(a, b),
         (a, Quantity(b, _)) => same(a, b),
         (Degrees(a), Degrees(b)) => same(a, b),
-        (Degrees(a), b) => same(a, b),
-        (a, Degrees(b)) => same(a, b),
+        (Degrees(inner), other) | (other, Degrees(inner)) => match same(inner, other) {
+            Verdict::Equal => Verdict::Equal,
+            // 60° is 60 where the question says degrees, and π/3.
+            _ => decide::scalars(gold, answer),
+        },
         (Percent(a), Percent(b)) => same(a, b),
         (Percent(inner), other) => percent(inner, other),
         (other, Percent(inner)) => percent(inner, other),
-        (Text(a), Text(b)) => words(a, b),
-        (Text(a), Variable(b)) | (Variable(b), Text(a)) => words(a, b),
+        (Text(a), Text(b)) => text::compare(a, b),
+        (Text(a), Variable(b)) | (Variable(b), Text(a)) => text::compare(a, b),
         (Text(_), _) | (_, Text(_)) => Verdict::Different,
         (Chain(a, relations_a), Chain(b, relations_b)) => chains(a, relations_a, b, relations_b),
         (Chain(members, relations), other) => chain_and_value(members, relations, other, true),
         (other, Chain(members, relations)) => chain_and_value(members, relations, other, false),
-        (Union(_), Union(_) | Tuple(..) | List(_)) | (Tuple(..) | List(_), Union(_)) => unions(gold, answer),
-        (Set(a) | List(a) | Union(a), Set(b) | List(b) | Union(b)) => unordered(a, b),
+        (Union(_), Union(_) | Tuple(..) | List(_) | Set(_)) | (Tuple(..) | List(_) | Set(_), Union(_)) => {
+            unions(gold, answer)
+        }
+        (Set(a), Set(b) | List(b)) | (List(b), Set(a)) if a.len() != b.len() => contained(a, b),
+        (List(a), List(b)) => lists(a, b),
+        (Set(a) | List(a), Set(b) | List(b)) => unordered(a, b),
+        (Set(items), other) | (other, Set(items)) if is_scalar(other) => {
+            contained(items, std::slice::from_ref(other))
+        }
         (Tuple(open_a, a, close_a), Tuple(open_b, b, close_b)) => {
             // Two numbers in brackets may be an interval: then the brackets matter.
             if a.len() == 2 && (open_a, close_a) != (open_b, close_b) {
@@ -41,7 +63,10 @@ pub(super) fn same(gold: &Expr, answer: &Expr) -> Verdict {
             }
             ordered(a, b)
         }
-        (Tuple(_, a, _), List(b)) | (List(a), Tuple(_, b, _)) => ordered(a, b),
+        (Tuple(..), List(list)) | (List(list), Tuple(..)) if list.iter().all(is_inequality) => {
+            unions(gold, answer)
+        }
+        (Tuple(_, items, _), List(list)) | (List(list), Tuple(_, items, _)) => ordered(&by_name(list), items),
         (Matrix(a), Matrix(b)) => {
             if a.len() != b.len() || a.iter().zip(b).any(|(a, b)| a.len() != b.len()) {
                 return match (vector(a), vector(b)) {
@@ -60,7 +85,12 @@ pub(super) fn same(gold: &Expr, answer: &Expr) -> Verdict {
             [top, bottom] => same(&quotient(top, bottom), b),
             _ => Verdict::Different,
         },
-        (a, b) if is_scalar(a) && is_scalar(b) => decide::scalars(a, b),
+        (a, b) if is_scalar(a) && is_scalar(b) => match decide::scalars(a, b) {
+            Verdict::Different if has_degrees(a) || has_degrees(b) => {
+                decide::scalars(&without_degrees(a), &without_degrees(b))
+            }
+            verdict => verdict,
+        },
         (a, b) if a == b => Verdict::Equal,
         (a, b) if is_plain(a) && is_plain(b) => Verdict::Different,
         _ => Verdict::Undecided(Reason::Inconclusive),
@@ -102,6 +132,58 @@ fn canonical(expr: &Expr) -> Cow<'_, Expr> {
             None => Cow::Borrowed(expr),
         },
         _ => Cow::Borrowed(expr),
+    }
+}
+
+/// `5 m` and `5 men` may be quantities or products. Against a value without variables they are not products.
+fn letters_as_unit(product: &Expr, other: &Expr) -> Option<Verdict> {
+    let Expr::Product(factors) = product else { return None };
+    let [value @ .., (false, letters)] = factors.as_slice() else { return None };
+    let unit = match letters {
+        Expr::Variable(name) if units::is_letter(name) => Some(name),
+        Expr::Product(letters) if letters.iter().all(|(divides, letter)| !divides && is_letter(letter)) => {
+            None
+        }
+        _ => return None,
+    };
+    let is_value = |expr: &Expr| {
+        matches!(expr, Expr::Number { .. } | Expr::Quantity(..) | Expr::Product(_) | Expr::Power(..))
+    };
+    let constant = |expr: &Expr| !expr.any(&|node| matches!(node, Expr::Variable(_) | Expr::Imaginary));
+    if value.is_empty()
+        || !is_value(other)
+        || !constant(other)
+        || !value.iter().all(|(_, factor)| constant(factor))
+    {
+        return None;
+    }
+    let value = Expr::Product(value.to_vec());
+    if let (Some(unit), Expr::Quantity(amount, other_unit)) = (unit, other) {
+        return Some(quantities(&value, &unit.to_lowercase(), amount, other_unit));
+    }
+    (same(&value, other) == Verdict::Equal).then_some(Verdict::Undecided(Reason::Inconclusive))
+}
+
+/// A factor of a word that was read as a product.
+fn is_letter(expr: &Expr) -> bool {
+    matches!(expr, Expr::Variable(_) | Expr::Euler | Expr::Imaginary)
+}
+
+fn has_degrees(expr: &Expr) -> bool {
+    expr.any(&|node| matches!(node, Expr::Degrees(_)))
+}
+
+/// `180° - 2x` as `180 - 2x`; within functions a degree stays one.
+fn without_degrees(expr: &Expr) -> Expr {
+    match expr {
+        Expr::Sum(terms) => {
+            Expr::Sum(terms.iter().map(|(sign, term)| (*sign, without_degrees(term))).collect())
+        }
+        Expr::Product(factors) => Expr::Product(
+            factors.iter().map(|(divides, factor)| (*divides, without_degrees(factor))).collect(),
+        ),
+        Expr::Degrees(inner) => (**inner).clone(),
+        other => other.clone(),
     }
 }
 
@@ -185,19 +267,94 @@ fn unordered(a: &[Expr], b: &[Expr]) -> Verdict {
     result
 }
 
+/// Sets with repetitions: every element of each is an element of the other.
+fn contained(a: &[Expr], b: &[Expr]) -> Verdict {
+    if a.len().max(b.len()) > MAX_UNORDERED {
+        return Verdict::Undecided(Reason::TooLarge);
+    }
+    let mut result = Verdict::Equal;
+    for (items, others) in [(a, b), (b, a)] {
+        for item in items {
+            match any(others.iter().map(|other| same(item, other))) {
+                Verdict::Equal => {}
+                Verdict::Different => return Verdict::Different,
+                undecided => result = undecided,
+            }
+        }
+    }
+    result
+}
+
+/// One equal is equal, all different is different, else a doubt.
+fn any(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    let mut result = Verdict::Different;
+    for verdict in verdicts {
+        match verdict {
+            Verdict::Equal => return Verdict::Equal,
+            Verdict::Different => {}
+            undecided => result = undecided,
+        }
+    }
+    result
+}
+
+/// The name that an item gives a value to: `x = 3`.
+fn name(item: &Expr) -> Option<&str> {
+    match item {
+        Expr::Chain(members, relations) if is_equation(relations) => match members.first() {
+            Some(Expr::Variable(name)) => Some(name),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// `y = 4, x = 3` in the order of the names, which is that of a tuple; other lists as they are.
+fn by_name(list: &[Expr]) -> Cow<'_, [Expr]> {
+    if !list.iter().all(|item| name(item).is_some()) {
+        return Cow::Borrowed(list);
+    }
+    let mut sorted = list.to_vec();
+    sorted.sort_by(|a, b| name(a).cmp(&name(b)));
+    Cow::Owned(sorted)
+}
+
+/// Lists in any order; but `x = 3, y = 4` does not tell whether it is `4, 3`.
+fn lists(a: &[Expr], b: &[Expr]) -> Verdict {
+    let named = |list: &[Expr]| {
+        let names: Option<Vec<&str>> = list.iter().map(name).collect();
+        names.is_some_and(|names| names.iter().any(|name| *name != names[0]))
+    };
+    let bare = |list: &[Expr]| list.iter().all(|item| name(item).is_none());
+    let verdict = unordered(a, b);
+    let told = !((named(a) && bare(b)) || (named(b) && bare(a)));
+    if verdict != Verdict::Equal || told || ordered(a, b) == Verdict::Equal {
+        return verdict;
+    }
+    Verdict::Undecided(Reason::Inconclusive)
+}
+
 /// Unions of intervals and points, after parts that touch or overlap have been joined.
 fn unions(gold: &Expr, answer: &Expr) -> Verdict {
     match (intervals::parts(gold), intervals::parts(answer)) {
-        (Some(a), Some(b)) => ordered(&a, &b),
+        (Some(a), Some(b)) => match ordered(&a, &b) {
+            Verdict::Equal => Verdict::Equal,
+            // `x > 2, x < 5` may mean both at once.
+            verdict => match (intervals::intersection(gold), intervals::intersection(answer)) {
+                (Some(both), _) if ordered(std::slice::from_ref(&both), &b) == Verdict::Equal => {
+                    Verdict::Equal
+                }
+                (_, Some(both)) if ordered(&a, std::slice::from_ref(&both)) == Verdict::Equal => {
+                    Verdict::Equal
+                }
+                _ => verdict,
+            },
+        },
         _ => match (gold, answer) {
             (Expr::Union(a) | Expr::List(a), Expr::Union(b) | Expr::List(b)) => unordered(a, b),
             _ => Verdict::Undecided(Reason::Inconclusive),
         },
     }
-}
-
-fn words(a: &str, b: &str) -> Verdict {
-    if text::words(a) == text::words(b) { Verdict::Equal } else { Verdict::Different }
 }
 
 fn quantities(a: &Expr, unit_a: &str, b: &Expr, unit_b: &str) -> Verdict {
@@ -208,7 +365,8 @@ fn quantities(a: &Expr, unit_a: &str, b: &Expr, unit_b: &str) -> Verdict {
         return Verdict::Different;
     }
     match units::conversion(unit_a, unit_b) {
-        Some(factor) if factor != RBig::ONE => {
+        Conversion::Impossible => Verdict::Different,
+        Conversion::Factor(factor) if factor != RBig::ONE => {
             let factor = Expr::Number { value: factor, decimals: 0 };
             same(&Expr::Product(vec![(false, a.clone()), (false, factor)]), b)
         }
@@ -250,16 +408,21 @@ fn vector(rows: &[Vec<Expr>]) -> Option<Vec<Expr>> {
     }
 }
 
-/// A name on the left of an equation: `x`, `f(x)`, `y'`.
+/// A name on the left of an equation: `x`, `f(x)`, `y'`, `ABC`, `f^{-1}(x)`, `(x, y)`.
 fn names_something(expr: &Expr) -> bool {
+    let is_letter = |expr: &Expr| matches!(expr, Expr::Variable(_));
     match expr {
         Expr::Variable(_) => true,
-        Expr::Product(factors) => {
-            matches!(
-                factors.as_slice(),
-                [(false, Expr::Variable(_)), (false, Expr::Variable(_) | Expr::Tuple(..))]
-            )
-        }
+        Expr::Tuple(_, items, _) => items.iter().all(is_letter),
+        Expr::Product(factors) => factors.iter().all(|(divides, factor)| {
+            !divides
+                && match factor {
+                    Expr::Variable(_) | Expr::Tuple(..) => true,
+                    Expr::Power(base, exponent) => is_letter(base) && **exponent == Expr::integer(-1),
+                    Expr::Product(letters) => letters.iter().all(|(_, letter)| is_letter(letter)),
+                    _ => false,
+                }
+        }),
         _ => false,
     }
 }
@@ -271,9 +434,11 @@ fn chain_and_value(members: &[Expr], relations: &[Relation], value: &Expr, chain
         // An inequality is no value, but it may be an interval in several variables.
         return if is_scalar(value) { Verdict::Different } else { Verdict::Undecided(Reason::Inconclusive) };
     }
-    // `x² - 12 = 0` is not the value 0; `x = 5` and `6 · 3 = 18` are values.
+    // `x² - 12 = 0` is not the value 0, and `x + y = 5` may be the value 5; `x = 5` and `6 · 3 = 18` are values.
     if !names_something(&members[0]) && !names_something(last) && !members[0].variables().is_empty() {
-        return Verdict::Different;
+        // A list may be its solutions.
+        let open = !is_scalar(value) || (*last != Expr::integer(0) && same(last, value) == Verdict::Equal);
+        return if open { Verdict::Undecided(Reason::Inconclusive) } else { Verdict::Different };
     }
     let verdict = if chain_is_gold { same(last, value) } else { same(value, last) };
     // `5 = x` names its value on the left.
@@ -296,12 +461,13 @@ fn chains(a: &[Expr], relations_a: &[Relation], b: &[Expr], relations_b: &[Relat
     let (Some(last_a), Some(last_b)) = (a.last(), b.last()) else {
         return Verdict::Undecided(Reason::Inconclusive);
     };
-    let named = names_something(&a[0]) && names_something(&b[0]);
-    let a_function = !matches!(a[0], Expr::Variable(_));
-    let b_function = !matches!(b[0], Expr::Variable(_));
-    if named && (a[0] == b[0] || a_function != b_function) {
+    let is_function = |head: &Expr| !matches!(head, Expr::Variable(_));
+    let (head_a, head_b) = (&a[0], &b[0]);
+    let named = names_something(head_a) && names_something(head_b);
+    if named && (head_a == head_b || is_function(head_a) != is_function(head_b)) {
         let verdict = same(last_a, last_b);
-        if verdict != Verdict::Different || a_function || b_function {
+        let solved = |last: &Expr| !last.any(&|node| node == head_a);
+        if verdict == Verdict::Equal || (head_a == head_b && solved(last_a) && solved(last_b)) {
             return verdict;
         }
     }
@@ -309,7 +475,7 @@ fn chains(a: &[Expr], relations_a: &[Relation], b: &[Expr], relations_b: &[Relat
     if a.len() != 2 || b.len() != 2 || !a.iter().chain(b).all(is_scalar) || is_constant(a) || is_constant(b) {
         return ordered(a, b);
     }
-    decide::proportional(&difference(&a[0], &a[1]), &difference(&b[0], &b[1]))
+    decide::equations(&difference(&a[0], &a[1]), &difference(&b[0], &b[1]))
 }
 
 fn inequalities(a: &[Expr], relations_a: &[Relation], b: &[Expr], relations_b: &[Relation]) -> Verdict {

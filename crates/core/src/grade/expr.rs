@@ -131,6 +131,16 @@ impl Expr {
         Self::Number { value: RBig::from(value), decimals: 0 }
     }
 
+    /// The whole real line.
+    pub(super) fn reals() -> Self {
+        let ends = vec![Self::Sum(vec![(Sign::Minus, Self::Infinity)]), Self::Infinity];
+        Self::Tuple(Bracket::Round, ends, Bracket::Round)
+    }
+
+    pub(super) fn empty_set() -> Self {
+        Self::Text("empty set".into())
+    }
+
     /// Direct children, for walks that treat all nodes alike.
     pub(super) fn children(&self) -> Vec<&Expr> {
         match self {
@@ -183,6 +193,21 @@ impl Expr {
         self.any(&|expr| {
             matches!(expr, Self::Sum(items) if items.iter().any(|(s, _)| matches!(s, Sign::PlusMinus | Sign::MinusPlus)))
         })
+    }
+
+    /// How many `±` occur in the item of this answer that has most.
+    pub(super) fn plus_minus_count(&self) -> usize {
+        match self {
+            Self::Number { .. } | Self::Variable(_) | Self::Text(_) => 0,
+            Self::List(items) => items.iter().map(Self::plus_minus_count).max().unwrap_or(0),
+            _ => {
+                let own = match self {
+                    Self::Sum(items) => items.iter().filter(|(sign, _)| *sign == Sign::PlusMinus).count(),
+                    _ => 0,
+                };
+                own + self.children().into_iter().map(Self::plus_minus_count).sum::<usize>()
+            }
+        }
     }
 
     /// The tree with every `±` read as `+` (`upper`) or as `-`.

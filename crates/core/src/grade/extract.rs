@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::lex::Commas;
+use super::lex::Reading;
 use super::parse::parse;
 use super::text::strip;
 
@@ -224,7 +224,7 @@ fn after_phrase(text: &str) -> Option<&str> {
 /// A phrase as it is when it can be read or is a word or two; else the value that its sentence ends in.
 fn readable(phrase: &str) -> Option<&str> {
     let words = phrase.split_whitespace().count();
-    if words <= 2 || parse(strip(phrase), Commas::Thousands).is_some() {
+    if words <= 2 || parse(strip(phrase), Reading::Usual).is_some() {
         return Some(phrase);
     }
     last_value(phrase)
@@ -237,7 +237,9 @@ pub(super) fn only_number(text: &str) -> Option<&str> {
     let start = end - number.len();
     let alone = !text[..start].bytes().any(|byte| byte.is_ascii_digit());
     let long_words = text.split(|c: char| !c.is_alphabetic()).filter(|word| word.len() > 2).count();
-    (alone && long_words >= 3 && !text.contains(['\\', '^', '=', '+', '*', '/'])).then_some(number)
+    // `… is 50%` is 50%.
+    let end = end + usize::from(text[end..].starts_with('%'));
+    (alone && long_words >= 3 && !text.contains(['\\', '^', '=', '+', '*', '/'])).then_some(&text[start..end])
 }
 
 /// Drops 'option' before a letter.

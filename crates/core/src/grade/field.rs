@@ -152,9 +152,8 @@ fn signed_power(base: Element, exponent: &RBig) -> Option<Element> {
 }
 
 fn rational(value: &RBig) -> Option<Element> {
-    let reduce = |magnitude: UBig| u64::try_from(magnitude % P).ok();
-    let top = reduce(value.numerator().clone().unsigned_abs())?;
-    let bottom = reduce(value.denominator().clone())?;
+    let top = value.numerator().clone().unsigned_abs() % P;
+    let bottom = value.denominator() % P;
     let quotient = Element(top, 0).mul(Element(bottom, 0).inverse()?);
     Some(if value.is_negative() { quotient.neg() } else { quotient })
 }
@@ -187,7 +186,7 @@ fn root_of_integer(mut n: u64) -> Option<Element> {
     let mut factor = 2;
     while factor <= MAX_FACTOR && factor * factor <= n {
         let mut count = 0u32;
-        while n % factor == 0 {
+        while n.is_multiple_of(factor) {
             n /= factor;
             count += 1;
         }

@@ -91,7 +91,8 @@ pub(super) fn parts(expr: &Expr) -> Option<Vec<Expr>> {
     for part in parts {
         match joined.last_mut() {
             Some(last) if touches(last, &part) => {
-                if part.high > last.high || (part.high == last.high && part.close == Bracket::Square) {
+                let same_end = decide::scalars(&part.ends.1, &last.ends.1) == Verdict::Equal;
+                if (part.high > last.high && !same_end) || (same_end && part.close == Bracket::Square) {
                     last.high = part.high;
                     last.ends.1 = part.ends.1;
                     last.close = part.close;
@@ -101,6 +102,34 @@ pub(super) fn parts(expr: &Expr) -> Option<Vec<Expr>> {
         }
     }
     Some(joined.into_iter().map(|p| Expr::Tuple(p.open, vec![p.ends.0, p.ends.1], p.close)).collect())
+}
+
+/// What the conditions of a list have in common, when that is an interval.
+pub(super) fn intersection(expr: &Expr) -> Option<Expr> {
+    let Expr::List(items) = expr else { return None };
+    let mut all: Option<Part> = None;
+    for item in items {
+        let Expr::Chain(members, relations) = item else { return None };
+        let Expr::Tuple(open, ends, close) = from_chain(members, relations)? else { return None };
+        let next = part(open, &ends[0], &ends[1], close)?;
+        all = Some(match all {
+            None => next,
+            Some(last) => {
+                let (low, high) = (next.low > last.low, next.high < last.high);
+                Part {
+                    low: last.low.max(next.low),
+                    high: last.high.min(next.high),
+                    open: if low { next.open } else { last.open },
+                    close: if high { next.close } else { last.close },
+                    ends: (
+                        if low { next.ends.0 } else { last.ends.0 },
+                        if high { next.ends.1 } else { last.ends.1 },
+                    ),
+                }
+            }
+        });
+    }
+    all.filter(|all| all.low < all.high).map(|p| Expr::Tuple(p.open, vec![p.ends.0, p.ends.1], p.close))
 }
 
 fn part(open: Bracket, low: &Expr, high: &Expr, close: Bracket) -> Option<Part> {

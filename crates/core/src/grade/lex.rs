@@ -1,21 +1,22 @@
 //! Tokens of an answer, from LaTeX and plain text alike.
 //!
-//! Spacing commands, sizes and dollar signs vanish here; the many spellings of one symbol become one token. A comma
-//! between digits may separate thousands or list items: `Commas` says how to read it, and [`Lexed::ambiguous`] says
-//! that the other reading is possible.
+//! Spacing commands, sizes and dollar signs vanish here; the many spellings of one symbol become one token. Some
+//! notation is read in two ways: [`Reading`] says how, and [`Lexed`] says which other readings are possible.
 
 use dashu_int::IBig;
 use dashu_ratio::RBig;
 
 use super::expr::Relation;
 
-/// How `1,234` is read.
+/// How notation is read that writers use in two ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Commas {
-    /// As one number where the groups allow it.
-    Thousands,
-    /// As two items.
-    Separators,
+pub(super) enum Reading {
+    /// `1,234` is a number, `(1,234)` a pair, `1/2x` is x/2, `log` is decimal.
+    Usual,
+    /// `1,234` is a pair, `(1,234)` a number.
+    OtherCommas,
+    /// `1/2x` is 1/(2x), `log` is natural, `x(2)` is 2x, `3e+2` is 3·e + 2, `3,14` is 3.14.
+    Unusual,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -44,8 +45,10 @@ pub(super) enum Token {
 #[derive(Debug)]
 pub(super) struct Lexed {
     pub(super) tokens: Vec<Token>,
-    /// Some comma could have been read the other way.
+    /// [`Reading::OtherCommas`] could differ.
     pub(super) ambiguous: bool,
+    /// [`Reading::Unusual`] could differ.
+    pub(super) doubtful: bool,
 }
 
 /// Longest answer that is read; a longer one is text.
@@ -110,25 +113,27 @@ const TEXT: [&str; 11] = [
 const FONT: [&str; 7] = ["mathbf", "mathit", "mathbb", "mathcal", "mathsf", "bm", "mathfrak"];
 
 /// Cuts `text` into tokens; `None` when it is too long or holds a character that no answer has.
-pub(super) fn lex(text: &str, commas: Commas) -> Option<Lexed> {
+pub(super) fn lex(text: &str, reading: Reading) -> Option<Lexed> {
     if text.len() > MAX_BYTES {
         return None;
     }
-    let mut lexer = Lexer { text, at: 0, commas, depth: 0, out: Vec::new(), ambiguous: false };
+    let mut lexer =
+        Lexer { text, at: 0, reading, depth: 0, out: Vec::new(), ambiguous: false, doubtful: false };
     while lexer.at < text.len() {
         lexer.step()?;
     }
-    Some(Lexed { tokens: lexer.out, ambiguous: lexer.ambiguous })
+    Some(Lexed { tokens: lexer.out, ambiguous: lexer.ambiguous, doubtful: lexer.doubtful })
 }
 
 struct Lexer<'a> {
     text: &'a str,
     at: usize,
-    commas: Commas,
+    reading: Reading,
     /// Open round and square brackets and sets.
     depth: usize,
     out: Vec<Token>,
     ambiguous: bool,
+    doubtful: bool,
 }
 
 impl<'a> Lexer<'a> {
@@ -149,11 +154,26 @@ impl<'a> Lexer<'a> {
             '0'..='9' => return self.number(),
             '.' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => return self.number(),
             'a'..='z' | 'A'..='Z' => {
+                if first.is_ascii_uppercase() && self.based_number() {
+                    return Some(());
+                }
                 let length = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
-                self.push(Token::Word(rest[..length].to_owned()), length);
+                let word = &rest[..length];
+                // `5 x 10^3`.
+                let times = word == "x"
+                    && matches!(self.out.last(), Some(Token::Number { .. }))
+                    && rest[1..].trim_start().starts_with("10^");
+                match split_calls(word) {
+                    _ if times => self.push(Token::Symbol('*'), 1),
+                    Some(words) => {
+                        self.out.extend(words.into_iter().map(|word| Token::Word(word.to_owned())));
+                        self.at += length;
+                    }
+                    None => self.push(Token::Word(word.to_owned()), length),
+                }
             }
             c if c.is_whitespace() || matches!(c, '$' | '~' | '\u{200b}' | '"' | '`') => {
-                self.at += c.len_utf8()
+                self.at += c.len_utf8();
             }
             '<' | '>' | '=' | '≤' | '≥' | '≠' | '⩽' | '⩾' | '≈' => {
                 let (relation, length) = relation(rest);
@@ -172,8 +192,10 @@ impl<'a> Lexer<'a> {
             | '\'' => {
                 self.push(Token::Symbol(first), 1);
             }
+            // What three dots leave out is not known.
+            '.' if rest.starts_with("..") => return None,
             // A full stop between or after things that are not digits ends a sentence.
-            '.' | '?' | '…' => self.at += first.len_utf8(),
+            '.' | '?' => self.at += 1,
             c if superscript(c).is_some() || subscript(c).is_some() => self.raised_or_lowered(),
             other => {
                 let token = unicode(other)?;
@@ -192,7 +214,7 @@ impl<'a> Lexer<'a> {
             self.rest().chars().take_while(|c| normal(*c).is_some()).map(char::len_utf8).sum::<usize>();
         self.out.push(Token::Symbol(if raised { '^' } else { '_' }));
         self.out.push(Token::Symbol('{'));
-        if let Some(inner) = lex(&run, Commas::Separators) {
+        if let Some(inner) = lex(&run, Reading::Usual) {
             self.out.extend(inner.tokens);
         }
         self.out.push(Token::Symbol('}'));
@@ -217,8 +239,9 @@ impl<'a> Lexer<'a> {
                 '%' => self.push(Token::Symbol('%'), length),
                 '|' => self.push(Token::Symbol('|'), length),
                 '&' => self.push(Token::Word("and".into()), length),
-                '(' | ')' | '[' | ']' | ',' | ';' | ':' | '!' | ' ' | '$' | '#' | '_' | '\n' | '>' | '/' => {
-                    self.at += length
+                '$' => self.push(Token::Text("$".into()), length),
+                '(' | ')' | '[' | ']' | ',' | ';' | ':' | '!' | ' ' | '#' | '_' | '\n' | '>' | '/' => {
+                    self.at += length;
                 }
                 _ => return None,
             }
@@ -236,7 +259,11 @@ impl<'a> Lexer<'a> {
             self.at += length;
             let content = self.group()?;
             let content = content.trim_matches(|c: char| c.is_whitespace() || c == '~' || c == '$');
-            self.word_or_text(content, FONT.contains(&name));
+            if name == "mathbb" && content == "R" {
+                self.out.push(Token::Command("reals".into()));
+            } else {
+                self.word_or_text(content, FONT.contains(&name));
+            }
         } else if matches!(name, "phantom" | "hspace" | "vspace" | "label" | "tag" | "color") {
             self.at += length;
             self.group()?;
@@ -268,7 +295,7 @@ impl<'a> Lexer<'a> {
         let token = if (font && is_letter) || FUNCTIONS.contains(&content) {
             Token::Word(content.to_owned())
         } else if content.contains(|c: char| c.is_ascii_digit())
-            && let Some(inner) = lex(content, self.commas)
+            && let Some(inner) = lex(content, self.reading)
         {
             // `\text{1:03 PM}` is a time, not words.
             self.out.extend(inner.tokens);
@@ -307,7 +334,27 @@ impl<'a> Lexer<'a> {
         Some(&rest[1..])
     }
 
+    /// `1A_{16}`: digits and capital letters before a base above ten.
+    fn based_number(&mut self) -> bool {
+        let rest = self.rest();
+        let length = rest.bytes().take_while(|b| b.is_ascii_digit() || b.is_ascii_uppercase()).count();
+        let digits = &rest[..length];
+        let mixed = digits.contains(|c: char| c.is_ascii_digit())
+            && digits.contains(|c: char| c.is_ascii_uppercase());
+        let Some(base) = rest[length..].strip_prefix('_').filter(|_| mixed) else { return false };
+        let base = base.trim_start_matches('{');
+        let base = &base[..base.bytes().take_while(u8::is_ascii_digit).count()];
+        if !base.parse::<u32>().is_ok_and(|base| (11..=36).contains(&base)) {
+            return false;
+        }
+        self.push(Token::Number { value: RBig::ZERO, decimals: 0, digits: digits.to_owned() }, length);
+        true
+    }
+
     fn number(&mut self) -> Option<()> {
+        if self.based_number() {
+            return Some(());
+        }
         let mut digits = String::new();
         let mut at = self.at;
         let bytes = self.text.as_bytes();
@@ -320,7 +367,7 @@ impl<'a> Lexer<'a> {
         }
         let mut fraction = String::new();
         let mut repeating = String::new();
-        if bytes.get(at) == Some(&b'.') {
+        if bytes.get(at) == Some(&b'.') || self.decimal_comma(at) {
             let length = run(at + 1);
             // `3.` ends a sentence unless digits or a repeating block follow.
             let repeats = repeating_block(&self.text[at + 1 + length..]);
@@ -338,7 +385,15 @@ impl<'a> Lexer<'a> {
             let sign = usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
             let length = run(at + 1 + sign);
             let letter_after = bytes.get(at + 1 + sign + length).is_some_and(u8::is_ascii_alphabetic);
-            if length > 0 && !letter_after {
+            // `3e+2` may be a number or a sum; before a factor it is a sum.
+            let signed = sign == 1 && bytes[at] == b'e';
+            self.doubtful |= signed && length > 0;
+            let next = &self.text[at + 1 + sign + length..];
+            let factor_after = ["\\pi", "\\sqrt", "\\frac", "\\ln", "π", "(", "^"]
+                .iter()
+                .any(|factor| next.trim_start().starts_with(factor));
+            let is_sum = signed && (factor_after || self.reading == Reading::Unusual);
+            if length > 0 && !letter_after && !is_sum {
                 exponent = self.text[at + 1..at + 1 + sign + length].trim_start_matches('+').parse().ok()?;
                 at += 1 + sign + length;
             }
@@ -351,6 +406,15 @@ impl<'a> Lexer<'a> {
         self.at = at;
         self.out.push(Token::Number { value, decimals, digits });
         Some(())
+    }
+
+    /// A comma that may stand for a decimal point: `3,14` outside brackets.
+    fn decimal_comma(&mut self, at: usize) -> bool {
+        let Some(rest) = self.text[at..].strip_prefix(',') else { return false };
+        let length = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let possible = self.depth == 0 && length > 0 && !rest[length..].contains(',');
+        self.doubtful |= possible;
+        possible && self.reading == Reading::Unusual
     }
 
     /// Reads `,234,567` after the leading digits, when the commas separate thousands.
@@ -367,6 +431,9 @@ impl<'a> Lexer<'a> {
             } else if let Some(tail) = rest.strip_prefix(",\\!") {
                 certain = true;
                 rest.len() - tail.trim_start().len()
+            } else if let Some(tail) = rest.strip_prefix("\\,") {
+                certain = true;
+                rest.len() - tail.len()
             } else if rest.starts_with(',') {
                 1
             } else {
@@ -389,7 +456,7 @@ impl<'a> Lexer<'a> {
         if !certain {
             self.ambiguous = true;
             // Inside brackets a comma separates, unless told otherwise.
-            let separates = (self.depth > 0) == (self.commas == Commas::Thousands);
+            let separates = (self.depth > 0) == (self.reading != Reading::OtherCommas);
             if separates {
                 return start;
             }
@@ -453,6 +520,22 @@ pub(super) const FUNCTIONS: [&str; 26] = [
     "sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "asin", "acos", "atan", "sinh",
     "cosh", "tanh", "ln", "log", "lg", "exp", "sqrt", "abs", "floor", "ceil", "binom", "cbrt", "ctg",
 ];
+
+/// `xsinx` as `x`, `sin`, `x`: functions and the letters x and y run together, as no English word is.
+fn split_calls(word: &str) -> Option<Vec<&str>> {
+    if word.len() < 3 || FUNCTIONS.contains(&word) {
+        return None;
+    }
+    let mut parts = Vec::new();
+    let mut rest = word;
+    while !rest.is_empty() {
+        let function = FUNCTIONS.iter().filter(|name| rest.starts_with(**name)).map(|name| name.len()).max();
+        let length = function.or_else(|| rest.starts_with(['x', 'y']).then_some(1))?;
+        parts.push(&rest[..length]);
+        rest = &rest[length..];
+    }
+    parts.iter().any(|part| part.len() > 1).then_some(parts)
+}
 
 fn symbol_command(name: &str) -> Option<Token> {
     Some(match name {
@@ -518,8 +601,62 @@ fn unicode(c: char) -> Option<Token> {
         '％' => Token::Symbol('%'),
         'π' => Token::Command("pi".into()),
         '€' | '£' | '¥' | '₹' | '¢' | '。' => Token::Text(String::new()),
-        'α'..='ω' | 'Α'..='Ω' => Token::Word(c.to_string()),
+        '∅' => Token::Command("emptyset".into()),
+        'ℝ' => Token::Command("reals".into()),
+        c if GREEK_LETTERS.contains(c) => {
+            let index = GREEK_LETTERS.chars().position(|letter| letter == c)?;
+            Token::Command(GREEK[index].into())
+        }
         c if c.is_alphabetic() => Token::Text(c.to_string()),
         _ => return None,
     })
 }
+
+/// The first letters of [`GREEK`].
+const GREEK_LETTERS: &str = "αβγδεζηθικλμνξρστυφχψωΓΔΘΛΞΣΥΦΨΩ";
+
+/// Commands that are letters.
+pub(super) const GREEK: [&str; 42] = [
+    "alpha",
+    "beta",
+    "gamma",
+    "delta",
+    "epsilon",
+    "zeta",
+    "eta",
+    "theta",
+    "iota",
+    "kappa",
+    "lambda",
+    "mu",
+    "nu",
+    "xi",
+    "rho",
+    "sigma",
+    "tau",
+    "upsilon",
+    "phi",
+    "chi",
+    "psi",
+    "omega",
+    "Gamma",
+    "Delta",
+    "Theta",
+    "Lambda",
+    "Xi",
+    "Sigma",
+    "Upsilon",
+    "Phi",
+    "Psi",
+    "Omega",
+    "hbar",
+    "ell",
+    "imath",
+    "jmath",
+    "partial",
+    "nabla",
+    "triangle",
+    "angle",
+    "heartsuit",
+    "star",
+];

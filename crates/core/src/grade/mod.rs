@@ -11,9 +11,14 @@
 //! does bounded work: inputs, nesting, digits and sample points are limited, so no input hangs it, overflows the
 //! stack or panics. It keeps no state and needs no clock, so any number of threads may grade.
 //!
+//! Notation that writers use in two ways, such as `1/2x` and `\log`, is read in the usual way; where only the other way
+//! makes two answers equal, that is undecided. Conventions: a unit or name on one side only does not matter, 50% is 50
+//! and 0.5, 60° is 60 and π/3, and variables are positive unless an absolute value says otherwise.
+//!
 //! Left out: sums, integrals and limits that are not evaluated, piecewise definitions, set differences, and general
 //! inequalities in several variables. Such answers are equal when they are written alike, and else undecided.
 
+mod curves;
 mod decide;
 mod equal;
 mod exact;
@@ -32,7 +37,7 @@ use serde::{Deserialize, Serialize};
 
 use expr::Expr;
 pub use extract::{Extracted, Found, extract};
-use lex::Commas;
+use lex::Reading;
 use parse::Parsed;
 
 /// Whether two answers are the same.
@@ -114,13 +119,21 @@ pub fn compare(gold: &str, answer: &str) -> Verdict {
     if gold == answer || text::squeeze(&gold) == text::squeeze(&answer) {
         return Verdict::Equal;
     }
+    if let Some(verdict) = options(&gold, &answer) {
+        return verdict;
+    }
     match (read(&gold), read(&answer)) {
         (Some(gold_parsed), Some(answer_parsed)) => {
             let verdict = equal::same(&gold_parsed.expr, &answer_parsed.expr);
-            if verdict != Verdict::Equal
-                && (same_words(&gold, &answer) || reread(&gold, &gold_parsed, &answer, &answer_parsed))
-            {
+            if verdict == Verdict::Equal {
+                return verdict;
+            }
+            let reread = |reading| reread(&gold, &gold_parsed, &answer, &answer_parsed, reading);
+            if same_words(&gold, &answer) || reread(Reading::OtherCommas) {
                 return Verdict::Equal;
+            }
+            if verdict == Verdict::Different && reread(Reading::Unusual) {
+                return Verdict::Undecided(Reason::Inconclusive);
             }
             verdict
         }
@@ -132,8 +145,42 @@ pub fn compare(gold: &str, answer: &str) -> Verdict {
 
 /// Reads an answer as mathematics, or the one number of a sentence.
 fn read(text: &str) -> Option<Parsed> {
-    let parse = |text: &str| parse::parse(text, Commas::Thousands);
+    if text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '\\') && text::is_wordy(text) {
+        let words = text::words(text);
+        if let Some(expr) = text::meaning(&words) {
+            return Some(Parsed { expr, ambiguous: false, doubtful: false });
+        }
+        if text::may_count(&words) {
+            return None;
+        }
+    }
+    let parse = |text: &str| parse::parse(text, Reading::Usual);
     parse(text).or_else(|| extract::only_number(text).and_then(parse))
+}
+
+/// `(A) 5` is the option A and its value 5: either may be what the other side gives.
+fn options(gold: &str, answer: &str) -> Option<Verdict> {
+    let agree = |equal: bool| if equal { Verdict::Equal } else { Verdict::Different };
+    match (text::option(gold), text::option(answer)) {
+        (None, None) => None,
+        (Some((first, gold)), Some((second, answer))) => {
+            let verdict = compare(gold, answer);
+            // The letter and the value contradict each other.
+            Some(if verdict == agree(first == second) {
+                verdict
+            } else {
+                Verdict::Undecided(Reason::Inconclusive)
+            })
+        }
+        (Some((letter, gold)), None) => Some(match text::letter(answer) {
+            Some(other) => agree(letter == other),
+            None => compare(gold, answer),
+        }),
+        (None, Some((letter, answer))) => Some(match text::letter(gold) {
+            Some(other) => agree(letter == other),
+            None => compare(gold, answer),
+        }),
+    }
 }
 
 /// Strips what surrounds an answer; `p.m.` loses its dots.
@@ -146,10 +193,11 @@ fn tidy(answer: &str) -> String {
     }
 }
 
-/// Tries the other reading of commas that may separate thousands or items.
-fn reread(gold: &str, gold_parsed: &Parsed, answer: &str, answer_parsed: &Parsed) -> bool {
+/// True when another reading of one side or both makes them equal.
+fn reread(gold: &str, gold_parsed: &Parsed, answer: &str, answer_parsed: &Parsed, reading: Reading) -> bool {
     let other = |text: &str, parsed: &Parsed| -> Option<Expr> {
-        parsed.ambiguous.then(|| parse::parse(text, Commas::Separators)).flatten().map(|parsed| parsed.expr)
+        let possible = if reading == Reading::Unusual { parsed.doubtful } else { parsed.ambiguous };
+        possible.then(|| parse::parse(text, reading)).flatten().map(|parsed| parsed.expr)
     };
     let gold_other = other(gold, gold_parsed);
     let answer_other = other(answer, answer_parsed);
@@ -159,18 +207,25 @@ fn reread(gold: &str, gold_parsed: &Parsed, answer: &str, answer_parsed: &Parsed
         || matches!((&gold_other, &answer_other), (Some(gold), Some(answer)) if equal(gold, answer))
 }
 
+/// Words that also read as products of letters, `odd` and `\text{Odd}`; not `ab-cd` and `ab/cd`, nor `ab` and `AB`.
 fn same_words(gold: &str, answer: &str) -> bool {
-    text::is_wordy(gold) && text::is_wordy(answer) && text::words(gold) == text::words(answer)
+    let is_words = |text: &str| text::is_wordy(text) && !text.contains(['-', '/', '*', '!', '|', '%', '\'']);
+    is_words(gold)
+        && is_words(answer)
+        && text::words(gold) == text::words(answer)
+        && (text::capitals(gold) <= 1) == (text::capitals(answer) <= 1)
 }
 
 /// At least one side is not mathematics: words are compared as words, and anything else stays open.
 fn as_text(gold: &str, gold_read: bool, answer: &str, answer_read: bool) -> Verdict {
     let (gold_wordy, answer_wordy) = (text::is_wordy(gold), text::is_wordy(answer));
     if gold_wordy && answer_wordy {
-        return if text::words(gold) == text::words(answer) { Verdict::Equal } else { Verdict::Different };
+        return text::compare(gold, answer);
     }
-    if (gold_wordy && answer_read) || (answer_wordy && gold_read) {
-        return Verdict::Different;
+    for (wordy, other_read, text) in [(gold_wordy, answer_read, gold), (answer_wordy, gold_read, answer)] {
+        if wordy && other_read && !text::may_count(&text::words(text)) {
+            return Verdict::Different;
+        }
     }
     Verdict::Undecided(if gold_read { Reason::UnreadableAnswer } else { Reason::UnreadableGold })
 }

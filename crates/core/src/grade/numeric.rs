@@ -17,12 +17,22 @@ pub(super) struct Approx {
     pub(super) err: f64,
 }
 
+/// Where an expression is evaluated.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    /// Number of the pseudo-random point.
+    pub(super) round: u64,
+    pub(super) points: Points,
+    /// One variable with a value of its own.
+    pub(super) fixed: Option<(&'a str, f64)>,
+}
+
 /// What kind of value variables get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Points {
     /// Positive reals.
     Positive,
-    /// Reals of either sign, to tell |x| from x.
+    /// Reals of either sign and many sizes, to tell |x - 9| from 9 - x.
     Signed,
     /// Small natural numbers.
     Natural,
@@ -97,11 +107,19 @@ impl Approx {
 
 /// The value of `expr` at the pseudo-random point number `round`.
 pub(super) fn value(expr: &Expr, round: u64, points: Points) -> Option<Approx> {
-    let at = |inner: &Expr| value(inner, round, points);
+    value_at(expr, Place { round, points, fixed: None })
+}
+
+/// The value of `expr` at a place.
+pub(super) fn value_at(expr: &Expr, place: Place<'_>) -> Option<Approx> {
+    let at = |inner: &Expr| value_at(inner, place);
     match expr {
         Expr::Number { value, .. } => Some(Approx::real(value.to_f64().value())),
         Expr::BaseNumber { .. } => Some(Approx::real(exact::value(expr)?.to_f64().value())),
-        Expr::Variable(name) => Some(Approx::real(point(name, round, points))),
+        Expr::Variable(name) => Some(Approx::real(match place.fixed {
+            Some((fixed, value)) if fixed == name => value,
+            _ => point(name, place.round, place.points),
+        })),
         Expr::Pi => Some(Approx::real(std::f64::consts::PI)),
         Expr::Euler => Some(Approx::real(std::f64::consts::E)),
         Expr::Imaginary => Some(Approx { re: 0.0, im: 1.0, err: 0.0 }),
@@ -125,12 +143,24 @@ pub(super) fn value(expr: &Expr, round: u64, points: Points) -> Option<Approx> {
             }
             Some(total)
         }
-        Expr::Power(base, exponent) => power(at(base)?, at(exponent)?),
+        Expr::Power(base, exponent) => {
+            let base = at(base)?;
+            // A negative number has real odd roots, and a textbook means those.
+            if base.im == 0.0
+                && base.re < 0.0
+                && let Some(exponent) = exact::value(exponent).filter(|exponent| !exponent.is_int())
+                && let Some(index) = i64::try_from(exponent.denominator().clone()).ok()
+                && index % 2 == 1
+            {
+                return power(nth_root(base, index)?, Approx::real(exponent.numerator().to_f64().value()));
+            }
+            power(base, at(exponent)?)
+        }
         Expr::Root(index, inner) => {
             let index = exact::integer(&exact::value(index)?).filter(|n| (2..=64).contains(n))?;
             nth_root(at(inner)?, index)
         }
-        Expr::Call(function, arguments) => call(*function, arguments, round, points),
+        Expr::Call(function, arguments) => call(*function, arguments, place),
         Expr::Percent(inner) => at(inner)?.mul(Approx::real(0.01)),
         Expr::Degrees(inner) => at(inner)?.mul(Approx::real(std::f64::consts::PI / 180.0)),
         _ => None,
@@ -154,7 +184,6 @@ fn power(base: Approx, exponent: Approx) -> Option<Approx> {
     if base.abs() == 0.0 {
         return (exponent.re > 0.0).then(|| Approx::real(0.0));
     }
-    // A negative base under a non-whole exponent: textbooks mean the real odd root, software the complex one.
     base.ln()?.mul(exponent)?.exp()
 }
 
@@ -170,10 +199,10 @@ fn nth_root(inner: Approx, index: i64) -> Option<Approx> {
     inner.ln()?.mul(Approx::real(1.0 / index as f64))?.exp()
 }
 
-fn call(function: Function, arguments: &[Expr], round: u64, points: Points) -> Option<Approx> {
-    let first = value(arguments.first()?, round, points)?;
+fn call(function: Function, arguments: &[Expr], place: Place<'_>) -> Option<Approx> {
+    let first = value_at(arguments.first()?, place)?;
     if matches!(function, Function::Log | Function::Binomial) {
-        let second = value(arguments.get(1)?, round, points)?;
+        let second = value_at(arguments.get(1)?, place)?;
         return match function {
             Function::Log => second.ln()?.mul(first.ln()?.inverse()?),
             _ => binomial(first.real_only()?, second.real_only()?),
@@ -196,8 +225,16 @@ fn call(function: Function, arguments: &[Expr], round: u64, points: Points) -> O
         Function::Cot => real(1.0 / x.tan(), 1.0 / x.sin().powi(2)),
         Function::Sec => real(1.0 / x.cos(), x.sin() / x.cos().powi(2)),
         Function::Csc => real(1.0 / x.sin(), x.cos() / x.sin().powi(2)),
-        Function::Arcsin => real(x.asin(), 1.0 / (1.0 - x * x).sqrt()),
-        Function::Arccos => real(x.acos(), 1.0 / (1.0 - x * x).sqrt()),
+        Function::Arcsin | Function::Arccos => {
+            if x.abs() > 1.0 + first.err {
+                return None;
+            }
+            let x = x.clamp(-1.0, 1.0);
+            let angle = if function == Function::Arcsin { x.asin() } else { x.acos() };
+            // The slope is infinite at ±1, but over a width of err the angle changes by less than 2√err.
+            let slope = 1.0 / (1.0 - x * x).sqrt();
+            Approx::new(angle, 0.0, (2.0 * slope * first.err).min(2.0 * first.err.sqrt()))
+        }
         Function::Arctan => real(x.atan(), 1.0),
         Function::Sinh => real(x.sinh(), x.cosh()),
         Function::Cosh => real(x.cosh(), x.sinh()),
@@ -244,7 +281,8 @@ fn point(name: &str, round: u64, points: Points) -> f64 {
     let unit = (hash >> 11) as f64 / (1u64 << 53) as f64;
     match points {
         Points::Positive => 0.3 + 2.4 * unit,
-        Points::Signed => 5.0 * unit - 2.5,
+        // The lowest bits, which `unit` leaves out, choose the sign.
+        Points::Signed => (18.0 * unit - 3.0).exp2().copysign(if hash & 1 == 0 { 1.0 } else { -1.0 }),
         Points::Natural => (1.0 + 11.0 * unit).floor(),
     }
 }

@@ -15,7 +15,7 @@ use dashu_base::Signed;
 use dashu_ratio::RBig;
 
 use super::expr::{Bracket, Expr, Function, Relation, Sign};
-use super::lex::{Commas, FUNCTIONS, Lexed, Token, lex};
+use super::lex::{FUNCTIONS, GREEK, Lexed, Reading, Token, lex};
 use super::units;
 
 /// Brackets, exponents and function arguments that may be nested.
@@ -27,16 +27,20 @@ const MAX_POSTFIX: usize = 6;
 #[derive(Debug)]
 pub(super) struct Parsed {
     pub(super) expr: Expr,
-    /// A comma could also have been read the other way.
+    /// [`Reading::OtherCommas`] could differ.
     pub(super) ambiguous: bool,
+    /// [`Reading::Unusual`] could differ.
+    pub(super) doubtful: bool,
 }
 
 /// Reads an answer.
-pub(super) fn parse(text: &str, commas: Commas) -> Option<Parsed> {
-    let Lexed { tokens, ambiguous } = lex(text, commas)?;
-    let mut parser = Parser { tokens, at: 0, depth: 0, bars: 0, in_set: false };
+pub(super) fn parse(text: &str, reading: Reading) -> Option<Parsed> {
+    let Lexed { tokens, ambiguous, doubtful } = lex(text, reading)?;
+    let unusual = reading == Reading::Unusual;
+    let mut parser = Parser { tokens, at: 0, depth: 0, bars: 0, in_set: false, unusual, doubtful };
     let expr = parser.list()?;
-    (parser.at == parser.tokens.len()).then_some(Parsed { expr, ambiguous })
+    let Parser { at, doubtful, tokens, .. } = parser;
+    (at == tokens.len()).then_some(Parsed { expr, ambiguous, doubtful })
 }
 
 struct Parser {
@@ -47,6 +51,10 @@ struct Parser {
     bars: usize,
     /// Directly inside `\{ … \}`, where `|` and `:` introduce a condition.
     in_set: bool,
+    /// Reads as [`Reading::Unusual`] says.
+    unusual: bool,
+    /// Something was read that can be read so.
+    doubtful: bool,
 }
 
 impl Parser {
@@ -87,8 +95,17 @@ impl Parser {
     }
 
     fn list(&mut self) -> Option<Expr> {
+        let start = self.at;
         let mut items = self.items()?;
-        Some(if items.len() == 1 { items.swap_remove(0) } else { Expr::List(items) })
+        // `x < 1 or x > 2` is a union; with a comma or `and` it may be an intersection.
+        let is_or =
+            |token: &Token| matches!(token, Token::Word(word) | Token::Text(word) if word.trim() == "or");
+        let either = self.tokens[start..self.at].iter().any(is_or) && items.iter().all(is_inequality);
+        Some(match items.len() {
+            1 => items.swap_remove(0),
+            _ if either => Expr::Union(items),
+            _ => Expr::List(items),
+        })
     }
 
     fn items(&mut self) -> Option<Vec<Expr>> {
@@ -131,7 +148,7 @@ impl Parser {
 
     fn ratio(&mut self) -> Option<Expr> {
         let mut parts = vec![self.sum()?];
-        while !self.in_set && self.peek_symbol() == Some(':') {
+        while !self.in_set && (self.peek_symbol() == Some(':') || self.at_to()) {
             self.at += 1;
             parts.push(self.sum()?);
         }
@@ -144,6 +161,11 @@ impl Parser {
             return Some(Expr::Quantity(Box::new(Expr::Ratio(parts)), unit));
         }
         Some(Expr::Ratio(parts))
+    }
+
+    /// `3 to 2`.
+    fn at_to(&self) -> bool {
+        matches!(self.peek(), Some(Token::Word(word) | Token::Text(word)) if word == "to")
     }
 
     fn sign(&mut self) -> Option<Sign> {
@@ -164,6 +186,16 @@ impl Parser {
         while let Some(sign) = self.sign() {
             terms.push((sign, self.product()?));
         }
+        // `-5%`, `-30°` and `-5 feet` are percent, degrees and feet.
+        if terms.len() == 1 && first_sign != Sign::Plus {
+            let (sign, term) = terms.swap_remove(0);
+            return Some(match term {
+                Expr::Percent(inner) => Expr::Percent(Box::new(signed(sign, *inner))),
+                Expr::Degrees(inner) => Expr::Degrees(Box::new(signed(sign, *inner))),
+                Expr::Quantity(inner, unit) => Expr::Quantity(Box::new(signed(sign, *inner)), unit),
+                other => signed(sign, other),
+            });
+        }
         // `2 + 3√2 feet`: the unit belongs to the whole.
         if terms.len() > 1
             && let Some((_, Expr::Quantity(_, unit))) = terms.last().cloned()
@@ -175,19 +207,12 @@ impl Parser {
             }
             return Some(Expr::Quantity(Box::new(Expr::Sum(terms)), unit));
         }
-        Some(match terms.as_slice() {
-            [(Sign::Plus, _)] => terms.swap_remove(0).1,
-            [(Sign::Minus, Expr::Number { value, decimals })] => {
-                Expr::Number { value: -value.clone(), decimals: *decimals }
-            }
-            _ => Expr::Sum(terms),
-        })
+        Some(if terms.len() == 1 { terms.swap_remove(0).1 } else { Expr::Sum(terms) })
     }
 
     fn product(&mut self) -> Option<Expr> {
         let mut factors = vec![(false, self.factor()?)];
-        loop {
-            let Some(token) = self.peek() else { break };
+        while let Some(token) = self.peek() {
             match token {
                 Token::Symbol('*') => {
                     self.at += 1;
@@ -195,30 +220,52 @@ impl Parser {
                 }
                 Token::Symbol('/') => {
                     self.at += 1;
-                    factors.push((true, self.factor()?));
+                    let word_next = matches!(self.peek(), Some(Token::Word(_)));
+                    match self.factor()? {
+                        // `a/bc` is a/(bc), or ac/b to a computer.
+                        Expr::Product(letters) if word_next => {
+                            self.doubtful = true;
+                            let below = |index: usize| index == 0 || !self.unusual;
+                            factors.extend(
+                                letters.into_iter().enumerate().map(|(i, (_, letter))| (below(i), letter)),
+                            );
+                        }
+                        below => factors.push((true, below)),
+                    }
                 }
-                Token::Text(text) if is_conjunction(text) => break,
+                Token::Text(text) if is_conjunction(text) || text == "to" => break,
+                Token::Text(word) | Token::Word(word) if let Some(scale) = units::scale(word) => {
+                    self.at += 1;
+                    factors.push((false, Expr::integer(scale)));
+                }
                 Token::Text(_) | Token::Word(_) if self.at_unit() => {
                     let unit = self.unit();
                     let value = collapse(factors);
                     return Some(if unit.is_empty() { value } else { Expr::Quantity(Box::new(value), unit) });
                 }
                 _ if self.starts_factor() => {
-                    let number_before = matches!(factors.last(), Some((_, Expr::Number { .. })));
+                    let number_before = matches!(self.tokens.get(self.at - 1), Some(Token::Number { .. }));
                     let number_next = matches!(self.peek(), Some(Token::Number { .. }));
+                    let fraction_next = matches!(self.peek(), Some(Token::Command(name)) if name == "frac");
                     let next = self.factor()?;
                     match factors.last_mut() {
-                        // `3 \frac{1}{2}` and `3 1/2` are mixed numbers.
-                        Some((_, whole)) if is_mixed(whole, &next) => {
-                            *whole = Expr::Sum(vec![(Sign::Plus, whole.clone()), (Sign::Plus, next)]);
+                        // `3 \frac{1}{2}` and `3 1/2` are mixed numbers, `3(1/2)` is a product.
+                        Some((_, whole))
+                            if number_before && fraction_next && mixed(whole, &next).is_some() =>
+                        {
+                            *whole = mixed(whole, &next)?;
                         }
                         Some((false, whole)) if number_before && number_next => {
-                            let denominator = self.eat('/').then(|| self.factor()).flatten()?;
-                            let part = Expr::Product(vec![(false, next), (true, denominator)]);
-                            if !is_mixed(whole, &part) {
-                                return None;
-                            }
-                            *whole = Expr::Sum(vec![(Sign::Plus, whole.clone()), (Sign::Plus, part)]);
+                            let part = match self.eat('/').then(|| self.factor()).flatten()? {
+                                Expr::Percent(bottom) => Expr::Percent(Box::new(quotient(next, *bottom))),
+                                bottom => quotient(next, bottom),
+                            };
+                            *whole = mixed(whole, &part)?;
+                        }
+                        // `1/2x` is x/2 to some and 1/(2x) to others.
+                        Some((true, _)) => {
+                            self.doubtful = true;
+                            factors.push((self.unusual, next));
                         }
                         _ => factors.push((false, next)),
                     }
@@ -233,8 +280,8 @@ impl Parser {
     fn starts_factor(&self) -> bool {
         match self.peek() {
             Some(Token::Number { .. } | Token::SetOpen) => true,
-            Some(Token::Word(word)) => !is_conjunction(word),
-            Some(Token::Command(name)) => name != "end",
+            Some(Token::Word(word)) => !is_conjunction(word) && word != "to",
+            Some(Token::Command(name)) => !matches!(name.as_str(), "end" | "rfloor" | "rceil"),
             Some(Token::Symbol(symbol)) => match symbol {
                 '(' | '[' | '{' | '∞' | '√' => true,
                 '|' => self.bars == 0 && !self.in_set,
@@ -255,9 +302,14 @@ impl Parser {
         match self.peek() {
             Some(Token::Text(_)) => true,
             Some(Token::Word(word)) => {
+                // `in` and `mi` may be products; at the end they are inches and miles.
+                let last = matches!(self.tokens.get(self.at + 1), None | Some(Token::Symbol('^')));
                 !FUNCTIONS.contains(&word.as_str())
+                    && !GREEK.contains(&word.as_str())
                     && !matches!(word.as_str(), "infinity" | "infty")
-                    && (units::is_abbreviation(word) || word.len() >= 4)
+                    && (units::is_abbreviation(word)
+                        || word.len() >= 4
+                        || (last && matches!(word.as_str(), "in" | "mi")))
             }
             _ => false,
         }
@@ -312,6 +364,10 @@ impl Parser {
                 }
                 Some(Token::Symbol('!')) => {
                     self.at += 1;
+                    // A double factorial is something else.
+                    if self.peek_symbol() == Some('!') {
+                        return None;
+                    }
                     value = Expr::Call(Function::Factorial, vec![value]);
                 }
                 Some(Token::Symbol('%')) => {
@@ -320,19 +376,31 @@ impl Parser {
                 }
                 Some(Token::Symbol('°')) => {
                     self.at += 1;
-                    value = Expr::Degrees(Box::new(value));
+                    value = self.degrees(value);
                 }
                 Some(Token::Symbol('\'')) => {
                     self.at += 1;
                     value = primed(value)?;
                 }
                 Some(Token::Word(word)) if is_ordinal(word) && matches!(value, Expr::Number { .. }) => {
-                    self.at += 1
+                    self.at += 1;
                 }
                 _ => return Some(value),
             }
         }
         None
+    }
+
+    /// An angle, or a temperature when a `C` or `F` follows.
+    fn degrees(&mut self, value: Expr) -> Expr {
+        match self.peek() {
+            Some(Token::Word(word) | Token::Text(word)) if matches!(word.as_str(), "C" | "F") => {
+                let unit = word.to_lowercase();
+                self.at += 1;
+                Expr::Quantity(Box::new(value), unit)
+            }
+            _ => Expr::Degrees(Box::new(value)),
+        }
     }
 
     /// What follows `^`: a degree sign, a prime, `th`, or an exponent.
@@ -350,7 +418,7 @@ impl Parser {
             if braced && !self.eat('}') {
                 return None;
             }
-            return if mark == '°' { Some(Expr::Degrees(Box::new(base))) } else { primed(base) };
+            return if mark == '°' { Some(self.degrees(base)) } else { primed(base) };
         }
         let exponent = self.deeper(|parser| {
             if braced || parser.peek_symbol() == Some('(') {
@@ -437,7 +505,7 @@ impl Parser {
     fn set(&mut self) -> Option<Expr> {
         if matches!(self.peek(), Some(Token::SetClose)) {
             self.at += 1;
-            return Some(Expr::Text("empty set".into()));
+            return Some(Expr::empty_set());
         }
         let outer = std::mem::replace(&mut self.in_set, true);
         let items = self.deeper(Self::items);
@@ -492,6 +560,7 @@ impl Parser {
             }
             _ => return None,
         };
+        self.doubtful = true;
         Some(Expr::Variable(format!("{letter}({inner})")))
     }
 
@@ -508,10 +577,14 @@ impl Parser {
         }
         let letters: Vec<String> = word.chars().map(String::from).collect();
         match letters.as_slice() {
-            [letter] => match self.applied(letter) {
-                Some(applied) => Some(applied),
-                None => self.with_subscript(letter),
-            },
+            [letter]
+                if !self.unusual
+                    && let Some(applied) = self.applied(letter) =>
+            {
+                Some(applied)
+            }
+            [letter] => self.with_subscript(letter),
+            _ if letters.len() >= 3 && GREEK.contains(&word) => self.with_subscript(word),
             [before @ .., last] if letters.len() <= 3 => {
                 let mut factors: Vec<_> = before.iter().map(|letter| (false, letter_value(letter))).collect();
                 let last = match self.peek_symbol() {
@@ -587,7 +660,8 @@ impl Parser {
                 Some(Expr::Call(Function::Binomial, vec![top, bottom]))
             }
             "pi" => Some(Expr::Pi),
-            "emptyset" | "varnothing" => Some(Expr::Text("empty set".into())),
+            "emptyset" | "varnothing" => Some(Expr::empty_set()),
+            "reals" => Some(Expr::reals()),
             "boxed" | "fbox" | "displaystyle" => self.deeper(Self::group),
             "lfloor" | "lceil" => {
                 let (function, close) =
@@ -621,8 +695,10 @@ impl Parser {
             | "cases" | "to" | "mapsto" | "rightarrow" | "setminus" | "subset" | "forall" | "exists"
             | "choose" | "over" => None,
             _ if FUNCTIONS.contains(&name) => self.call(name),
-            _ if GREEK.contains(&name) => self.with_subscript(name),
-            _ => None,
+            _ => {
+                let letter = name.strip_prefix("var").unwrap_or(name);
+                if GREEK.contains(&letter) { self.with_subscript(letter) } else { None }
+            }
         }
     }
 
@@ -644,8 +720,13 @@ impl Parser {
                 base = Some(self.deeper(Self::group)?);
             }
         }
-        let argument = self.deeper(Self::argument)?;
+        let argument = self.deeper(|parser| parser.argument(name))?;
         let inverse = matches!(&power, Some(Expr::Number { value, .. }) if *value == RBig::from(-1));
+        if matches!(name, "log" | "lg") && base.is_none() {
+            // Without a base, `log` is the decimal logarithm to a school and the natural one to a mathematician.
+            self.doubtful = true;
+            base = Some(if self.unusual { Expr::Euler } else { Expr::integer(10) });
+        }
         let value = apply(name, base, argument, inverse)?;
         Some(match power {
             Some(power) if !inverse || !TRIGONOMETRIC.contains(&name) => {
@@ -656,14 +737,14 @@ impl Parser {
     }
 
     /// `\sin (x+1)`, `\sin 2x`, `\sin \pi t`: brackets, or factors up to the next sign, function or separator.
-    fn argument(&mut self) -> Option<Expr> {
+    fn argument(&mut self, name: &str) -> Option<Expr> {
         if matches!(self.peek_symbol(), Some('(' | '{' | '[' | '|')) {
             let value = self.primary()?;
-            return if self.peek_symbol() == Some('^') && matches!(value, Expr::Sum(_)) {
-                None
-            } else {
-                Some(value)
-            };
+            // `\sin (x+1)^2` may be a square of the sine or of the sum; a root's brackets are its own.
+            let unclear = self.peek_symbol() == Some('^')
+                && matches!(value, Expr::Sum(_))
+                && !matches!(name, "sqrt" | "cbrt" | "abs" | "floor" | "ceil" | "exp");
+            return (!unclear).then_some(value);
         }
         let mut factors = Vec::new();
         while self.starts_factor() || (factors.is_empty() && matches!(self.peek_symbol(), Some('-' | '+'))) {
@@ -732,67 +813,11 @@ impl Parser {
 
 const TRIGONOMETRIC: [&str; 6] = ["sin", "cos", "tan", "cot", "sec", "csc"];
 
-const GREEK: [&str; 46] = [
-    "alpha",
-    "beta",
-    "gamma",
-    "delta",
-    "epsilon",
-    "varepsilon",
-    "zeta",
-    "eta",
-    "theta",
-    "vartheta",
-    "iota",
-    "kappa",
-    "lambda",
-    "mu",
-    "nu",
-    "xi",
-    "rho",
-    "varrho",
-    "sigma",
-    "tau",
-    "upsilon",
-    "phi",
-    "varphi",
-    "chi",
-    "psi",
-    "omega",
-    "Gamma",
-    "Delta",
-    "Theta",
-    "Lambda",
-    "Xi",
-    "Sigma",
-    "Upsilon",
-    "Phi",
-    "Psi",
-    "Omega",
-    "hbar",
-    "ell",
-    "imath",
-    "jmath",
-    "partial",
-    "nabla",
-    "triangle",
-    "angle",
-    "heartsuit",
-    "star",
-];
-
 fn apply(name: &str, base: Option<Expr>, argument: Expr, inverse: bool) -> Option<Expr> {
     let function = match (name, inverse) {
         ("sqrt", _) => return Some(Expr::Root(Box::new(Expr::integer(2)), Box::new(argument))),
         ("cbrt", _) => return Some(Expr::Root(Box::new(Expr::integer(3)), Box::new(argument))),
-        ("log" | "lg", _) => {
-            // Without a base, `log` is the decimal logarithm to a school and the natural one to a mathematician;
-            // ratios of logarithms, where most such answers end, are the same under both.
-            return Some(Expr::Call(
-                Function::Log,
-                vec![base.unwrap_or_else(|| Expr::integer(10)), argument],
-            ));
-        }
+        ("log" | "lg", _) => return Some(Expr::Call(Function::Log, vec![base?, argument])),
         ("sin", true) | ("arcsin" | "asin", _) => Function::Arcsin,
         ("cos", true) | ("arccos" | "acos", _) => Function::Arccos,
         ("tan", true) | ("arctan" | "atan", _) => Function::Arctan,
@@ -853,17 +878,38 @@ fn collapse(mut factors: Vec<(bool, Expr)>) -> Expr {
     if factors.len() == 1 && !factors[0].0 { factors.swap_remove(0).1 } else { Expr::Product(factors) }
 }
 
-/// A positive whole number followed by a proper fraction of whole numbers.
-fn is_mixed(whole: &Expr, part: &Expr) -> bool {
+fn quotient(top: Expr, bottom: Expr) -> Expr {
+    Expr::Product(vec![(false, top), (true, bottom)])
+}
+
+fn signed(sign: Sign, value: Expr) -> Expr {
+    match (sign, value) {
+        (Sign::Minus, Expr::Number { value, decimals }) => Expr::Number { value: -value, decimals },
+        (sign, value) => Expr::Sum(vec![(sign, value)]),
+    }
+}
+
+/// A positive whole number followed by a proper fraction of whole numbers, which may carry a `%` or `°`.
+fn mixed(whole: &Expr, part: &Expr) -> Option<Expr> {
+    let factors = match part {
+        Expr::Percent(inner) => return Some(Expr::Percent(Box::new(mixed(whole, inner)?))),
+        Expr::Degrees(inner) => return Some(Expr::Degrees(Box::new(mixed(whole, inner)?))),
+        Expr::Product(factors) => factors,
+        _ => return None,
+    };
     let whole_ok =
         matches!(whole, Expr::Number { value, decimals: 0 } if value.is_int() && value.is_positive());
-    let Expr::Product(factors) = part else { return false };
     match factors.as_slice() {
         [(false, Expr::Number { value: top, .. }), (true, Expr::Number { value: bottom, .. })] => {
-            whole_ok && top.is_int() && bottom.is_int() && top < bottom && top.is_positive()
+            (whole_ok && top.is_int() && bottom.is_int() && top < bottom && top.is_positive())
+                .then(|| Expr::Sum(vec![(Sign::Plus, whole.clone()), (Sign::Plus, part.clone())]))
         }
-        _ => false,
+        _ => None,
     }
+}
+
+pub(super) fn is_inequality(item: &Expr) -> bool {
+    matches!(item, Expr::Chain(_, relations) if !is_equation(relations))
 }
 
 /// What kind of relation a chain is made of.

@@ -8,8 +8,8 @@ use dashu_float::round::mode::HalfEven;
 use dashu_int::IBig;
 use dashu_ratio::RBig;
 
-use super::exact;
 use super::expr::{Expr, Function, Sign};
+use super::{Reason, Verdict, exact};
 
 type Real = FBig<HalfEven, 2>;
 
@@ -17,19 +17,20 @@ const BITS: usize = 256;
 /// Largest argument of exp and of the trigonometric functions, and of a power.
 const MAX_ARGUMENT: i64 = 2_000;
 
-/// Whether two constants agree: to about 48 digits yes, from about 36 digits on no, and `None` between.
-pub(super) fn agree(a: &Expr, b: &Expr) -> Option<bool> {
+/// Whether two constants agree: equal to about 48 digits, different from about 42 digits on, undecided between. `None`
+/// when one cannot be evaluated.
+pub(super) fn agree(a: &Expr, b: &Expr) -> Option<Verdict> {
     let (a, b) = (value(a)?, value(b)?);
     let size = (a.clone().abs() + b.clone().abs()).max(Real::ONE);
     let distance = (a - b).abs();
     let scaled = |shift: usize| size.clone() / Real::from(IBig::ONE << shift);
-    if distance <= scaled(160) {
-        Some(true)
-    } else if distance >= scaled(120) {
-        Some(false)
+    Some(if distance <= scaled(160) {
+        Verdict::Equal
+    } else if distance >= scaled(140) {
+        Verdict::Different
     } else {
-        None
-    }
+        Verdict::Undecided(Reason::Inconclusive)
+    })
 }
 
 fn from_rational(value: &RBig) -> Real {
