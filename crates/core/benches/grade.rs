@@ -34,5 +34,8 @@ fn main() {
     }
     let seconds = started.elapsed().as_secs_f64();
     let per_second = (pairs.len() * rounds) as f64 / seconds;
-    println!(r#"{{"pairs": {}, "rounds": {rounds}, "equal": {equal}, "per_second": {per_second:.0}}}"#, pairs.len());
+    println!(
+        r#"{{"pairs": {}, "rounds": {rounds}, "equal": {equal}, "per_second": {per_second:.0}}}"#,
+        pairs.len()
+    );
 }

@@ -30,6 +30,7 @@ mod lex;
 mod numeric;
 mod parse;
 mod precise;
+mod symbols;
 mod text;
 mod units;
 

@@ -141,11 +141,10 @@ fn write(record: &Record) -> Written {
             .with("problem", record.problem.text.as_str())
             .with_some("ground_truth_answer", record.problem.answer.as_deref())
             .with_metadata(&record.problem.metadata, &record.problem, NAME);
-        let row = Row::default().with("question", question.done()).with("label", label).with_metadata(
-            &metadata,
-            &record.problem,
-            NAME,
-        );
+        let row = Row::default()
+            .with("question", question.done())
+            .with("label", label)
+            .with_metadata(&metadata, &record.problem, NAME);
         written.rows.push(row.done());
     }
     written
