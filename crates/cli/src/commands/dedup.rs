@@ -1,13 +1,14 @@
 //! `gradus data dedup`: the same problem again, within the input or in other files.
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use gradus_core::data::dedup::{Config, Index, Kind};
 use gradus_core::data::files::{Sink, Target};
 use serde::Serialize;
 
-use super::Status;
-use crate::args::{Dedup, OnError};
-use crate::{input, printer};
+use super::{Status, Usage};
+use crate::args::Dedup;
+use crate::input;
+use crate::printer::{self, Printer, counted};
 
 #[derive(Debug, Default, Serialize)]
 struct Report {
@@ -20,7 +21,10 @@ struct Report {
     near_same_numbers: u64,
     /// Records written with `-o`.
     kept: u64,
+    /// Records of the input that could not be read.
     skipped: u64,
+    /// Records of `--against` that could not be read.
+    against_skipped: u64,
     duplicates: Vec<Duplicate>,
 }
 
@@ -36,17 +40,18 @@ struct Duplicate {
 
 pub(super) fn run(args: &Dedup) -> Result<Status> {
     let config = Config { threshold: args.threshold, ..Config::default() };
-    config.check().map_err(|fault| anyhow!("--{fault}"))?;
+    config.check().map_err(|fault| Usage(format!("--{} {}", fault.field, fault.message)))?;
+    let mut report = Report::default();
     let mut index = Index::new(config);
     if !args.against.is_empty() {
-        input::read(&args.against, None, OnError::Fail, &mut |item| {
+        let tally = input::read(&args.against, None, args.input.on_error, &mut |item| {
             index.insert(&item.record.problem.id, &item.record.problem.text);
             Ok(())
         })?;
+        report.against_skipped = tally.skipped;
     }
     let within = args.against.is_empty();
     let mut sink = args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?;
-    let mut report = Report::default();
     let tally = input::for_each(&args.input, |item| {
         let problem = &item.record.problem;
         let found = index.find(&problem.text);
@@ -88,15 +93,16 @@ pub(super) fn run(args: &Dedup) -> Result<Status> {
     if let Some(sink) = sink {
         sink.finish()?;
     }
+    let printer = Printer::new(args.output.as_deref());
     if args.print.json {
-        printer::json(&report)?;
+        printer.json(&report)?;
     } else {
-        print(&report, args)?;
+        print(printer, &report, args)?;
     }
     Ok(if report.duplicates.is_empty() || written { Status::Done } else { Status::Found })
 }
 
-fn print(report: &Report, args: &Dedup) -> Result<()> {
+fn print(printer: Printer, report: &Report, args: &Dedup) -> Result<()> {
     let rows: Vec<_> = report
         .duplicates
         .iter()
@@ -116,20 +122,21 @@ fn print(report: &Report, args: &Dedup) -> Result<()> {
         })
         .collect();
     if !rows.is_empty() {
-        printer::table(&["record", "repeats", "how", "similarity"], &rows)?;
+        printer.table(&["record", "repeats", "how", "similarity"], &rows)?;
     }
     if report.duplicates.len() > args.show {
-        printer::line(format!("… and {} more (--show or --json)", report.duplicates.len() - args.show))?;
+        let more = printer::count((report.duplicates.len() - args.show) as u64);
+        printer.line(format!("… and {more} more (--show or --json)"))?;
     }
-    printer::line(format!(
-        "{} records: {} exact and {} near duplicates ({} of these with the same numbers)",
-        printer::count(report.records),
-        printer::count(report.exact),
-        printer::count(report.near),
+    printer.line(format!(
+        "{}: {}, {} ({} with the same numbers)",
+        counted(report.records, "record"),
+        counted(report.exact, "exact duplicate"),
+        counted(report.near, "near duplicate"),
         printer::count(report.near_same_numbers)
     ))?;
     if let Some(output) = &args.output {
-        printer::line(format!("{} records kept in {}", printer::count(report.kept), output.display()))?;
+        printer.line(format!("{} kept {}", counted(report.kept, "record"), printer::written_to(output)))?;
     }
     Ok(())
 }

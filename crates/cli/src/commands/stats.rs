@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::Status;
 use crate::args::Stats as Arguments;
-use crate::{input, printer};
+use crate::input;
+use crate::printer::{self, Printer, counted};
 
 #[derive(Debug, Serialize)]
 struct Report {
@@ -29,29 +30,30 @@ pub(super) fn run(args: &Arguments) -> Result<Status> {
         Ok(())
     })?;
     let report = Report { summary: stats.finish(), skipped: tally.skipped };
+    let printer = Printer::new(None);
     if args.print.json {
-        printer::json(&report)?;
+        printer.json(&report)?;
     } else {
-        print(&report.summary, report.skipped)?;
+        print(printer, &report.summary, report.skipped)?;
     }
     Ok(Status::Done)
 }
 
-fn print(summary: &Summary, skipped: u64) -> Result<()> {
-    overview(summary, skipped)?;
-    histogram("steps per solution", &summary.steps_per_solution)?;
-    histogram("characters per step", &summary.step_chars)?;
-    histogram("first error at step", &summary.errors.position)?;
-    generators(summary)?;
-    scores(summary)?;
-    issues(summary)
+fn print(printer: Printer, summary: &Summary, skipped: u64) -> Result<()> {
+    overview(printer, summary, skipped)?;
+    histogram(printer, "steps per solution", &summary.steps_per_solution)?;
+    histogram(printer, "characters per step", &summary.step_chars)?;
+    histogram(printer, "first error at step (from 0)", &summary.errors.position)?;
+    generators(printer, summary)?;
+    scores(printer, summary)?;
+    issues(printer, summary)
 }
 
-fn overview(summary: &Summary, skipped: u64) -> Result<()> {
+fn overview(printer: Printer, summary: &Summary, skipped: u64) -> Result<()> {
     let formats = summary.formats.iter().map(|(name, count)| format!("{name} {}", printer::count(*count)));
-    printer::line(format!(
-        "{} records ({})",
-        printer::count(summary.records),
+    printer.line(format!(
+        "{} ({})",
+        counted(summary.records, "record"),
         formats.collect::<Vec<_>>().join(", ")
     ))?;
     let errors = &summary.errors;
@@ -84,7 +86,7 @@ fn overview(summary: &Summary, skipped: u64) -> Result<()> {
     if summary.duplicate_solution_ids > 0 {
         rows.push(row("repeated solution ids", summary.duplicate_solution_ids, 0));
     }
-    printer::table(&["what", "count", "share"], &rows)
+    printer.table(&["what", "count", "share"], &rows)
 }
 
 fn range(bin: &Bin) -> String {
@@ -95,7 +97,7 @@ fn range(bin: &Bin) -> String {
     }
 }
 
-fn histogram(title: &str, bins: &[Bin]) -> Result<()> {
+fn histogram(printer: Printer, title: &str, bins: &[Bin]) -> Result<()> {
     let most = bins.iter().map(|bin| bin.count).max().unwrap_or(0);
     if most == 0 {
         return Ok(());
@@ -106,11 +108,11 @@ fn histogram(title: &str, bins: &[Bin]) -> Result<()> {
         .iter()
         .map(|bin| vec![range(bin), printer::count(bin.count), printer::bar(bin.count, most, BAR)])
         .collect();
-    printer::line("")?;
-    printer::table(&[title, "count", ""], &rows)
+    printer.line("")?;
+    printer.table(&[title, "count", ""], &rows)
 }
 
-fn generators(summary: &Summary) -> Result<()> {
+fn generators(printer: Printer, summary: &Summary) -> Result<()> {
     let named = summary.generators.iter().any(|generator| generator.name.is_some());
     if !named {
         return Ok(());
@@ -129,15 +131,15 @@ fn generators(summary: &Summary) -> Result<()> {
             ]
         })
         .collect();
-    printer::line("")?;
-    printer::table(&["generator", "solutions", "answer right", "erroneous"], &rows)?;
+    printer.line("")?;
+    printer.table(&["generator", "solutions", "answer right", "erroneous"], &rows)?;
     if summary.generators.len() > GENERATORS {
-        printer::line(format!("… and {} more (--json)", summary.generators.len() - GENERATORS))?;
+        printer.line(format!("… and {} more (--json)", summary.generators.len() - GENERATORS))?;
     }
     Ok(())
 }
 
-fn scores(summary: &Summary) -> Result<()> {
+fn scores(printer: Printer, summary: &Summary) -> Result<()> {
     if summary.scores.is_empty() {
         return Ok(());
     }
@@ -157,24 +159,27 @@ fn scores(summary: &Summary) -> Result<()> {
             ]
         })
         .collect();
-    printer::line("")?;
-    printer::table(&["score column", "solutions", "min", "mean", "max", "wrong length"], &rows)
+    printer.line("")?;
+    printer.table(&["score column", "solutions", "min", "mean", "max", "wrong length"], &rows)
 }
 
-fn issues(summary: &Summary) -> Result<()> {
+fn issues(printer: Printer, summary: &Summary) -> Result<()> {
     if summary.issues.is_empty() {
         return Ok(());
     }
-    printer::line(format!("\n{} issues in the source:", printer::count(summary.issues.len() as u64)))?;
+    printer.line(format!("\n{} in the source:", counted(summary.issues.len() as u64, "issue")))?;
     for issue in summary.issues.iter().take(ISSUES) {
         let who = issue.solution.as_ref().unwrap_or(&issue.problem);
-        printer::line(format!(
+        printer.line(format!(
             "  {}:{}: {who}: field `{}`: {}",
             issue.file, issue.line, issue.field, issue.message
         ))?;
     }
     if summary.issues.len() > ISSUES {
-        printer::line(format!("  … and {} more (--json)", summary.issues.len() - ISSUES))?;
+        printer.line(format!(
+            "  … and {} more (--json)",
+            printer::count((summary.issues.len() - ISSUES) as u64)
+        ))?;
     }
     Ok(())
 }
