@@ -33,6 +33,9 @@ pub(super) fn run(args: &Convert) -> Result<Status> {
         for row in &written.rows {
             sink.push(row)?;
         }
+        if written.rows.is_empty() && written.dropped.is_empty() {
+            *report.dropped.entry("the record has no solution").or_default() += 1;
+        }
         for reason in written.dropped {
             *report.dropped.entry(reason).or_default() += 1;
         }

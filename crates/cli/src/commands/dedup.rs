@@ -1,8 +1,9 @@
 //! `gradus data dedup`: the same problem again, within the input or in other files.
 
 use anyhow::Result;
+use gradus_core::Place;
 use gradus_core::data::dedup::{Config, Index, Kind};
-use gradus_core::data::files::{Sink, Target};
+use gradus_core::data::files::{Item, Sink, Target};
 use serde::Serialize;
 
 use super::{Status, Usage};
@@ -32,20 +33,44 @@ struct Report {
 struct Duplicate {
     place: String,
     problem: String,
+    /// Where the problem stands that is repeated, and its id.
+    repeats_place: String,
     repeats: String,
     kind: Kind,
     similarity: f64,
     same_numbers: bool,
 }
 
+/// Problems to look for. The index knows each by its place in `problems`.
+struct Known {
+    index: Index,
+    problems: Vec<(Place, String)>,
+}
+
+impl Known {
+    fn insert(&mut self, item: &Item) {
+        self.index.insert(&self.problems.len().to_string(), &item.record.problem.text);
+        self.problems.push((item.place.clone(), item.record.problem.id.clone()));
+    }
+
+    /// The place and id of a problem that was found.
+    fn get(&self, found: &str) -> &(Place, String) {
+        found
+            .parse()
+            .ok()
+            .and_then(|at: usize| self.problems.get(at))
+            .expect("the index returns what it was given")
+    }
+}
+
 pub(super) fn run(args: &Dedup) -> Result<Status> {
     let config = Config { threshold: args.threshold, ..Config::default() };
     config.check().map_err(|fault| Usage(format!("--{} {}", fault.field, fault.message)))?;
     let mut report = Report::default();
-    let mut index = Index::new(config);
+    let mut known = Known { index: Index::new(config), problems: Vec::new() };
     if !args.against.is_empty() {
         let tally = input::read(&args.against, None, args.input.on_error, &mut |item| {
-            index.insert(&item.record.problem.id, &item.record.problem.text);
+            known.insert(&item);
             Ok(())
         })?;
         report.against_skipped = tally.skipped;
@@ -54,9 +79,10 @@ pub(super) fn run(args: &Dedup) -> Result<Status> {
     let mut sink = args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?;
     let tally = input::for_each(&args.input, |item| {
         let problem = &item.record.problem;
-        let found = index.find(&problem.text);
+        let found = known.index.find(&problem.text);
         let counts = |found: &&gradus_core::data::dedup::Match<'_>| !args.same_numbers || found.same_numbers;
-        let best = found.iter().filter(counts).max_by(|a, b| {
+        // Among equals, the first.
+        let best = found.iter().filter(counts).rev().max_by(|a, b| {
             (a.kind == Kind::Exact).cmp(&(b.kind == Kind::Exact)).then(a.similarity.total_cmp(&b.similarity))
         });
         match best {
@@ -68,10 +94,12 @@ pub(super) fn run(args: &Dedup) -> Result<Status> {
                         report.near_same_numbers += u64::from(best.same_numbers);
                     }
                 }
+                let repeated = known.get(best.id);
                 report.duplicates.push(Duplicate {
                     place: item.place.to_string(),
                     problem: problem.id.clone(),
-                    repeats: best.id.to_owned(),
+                    repeats_place: repeated.0.to_string(),
+                    repeats: repeated.1.clone(),
                     kind: best.kind,
                     similarity: best.similarity,
                     same_numbers: best.same_numbers,
@@ -83,7 +111,7 @@ pub(super) fn run(args: &Dedup) -> Result<Status> {
             }
         }
         if within && best.is_none() {
-            index.insert(&problem.id, &problem.text);
+            known.insert(&item);
         }
         Ok(())
     })?;
@@ -115,7 +143,7 @@ fn print(printer: Printer, report: &Report, args: &Dedup) -> Result<()> {
             };
             vec![
                 found.place.clone(),
-                found.repeats.clone(),
+                found.repeats_place.clone(),
                 kind.to_owned(),
                 format!("{:.2}", found.similarity),
             ]
@@ -128,12 +156,15 @@ fn print(printer: Printer, report: &Report, args: &Dedup) -> Result<()> {
         let more = printer::count((report.duplicates.len() - args.show) as u64);
         printer.line(format!("… and {more} more (--show or --json)"))?;
     }
+    let same_numbers = match report.near {
+        0 => String::new(),
+        _ => format!(" ({} with the same numbers)", printer::count(report.near_same_numbers)),
+    };
     printer.line(format!(
-        "{}: {}, {} ({} with the same numbers)",
+        "{}: {}, {}{same_numbers}",
         counted(report.records, "record"),
         counted(report.exact, "exact duplicate"),
         counted(report.near, "near duplicate"),
-        printer::count(report.near_same_numbers)
     ))?;
     if let Some(output) = &args.output {
         printer.line(format!("{} kept {}", counted(report.kept, "record"), printer::written_to(output)))?;

@@ -162,6 +162,9 @@ fn grade_record(record: &mut Record, report: &mut Report) {
 }
 
 fn print(printer: Printer, report: &Report, show: usize) -> Result<()> {
+    if report.solutions == 0 {
+        return printer.line("no solution to grade: the records hold problems only");
+    }
     let mut rows = vec![
         vec![
             "equal".to_owned(),

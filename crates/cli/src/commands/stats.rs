@@ -41,7 +41,9 @@ pub(super) fn run(args: &Arguments) -> Result<Status> {
 
 fn print(printer: Printer, summary: &Summary, skipped: u64) -> Result<()> {
     overview(printer, summary, skipped)?;
-    histogram(printer, "steps per solution", &summary.steps_per_solution)?;
+    if summary.steps > 0 {
+        histogram(printer, "steps per solution", &summary.steps_per_solution)?;
+    }
     histogram(printer, "characters per step", &summary.step_chars)?;
     histogram(printer, "first error at step (from 0)", &summary.errors.position)?;
     generators(printer, summary)?;
@@ -50,7 +52,11 @@ fn print(printer: Printer, summary: &Summary, skipped: u64) -> Result<()> {
 }
 
 fn overview(printer: Printer, summary: &Summary, skipped: u64) -> Result<()> {
-    let formats = summary.formats.iter().map(|(name, count)| format!("{name} {}", printer::count(*count)));
+    let alone = summary.formats.len() == 1;
+    let formats = summary.formats.iter().map(|(name, count)| match alone {
+        true => name.to_string(),
+        false => format!("{name} {}", printer::count(*count)),
+    });
     printer.line(format!(
         "{} ({})",
         counted(summary.records, "record"),
@@ -59,24 +65,27 @@ fn overview(printer: Printer, summary: &Summary, skipped: u64) -> Result<()> {
     let errors = &summary.errors;
     let labels = &summary.labels;
     let labelled = labels.correct + labels.incorrect + labels.neutral + labels.unknown;
+    let judged = errors.erroneous + errors.error_free > 0;
     let row = |name: &str, count: u64, of: u64| {
         vec![name.to_owned(), printer::count(count), printer::percent(count, of)]
     };
     let mut rows = vec![
-        row("problems", summary.problems, 0),
+        row("records", summary.records, 0),
         row("  with a gold answer", summary.with_answer, summary.records),
         row("  with a reference solution", summary.with_reference, summary.records),
         row("  with context", summary.with_context, summary.records),
+        row("distinct problems", summary.problems, 0),
         row("solutions", summary.solutions, 0),
         row("  answer right", summary.outcomes.correct, summary.solutions),
         row("  answer wrong", summary.outcomes.wrong, summary.solutions),
         row("  erroneous", errors.erroneous, summary.solutions),
         row("  error-free", errors.error_free, summary.solutions),
+        row("  first error unknown", if judged { errors.unknown } else { 0 }, summary.solutions),
         row("steps", summary.steps, 0),
         row("  labelled correct", labels.correct, labelled),
         row("  labelled incorrect", labels.incorrect, labelled),
         row("  labelled neutral", labels.neutral, labelled),
-        row("  unknown", labels.unknown, labelled),
+        row("  left open", labels.unknown, labelled),
         row("  with a soft value", labels.soft, labelled),
     ];
     rows.retain(|row| !row[0].starts_with(' ') || row[1] != "0");
@@ -117,22 +126,27 @@ fn generators(printer: Printer, summary: &Summary) -> Result<()> {
     if !named {
         return Ok(());
     }
+    // A column about what the source does not say would be empty, or worse, read as a share of 0.
+    let outcomes = summary.outcomes.correct + summary.outcomes.wrong > 0;
+    let errors = summary.errors.erroneous + summary.errors.error_free > 0;
+    let mut heading = vec!["generator", "solutions"];
+    heading.extend(outcomes.then_some("answer right"));
+    heading.extend(errors.then_some("erroneous"));
     let rows: Vec<_> = summary
         .generators
         .iter()
         .take(GENERATORS)
         .map(|generator| {
+            let name = generator.name.clone().unwrap_or_else(|| "(unnamed)".to_owned());
+            let mut row = vec![name, printer::count(generator.solutions)];
+            row.extend(outcomes.then(|| printer::percent(generator.outcome_correct, generator.solutions)));
             let judged = generator.erroneous + generator.error_free;
-            vec![
-                generator.name.clone().unwrap_or_else(|| "(unnamed)".to_owned()),
-                printer::count(generator.solutions),
-                printer::percent(generator.outcome_correct, generator.solutions),
-                printer::percent(generator.erroneous, judged),
-            ]
+            row.extend(errors.then(|| printer::percent(generator.erroneous, judged)));
+            row
         })
         .collect();
     printer.line("")?;
-    printer.table(&["generator", "solutions", "answer right", "erroneous"], &rows)?;
+    printer.table(&heading, &rows)?;
     if summary.generators.len() > GENERATORS {
         printer.line(format!("… and {} more (--json)", summary.generators.len() - GENERATORS))?;
     }

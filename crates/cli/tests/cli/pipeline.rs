@@ -41,6 +41,8 @@ fn convert() {
         .collect();
     insta::assert_snapshot!(said.join("\n"));
     insta::assert_snapshot!(folder.run("data convert world.jsonl --to trl -o trl.jsonl --json"));
+    let problems = folder.run("data convert gsm8k.jsonl --to trl -o none.jsonl").succeeds();
+    insta::assert_snapshot!("convert_problems", problems);
     let refused = folder.run("data convert world.jsonl -o a.parquet.gz").fails(3);
     assert_eq!(refused, "gradus: a.parquet.gz: Parquet files are compressed inside: leave out .gz or .zst");
 }
@@ -173,6 +175,8 @@ fn grade() {
     assert_eq!(answer("72", "73"), "different\n-- exit 0");
     insta::assert_snapshot!("grade_answer_json", folder.run("grade 72 73 --json"));
     folder.file("solution.txt", "We add.\nThe answer is 72.");
+    folder.file("problem.jsonl", r#"{"question": "1 + 1?", "answer": "1 + 1 = 2\n#### 2"}"#);
+    insta::assert_snapshot!("grade_nothing", folder.run("grade --data problem.jsonl"));
     insta::assert_snapshot!("grade_solution", folder.run_reading("grade 72", "solution.txt"));
 }
 
