@@ -3,8 +3,10 @@
 //! The last part reads the folder `GRADUS_DATA` (by default `shared/data` beside the checkout) and says so when it
 //! is absent.
 
+mod common;
+
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use gradus_core::data::Problem;
@@ -217,17 +219,6 @@ fn shares_that_make_no_sense_are_refused() {
     assert!(check(&shares(&[("a", 0.1), ("b", 0.2), ("c", 0.7)])).is_ok());
 }
 
-#[expect(clippy::print_stderr, reason = "says what was skipped")]
-fn data() -> Option<PathBuf> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
-    let folder = PathBuf::from(std::env::var_os("GRADUS_DATA").unwrap_or_else(|| beside.into()));
-    if !folder.is_dir() {
-        eprintln!("skipped: {} is absent; set GRADUS_DATA to the public datasets", folder.display());
-        return None;
-    }
-    Some(folder)
-}
-
 fn rows(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -240,7 +231,7 @@ fn text(row: &Value) -> &str {
 #[test]
 #[expect(clippy::print_stderr, reason = "a report for `--nocapture`")]
 fn known_leaks_between_real_datasets_are_found() {
-    let Some(data) = data() else { return };
+    let Some(data) = common::data() else { return };
     let (train, test) = (rows(&data.join("math/train.jsonl")), rows(&data.join("math/test.jsonl")));
     let start = Instant::now();
     let mut index = Index::new(Config::default());
@@ -291,32 +282,6 @@ fn known_leaks_between_real_datasets_are_found() {
         "MATH: 12,500 problems inserted by {inserted:?}, {} distinct, 5,000 looked up by {:?}; test problems with an \
          exact copy in train {exact}, a near one {near}, of which with the same numbers {near_same}",
         index.distinct(),
-        start.elapsed()
-    );
-}
-
-/// How long, and how much memory, 100,000 problems take. Run with `--ignored --nocapture`.
-#[test]
-#[ignore = "a measurement, not a check"]
-#[expect(clippy::print_stderr, reason = "a report")]
-fn a_hundred_thousand_problems() {
-    let Some(data) = data() else { return };
-    let rows = rows(&data.join("math/train.jsonl"));
-    let mut index = Index::new(Config::default());
-    let resident = || {
-        let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
-        pages.split(' ').nth(1).unwrap().parse::<f64>().unwrap() * 4096.0 / 1e6
-    };
-    let before = resident();
-    let start = Instant::now();
-    for id in 0..100_000 {
-        let text = text(&rows[id % rows.len()]);
-        index.insert(&id.to_string(), &format!("{text} Round {} of {}", id / rows.len(), id * 7));
-    }
-    let (inserted, memory) = (start.elapsed(), resident() - before);
-    let found: usize = (0..1_000).map(|id| index.find(text(&rows[id])).len()).sum();
-    eprintln!(
-        "100,000 inserted in {inserted:?}, {memory:.0} MB; 1,000 looked up by {:?}: {found}",
         start.elapsed()
     );
 }

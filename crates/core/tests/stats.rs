@@ -1,6 +1,8 @@
 //! Counting a dataset: exact numbers on a small one, and totals that add up on any.
 
-use std::path::{Path, PathBuf};
+mod common;
+
+use std::path::Path;
 
 use gradus_core::data::files::{self, Item};
 use gradus_core::data::readers::Format;
@@ -206,16 +208,9 @@ proptest! {
     }
 }
 
-/// Reads the folder `GRADUS_DATA` (by default `shared/data` beside the checkout).
 #[test]
-#[expect(clippy::print_stderr, reason = "says what was skipped")]
 fn real_datasets_are_counted_as_their_authors_count_them() {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
-    let data = PathBuf::from(std::env::var_os("GRADUS_DATA").unwrap_or_else(|| beside.into()));
-    if !data.is_dir() {
-        eprintln!("skipped: {} is absent; set GRADUS_DATA to the public datasets", data.display());
-        return;
-    }
+    let Some(data) = common::data() else { return };
     let read = |path: &str| {
         let items = files::open(&[data.join(path)], None).unwrap();
         summary(&items.map(Result::unwrap).collect::<Vec<_>>())

@@ -3,9 +3,11 @@
 //! The last part reads the folder `GRADUS_DATA` (by default `shared/data` beside the checkout) and says so when it
 //! is absent.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use gradus_core::steps::{Config, Split, Strategy, split};
@@ -398,17 +400,6 @@ proptest! {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "says what was skipped")]
-fn data() -> Option<PathBuf> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
-    let folder = PathBuf::from(std::env::var_os("GRADUS_DATA").unwrap_or_else(|| beside.into()));
-    if !folder.is_dir() {
-        eprintln!("skipped: {} is absent; set GRADUS_DATA to the public datasets", folder.display());
-        return None;
-    }
-    Some(folder)
-}
-
 fn json_lines(path: &Path) -> Vec<Value> {
     let file = std::fs::File::open(path).unwrap();
     let reader: Box<dyn Read> = if path.extension().is_some_and(|extension| extension == "gz") {
@@ -443,7 +434,7 @@ fn real_solutions(data: &Path) -> Vec<(&'static str, Vec<String>)> {
 #[test]
 #[expect(clippy::print_stderr, reason = "a report for `--nocapture`")]
 fn real_solutions_are_given_back() {
-    let Some(data) = data() else { return };
+    let Some(data) = common::data() else { return };
     for (name, texts) in real_solutions(&data) {
         let mut by_strategy: BTreeMap<&str, usize> = BTreeMap::new();
         let mut counts = Vec::new();
@@ -468,7 +459,7 @@ fn real_solutions_are_given_back() {
 #[test]
 #[expect(clippy::print_stderr, reason = "a report for `--nocapture`")]
 fn cuts_agree_with_those_of_others() {
-    let Some(data) = data() else { return };
+    let Some(data) = common::data() else { return };
     for (file, strategy) in [("math500_n32", Strategy::BlankLines), ("gsm8k_n32", Strategy::Numbered)] {
         let (mut theirs, mut found, mut solutions) = (0, 0, 0);
         for row in json_lines(&data.join(format!("best_of_n/{file}.jsonl.gz"))) {

@@ -4,6 +4,8 @@
 //! come back as they were. `faults`: what a user is told about bad records. `containers`: files of every kind, whole
 //! and damaged. `real_data`: the public datasets, where the folder `shared/data` lies beside the checkout.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod containers;
 mod examples;
 mod faults;

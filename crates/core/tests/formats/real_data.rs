@@ -2,33 +2,17 @@
 //! `GRADUS_DATA` says; without them the test says that it did nothing.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use gradus_core::data::files::{self, Item};
 use gradus_core::data::readers::Format;
 use gradus_core::data::{FirstError, Outcome};
 use serde_json::Value;
 
-use super::comes_back;
-
-fn folder() -> Option<PathBuf> {
-    let folder = std::env::var_os("GRADUS_DATA").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-    {
-        eprintln!("skipped: no datasets in {}: set GRADUS_DATA", folder.display());
-    }
-    None
-}
+use super::{comes_back, common};
 
 /// The items of one file, after checking that each was detected as `format`.
 fn items(path: &str, format: Format) -> Option<Vec<Item>> {
-    let path = folder()?.join(path);
+    let path = common::data()?.join(path);
     let items: Vec<Item> = files::open(&[path], None)
         .unwrap()
         .collect::<Result<_, _>>()
@@ -101,7 +85,7 @@ const FILES: [(&str, Format, usize); 42] = [
 
 #[test]
 fn every_record_of_every_dataset_comes_back() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = common::data() else { return };
     let mut unlisted = BTreeSet::new();
     let mut todo = vec![folder.clone()];
     while let Some(path) = todo.pop() {
@@ -159,7 +143,7 @@ fn best_of_n_has_32_candidates_with_seven_score_columns() {
 fn mr_ben_errors_are_found_by_their_number() {
     let Some(items) = items("step_labels/mr_ben_math.json", Format::MrBen) else { return };
     assert_eq!(first_errors(&items), [769, 149, 0]);
-    let raw: Vec<Value> = files::rows(&folder().unwrap().join("step_labels/mr_ben_math.json"))
+    let raw: Vec<Value> = files::rows(&common::data().unwrap().join("step_labels/mr_ben_math.json"))
         .unwrap()
         .map(|row| row.unwrap().1)
         .collect();
@@ -193,7 +177,7 @@ fn other_step_labels_are_counted() {
 /// box's braces and the full stop after it in its answer.
 #[test]
 fn the_last_box_is_the_gold_answer() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = common::data() else { return };
     let differ = files::rows(&folder.join("math/train.jsonl"))
         .unwrap()
         .filter(|row| {

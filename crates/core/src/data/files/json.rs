@@ -292,24 +292,12 @@ impl JsonRecords {
     }
 
     fn skip_line(&mut self) -> Result<()> {
-        loop {
-            let buffer = match self.input.fill_buf() {
-                Ok(buffer) => buffer,
-                Err(source) => {
-                    let message = read_failure(&source);
-                    return Err(self.broken(message));
-                }
-            };
-            if buffer.is_empty() {
-                return Ok(());
-            }
-            if let Some(end) = buffer.iter().position(|&byte| byte == b'\n') {
-                self.input.consume(end + 1);
+        match self.input.skip_until(b'\n') {
+            Ok(_) => {
                 self.line += 1;
-                return Ok(());
+                Ok(())
             }
-            let length = buffer.len();
-            self.input.consume(length);
+            Err(source) => Err(self.broken(read_failure(&source))),
         }
     }
 }

@@ -85,7 +85,8 @@ enum Form {
 pub struct Sink {
     target: Target,
     form: Form,
-    temporary: Option<NamedTempFile>,
+    /// The file being written, and the place it will take.
+    temporary: Option<(NamedTempFile, PathBuf)>,
     rows: u64,
 }
 
@@ -96,14 +97,22 @@ impl Sink {
             let form = Form::Lines(Box::new(BufWriter::new(io::stdout())));
             return Ok(Self { target, form, temporary: None, rows: 0 });
         };
-        let folder = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
         if path.is_dir() {
             let message = "is a folder: name a file to write".to_owned();
             return Err(Error::Output { path: path.clone(), message });
         }
+        if path.exists() && !path.is_file() {
+            // A device or pipe, such as /dev/null or a shell's >(…): there is nothing to put in its place.
+            let file = File::options().write(true).open(path).map_err(|source| Error::io(path, source))?;
+            let form = form_for(path, BufWriter::with_capacity(256 << 10, file))?;
+            return Ok(Self { target, form, temporary: None, rows: 0 });
+        }
+        // A link stays a link: what it leads to is replaced.
+        let place = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let folder = match place.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
         if !folder.is_dir() {
             let message =
                 format!("cannot be written: there is no folder {}, make it first", folder.display());
@@ -115,7 +124,7 @@ impl Sink {
             .map_err(|source| Error::io(folder, source))?;
         let file = temporary.reopen().map_err(|source| Error::io(path, source))?;
         let form = form_for(path, BufWriter::with_capacity(256 << 10, file))?;
-        Ok(Self { target, form, temporary: Some(temporary), rows: 0 })
+        Ok(Self { target, form, temporary: Some((temporary, place)), rows: 0 })
     }
 
     /// Adds one record.
@@ -158,10 +167,10 @@ impl Sink {
                 inner.flush().map_err(failed)?;
             }
         }
-        if let Some(temporary) = self.temporary {
-            make_readable(&temporary, &path)?;
+        if let Some((temporary, place)) = self.temporary {
+            make_readable(&temporary, &place)?;
             temporary.as_file().sync_all().map_err(failed)?;
-            temporary.persist(&path).map_err(|error| failed(error.error))?;
+            temporary.persist(&place).map_err(|error| failed(error.error))?;
         }
         Ok(self.rows)
     }

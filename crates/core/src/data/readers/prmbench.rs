@@ -44,7 +44,7 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
         match (number.as_i64(), in_range(number, steps.len())) {
             (_, Some(step)) => wrong.push(step),
             (Some(number), None) => {
-                issues.push(Fault::new(ERRORS, format!("step {number} of {} steps", steps.len())));
+                issues.push(Fault::new(ERRORS, format!("names step {number}, but there are {} steps, counted from 1", steps.len())));
             }
             (None, None) => {
                 return Err(Fault::new(format!("{ERRORS}[{index}]"), expected("a step number", number)));

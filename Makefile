@@ -1,0 +1,45 @@
+# make demo    build, and show the main job on data that the synthetic world writes
+# make test    everything that must pass: formatting, lints, docs, all tests
+# make check   formatting, lints (warnings denied) and docs only
+# make fuzz    60 seconds of fuzzing for the grader, the step splitter, the containers and each reader
+# make bench-grade   answers graded per second, ours and math-verify's, in one run
+# make bench-dedup   time and memory of the duplicate index
+# make install       the optimised program, into cargo's bin folder
+
+CARGO ?= cargo
+GRADUS := target/debug/gradus
+OUT := demo-out
+# Real datasets for tests and benchmarks; tests that need them say so when they are absent.
+export GRADUS_DATA ?= $(abspath ../shared/data)
+
+.PHONY: demo test check build fuzz bench-grade bench-dedup install clean
+
+build:
+	$(CARGO) build --locked
+
+demo: build
+	@GRADUS=$(GRADUS) OUT=$(OUT) sh scripts/demo.sh
+
+test: check
+	$(CARGO) test --locked --workspace
+
+check:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
+
+fuzz:
+	sh fuzz/run.sh
+
+bench-grade:
+	sh benches/peers/grade.sh
+
+bench-dedup:
+	$(CARGO) bench --locked -q -p gradus-core --bench dedup
+
+install:
+	$(CARGO) install --locked --path crates/cli
+
+clean:
+	$(CARGO) clean
+	rm -rf $(OUT)
