@@ -146,7 +146,7 @@ pub(crate) struct Split {
 pub(crate) struct Dedup {
     #[command(flatten)]
     pub(crate) input: Input,
-    /// Look for the input's problems in these files instead of in the input itself
+    /// Look for the input's problems in these files instead of in the input itself; --on-error holds for them too
     #[arg(long, value_name = "FILE")]
     pub(crate) against: Vec<PathBuf>,
     /// Least Jaccard similarity of near-duplicates
@@ -179,6 +179,9 @@ pub(crate) struct Steps {
     /// With --data: the inputs' format
     #[arg(long, value_name = "FORMAT", value_parser = format, requires = "data")]
     pub(crate) from: Option<Format>,
+    /// With --data: what to do with a record that cannot be read
+    #[arg(long, value_enum, default_value = "fail", requires = "data")]
+    pub(crate) on_error: OnError,
     /// With --data: cut solutions that have steps anew; their labels and scores are dropped and counted
     #[arg(long, requires = "data")]
     pub(crate) recut: bool,

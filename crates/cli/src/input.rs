@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use gradus_core::data::files::{self, Item};
 use gradus_core::data::readers::Format;
 
@@ -56,15 +56,17 @@ pub(crate) fn read(
                 }
             }
             Err(error) if error.is_record() => {
-                return Err(anyhow::Error::new(error)
-                    .context("cannot go on (--on-error skip leaves such records out)"));
+                bail!("{error} (--on-error skip leaves such records out)");
             }
             Err(error) => return Err(error.into()),
         }
         progress.at(records.progress().0, tally.records);
     }
     if tally.skipped > NAMED {
-        printer::note(format!("skipped {} records in all", tally.skipped));
+        printer::note(format!("skipped {} records in all", printer::count(tally.skipped)));
+    }
+    if tally.records == 0 && tally.skipped > 0 {
+        bail!("nothing is left to work on: {} could not be read", printer::counted(tally.skipped, "record"));
     }
     Ok(tally)
 }

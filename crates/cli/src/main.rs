@@ -21,7 +21,10 @@ fn main() -> ExitCode {
         Err(error) if printer::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             printer::error(&error);
-            commands::Status::Unusable.into()
+            match error.downcast_ref::<commands::Usage>() {
+                Some(_) => commands::Status::Misused.into(),
+                None => commands::Status::Unusable.into(),
+            }
         }
     }
 }

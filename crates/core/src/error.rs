@@ -20,7 +20,11 @@ pub struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.path.display(), self.line)
+        if &*self.path == Path::new("-") {
+            write!(f, "standard input:{}", self.line)
+        } else {
+            write!(f, "{}:{}", self.path.display(), self.line)
+        }
     }
 }
 
@@ -63,7 +67,7 @@ impl fmt::Display for Fault {
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), without_code(source))]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -132,6 +136,18 @@ impl Error {
     pub(crate) fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::Io { path: path.into(), source }
     }
+}
+
+/// `No such file or directory (os error 2)` without the number, which helps nobody.
+fn without_code(source: &std::io::Error) -> String {
+    let text = source.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+/// `1 label`, `2 labels`.
+pub(crate) fn counted(number: usize, noun: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{ending}")
 }
 
 /// Shorthand for this crate's results.

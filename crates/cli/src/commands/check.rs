@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 
 use anyhow::Result;
+use gradus_core::Error;
 use gradus_core::data::files;
 use serde::Serialize;
 
 use super::Status;
 use crate::args::Check;
-use crate::printer;
+use crate::printer::{self, Printer, counted};
 use crate::progress::Progress;
 
 #[derive(Debug, Default, Serialize)]
@@ -51,6 +52,8 @@ pub(super) fn run(args: &Check) -> Result<Status> {
                     }
                 }
             }
+            // A file that cannot even be opened has not been checked.
+            Err(error @ Error::Io { .. }) => return Err(error.into()),
             Err(error) => {
                 report.unreadable += 1;
                 report.findings.push(Finding { kind: "unreadable", message: error.to_string() });
@@ -59,26 +62,28 @@ pub(super) fn run(args: &Check) -> Result<Status> {
         progress.at(records.progress().0, report.records);
     }
     drop(progress);
+    let printer = Printer::new(None);
     if args.print.json {
-        printer::json(&report)?;
+        printer.json(&report)?;
     } else {
-        print(&report, args.show)?;
+        print(printer, &report, args.show)?;
     }
     Ok(if report.findings.is_empty() { Status::Done } else { Status::Found })
 }
 
-fn print(report: &Report, show: usize) -> Result<()> {
+fn print(printer: Printer, report: &Report, show: usize) -> Result<()> {
     for finding in report.findings.iter().take(show) {
-        printer::line(&finding.message)?;
+        printer.line(&finding.message)?;
     }
     if report.findings.len() > show {
-        printer::line(format!("… and {} more (--show or --json)", report.findings.len() - show))?;
+        let more = printer::count((report.findings.len() - show) as u64);
+        printer.line(format!("… and {more} more (--show or --json)"))?;
     }
-    printer::line(format!(
-        "{} records: {} unreadable, {} issues, {} repeated ids",
-        printer::count(report.records),
+    printer.line(format!(
+        "{}: {} unreadable, {}, {}",
+        counted(report.records, "record"),
         printer::count(report.unreadable),
-        printer::count(report.issues),
-        printer::count(report.repeated_ids)
+        counted(report.issues, "issue"),
+        counted(report.repeated_ids, "repeated id")
     ))
 }

@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::Status;
 use crate::args::Convert;
-use crate::{input, printer};
+use crate::input;
+use crate::printer::{self, Printer, counted};
 
 #[derive(Debug, Default, Serialize)]
 struct Report {
@@ -25,14 +26,15 @@ struct Report {
 }
 
 pub(super) fn run(args: &Convert) -> Result<Status> {
-    let target = Target::new(&args.output);
-    let to_stdout = target == Target::Stdout;
-    let mut sink = Sink::create(target)?;
+    let mut sink = Sink::create(Target::new(&args.output))?;
     let mut report = Report::default();
     let tally = input::for_each(&args.input, |item| {
         let written = args.to.write(&item.record);
         for row in &written.rows {
             sink.push(row)?;
+        }
+        if written.rows.is_empty() && written.dropped.is_empty() {
+            *report.dropped.entry("the record has no solution").or_default() += 1;
         }
         for reason in written.dropped {
             *report.dropped.entry(reason).or_default() += 1;
@@ -45,12 +47,11 @@ pub(super) fn run(args: &Convert) -> Result<Status> {
     report.skipped = tally.skipped;
     report.issues = tally.issues;
     report.formats = tally.formats;
-    if to_stdout {
-        printer::note(summary(&report, args));
-    } else if args.print.json {
-        printer::json(&report)?;
+    let printer = Printer::new(Some(&args.output));
+    if args.print.json {
+        printer.json(&report)?;
     } else {
-        printer::line(summary(&report, args))?;
+        printer.line(summary(&report, args))?;
     }
     Ok(Status::Done)
 }
@@ -58,30 +59,29 @@ pub(super) fn run(args: &Convert) -> Result<Status> {
 fn summary(report: &Report, args: &Convert) -> String {
     let formats = report.formats.keys().copied().collect::<Vec<_>>().join(", ");
     let mut text = format!(
-        "{} records ({formats}) → {} rows ({}) in {}",
-        printer::count(report.read),
-        printer::count(report.written),
+        "{} ({formats}) → {} ({}) {}",
+        counted(report.read, "record"),
+        counted(report.written, "row"),
         args.to.name(),
-        args.output.display()
+        printer::written_to(&args.output)
     );
     for (reason, count) in &report.dropped {
         text += &format!("\n{} left out: {reason}", printer::count(*count));
     }
     if report.cut > 0 {
-        let count = printer::count(report.cut);
+        let verb = if report.cut == 1 { "is" } else { "are" };
         text += &format!(
-            "\n{count} solutions end at their first error: {} wants a label for every step",
+            "\n{} {verb} cut after the first error: {} wants a label for every step",
+            counted(report.cut, "solution"),
             args.to.name()
         );
     }
     if report.skipped > 0 {
-        text += &format!("\n{} records could not be read and were skipped", printer::count(report.skipped));
+        text += &format!("\n{} skipped: could not be read", counted(report.skipped, "record"));
     }
     if report.issues > 0 {
-        text += &format!(
-            "\n{} issues in the source: `gradus data check` names them",
-            printer::count(report.issues)
-        );
+        text +=
+            &format!("\n{} in the source, which `gradus data check` names", counted(report.issues, "issue"));
     }
     text
 }

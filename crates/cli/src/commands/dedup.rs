@@ -1,13 +1,15 @@
 //! `gradus data dedup`: the same problem again, within the input or in other files.
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
+use gradus_core::Place;
 use gradus_core::data::dedup::{Config, Index, Kind};
-use gradus_core::data::files::{Sink, Target};
+use gradus_core::data::files::{Item, Sink, Target};
 use serde::Serialize;
 
-use super::Status;
-use crate::args::{Dedup, OnError};
-use crate::{input, printer};
+use super::{Status, Usage};
+use crate::args::Dedup;
+use crate::input;
+use crate::printer::{self, Printer, counted};
 
 #[derive(Debug, Default, Serialize)]
 struct Report {
@@ -20,7 +22,10 @@ struct Report {
     near_same_numbers: u64,
     /// Records written with `-o`.
     kept: u64,
+    /// Records of the input that could not be read.
     skipped: u64,
+    /// Records of `--against` that could not be read.
+    against_skipped: u64,
     duplicates: Vec<Duplicate>,
 }
 
@@ -28,30 +33,56 @@ struct Report {
 struct Duplicate {
     place: String,
     problem: String,
+    /// Where the problem stands that is repeated, and its id.
+    repeats_place: String,
     repeats: String,
     kind: Kind,
     similarity: f64,
     same_numbers: bool,
 }
 
+/// Problems to look for. The index knows each by its place in `problems`.
+struct Known {
+    index: Index,
+    problems: Vec<(Place, String)>,
+}
+
+impl Known {
+    fn insert(&mut self, item: &Item) {
+        self.index.insert(&self.problems.len().to_string(), &item.record.problem.text);
+        self.problems.push((item.place.clone(), item.record.problem.id.clone()));
+    }
+
+    /// The place and id of a problem that was found.
+    fn get(&self, found: &str) -> &(Place, String) {
+        found
+            .parse()
+            .ok()
+            .and_then(|at: usize| self.problems.get(at))
+            .expect("the index returns what it was given")
+    }
+}
+
 pub(super) fn run(args: &Dedup) -> Result<Status> {
     let config = Config { threshold: args.threshold, ..Config::default() };
-    config.check().map_err(|fault| anyhow!("--{fault}"))?;
-    let mut index = Index::new(config);
+    config.check().map_err(|fault| Usage(format!("--{} {}", fault.field, fault.message)))?;
+    let mut report = Report::default();
+    let mut known = Known { index: Index::new(config), problems: Vec::new() };
     if !args.against.is_empty() {
-        input::read(&args.against, None, OnError::Fail, &mut |item| {
-            index.insert(&item.record.problem.id, &item.record.problem.text);
+        let tally = input::read(&args.against, None, args.input.on_error, &mut |item| {
+            known.insert(&item);
             Ok(())
         })?;
+        report.against_skipped = tally.skipped;
     }
     let within = args.against.is_empty();
     let mut sink = args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?;
-    let mut report = Report::default();
     let tally = input::for_each(&args.input, |item| {
         let problem = &item.record.problem;
-        let found = index.find(&problem.text);
+        let found = known.index.find(&problem.text);
         let counts = |found: &&gradus_core::data::dedup::Match<'_>| !args.same_numbers || found.same_numbers;
-        let best = found.iter().filter(counts).max_by(|a, b| {
+        // Among equals, the first.
+        let best = found.iter().filter(counts).rev().max_by(|a, b| {
             (a.kind == Kind::Exact).cmp(&(b.kind == Kind::Exact)).then(a.similarity.total_cmp(&b.similarity))
         });
         match best {
@@ -63,10 +94,12 @@ pub(super) fn run(args: &Dedup) -> Result<Status> {
                         report.near_same_numbers += u64::from(best.same_numbers);
                     }
                 }
+                let repeated = known.get(best.id);
                 report.duplicates.push(Duplicate {
                     place: item.place.to_string(),
                     problem: problem.id.clone(),
-                    repeats: best.id.to_owned(),
+                    repeats_place: repeated.0.to_string(),
+                    repeats: repeated.1.clone(),
                     kind: best.kind,
                     similarity: best.similarity,
                     same_numbers: best.same_numbers,
@@ -78,7 +111,7 @@ pub(super) fn run(args: &Dedup) -> Result<Status> {
             }
         }
         if within && best.is_none() {
-            index.insert(&problem.id, &problem.text);
+            known.insert(&item);
         }
         Ok(())
     })?;
@@ -88,15 +121,16 @@ pub(super) fn run(args: &Dedup) -> Result<Status> {
     if let Some(sink) = sink {
         sink.finish()?;
     }
+    let printer = Printer::new(args.output.as_deref());
     if args.print.json {
-        printer::json(&report)?;
+        printer.json(&report)?;
     } else {
-        print(&report, args)?;
+        print(printer, &report, args)?;
     }
     Ok(if report.duplicates.is_empty() || written { Status::Done } else { Status::Found })
 }
 
-fn print(report: &Report, args: &Dedup) -> Result<()> {
+fn print(printer: Printer, report: &Report, args: &Dedup) -> Result<()> {
     let rows: Vec<_> = report
         .duplicates
         .iter()
@@ -109,27 +143,31 @@ fn print(report: &Report, args: &Dedup) -> Result<()> {
             };
             vec![
                 found.place.clone(),
-                found.repeats.clone(),
+                found.repeats_place.clone(),
                 kind.to_owned(),
                 format!("{:.2}", found.similarity),
             ]
         })
         .collect();
     if !rows.is_empty() {
-        printer::table(&["record", "repeats", "how", "similarity"], &rows)?;
+        printer.table(&["record", "repeats", "how", "similarity"], &rows)?;
     }
     if report.duplicates.len() > args.show {
-        printer::line(format!("… and {} more (--show or --json)", report.duplicates.len() - args.show))?;
+        let more = printer::count((report.duplicates.len() - args.show) as u64);
+        printer.line(format!("… and {more} more (--show or --json)"))?;
     }
-    printer::line(format!(
-        "{} records: {} exact and {} near duplicates ({} of these with the same numbers)",
-        printer::count(report.records),
-        printer::count(report.exact),
-        printer::count(report.near),
-        printer::count(report.near_same_numbers)
+    let same_numbers = match report.near {
+        0 => String::new(),
+        _ => format!(" ({} with the same numbers)", printer::count(report.near_same_numbers)),
+    };
+    printer.line(format!(
+        "{}: {}, {}{same_numbers}",
+        counted(report.records, "record"),
+        counted(report.exact, "exact duplicate"),
+        counted(report.near, "near duplicate"),
     ))?;
     if let Some(output) = &args.output {
-        printer::line(format!("{} records kept in {}", printer::count(report.kept), output.display()))?;
+        printer.line(format!("{} kept {}", counted(report.kept, "record"), printer::written_to(output)))?;
     }
     Ok(())
 }

@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use super::Status;
 use crate::args::Grade;
-use crate::{input, printer};
+use crate::input;
+use crate::printer::{self, Printer};
 
 pub(super) fn run(args: &Grade) -> Result<Status> {
     match (&args.gold, &args.answer) {
@@ -31,14 +32,15 @@ pub(super) fn run(args: &Grade) -> Result<Status> {
 }
 
 fn show(args: &Grade, grade: &grade::Grade) -> Result<Status> {
+    let printer = Printer::new(None);
     if args.print.json {
-        printer::json(grade)?;
+        printer.json(grade)?;
         return Ok(Status::Done);
     }
     let verdict = words(grade.verdict);
     match (&grade.answer, grade.found) {
-        (Some(answer), Some(_)) => printer::line(format!("{verdict} (found the answer {answer})"))?,
-        _ => printer::line(verdict)?,
+        (Some(answer), Some(_)) => printer.line(format!("{verdict} (found the answer {answer})"))?,
+        _ => printer.line(verdict)?,
     }
     Ok(Status::Done)
 }
@@ -85,17 +87,14 @@ fn dataset(args: &Grade) -> Result<Status> {
         Ok(())
     })?;
     report.skipped = tally.skipped;
-    let to_stdout = args.output.as_deref() == Some(std::path::Path::new("-"));
     if let Some(sink) = sink {
         sink.finish()?;
     }
-    if to_stdout {
-        return Ok(Status::Done);
-    }
+    let printer = Printer::new(args.output.as_deref());
     if args.print.json {
-        printer::json(&report)?
+        printer.json(&report)?;
     } else {
-        print(&report, args.show)?
+        print(printer, &report, args.show)?;
     }
     Ok(Status::Done)
 }
@@ -162,7 +161,10 @@ fn grade_record(record: &mut Record, report: &mut Report) {
     }
 }
 
-fn print(report: &Report, show: usize) -> Result<()> {
+fn print(printer: Printer, report: &Report, show: usize) -> Result<()> {
+    if report.solutions == 0 {
+        return printer.line("no solution to grade: the records hold problems only");
+    }
     let mut rows = vec![
         vec![
             "equal".to_owned(),
@@ -182,11 +184,14 @@ fn print(report: &Report, show: usize) -> Result<()> {
             printer::percent(*count, report.solutions),
         ]);
     }
-    printer::table(&["verdict", "solutions", "share"], &rows)?;
+    printer.table(&["verdict", "solutions", "share"], &rows)?;
+    if report.skipped > 0 {
+        printer.line(format!("{} skipped: could not be read", printer::counted(report.skipped, "record")))?;
+    }
     if report.stated == 0 {
         return Ok(());
     }
-    printer::line(format!(
+    printer.line(format!(
         "\nagrees with {} of {} stated outcomes ({:.2} %)",
         printer::count(report.agreed),
         printer::count(report.stated),
@@ -210,9 +215,10 @@ fn print(report: &Report, show: usize) -> Result<()> {
             ]
         })
         .collect();
-    printer::table(&["solution", "gold", "answer found", "ours", "stated"], &rows)?;
+    printer.table(&["solution", "gold", "answer found", "ours", "stated"], &rows)?;
     if report.disagreements.len() > show {
-        printer::line(format!("… and {} more (--show or --json)", report.disagreements.len() - show))?;
+        let more = printer::count((report.disagreements.len() - show) as u64);
+        printer.line(format!("… and {more} more (--show or --json)"))?;
     }
     Ok(())
 }

@@ -10,6 +10,8 @@ mod stats;
 mod steps;
 mod synth;
 
+use std::fmt;
+use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -24,15 +26,30 @@ pub(crate) enum Status {
     Done,
     /// Done, and the data has problems.
     Found,
+    /// The command line is wrong in a way that only the command can tell; see [`Usage`].
+    Misused,
     /// The input or output is unusable.
     Unusable,
 }
+
+/// An option with a value that makes no sense, in one sentence.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
 
 impl From<Status> for ExitCode {
     fn from(status: Status) -> Self {
         match status {
             Status::Done => Self::SUCCESS,
             Status::Found => Self::from(1),
+            Status::Misused => Self::from(2),
             Status::Unusable => Self::from(3),
         }
     }
@@ -51,7 +68,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Grade(args) => grade::run(&args),
         Command::Synth(args) => synth::run(&args),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Arguments::command(), "gradus", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "gradus", &mut script);
+            std::io::stdout().write_all(&script)?;
             Ok(Status::Done)
         }
     }

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::Status;
 use crate::args::Stats as Arguments;
-use crate::{input, printer};
+use crate::input;
+use crate::printer::{self, Printer, counted};
 
 #[derive(Debug, Serialize)]
 struct Report {
@@ -29,52 +30,62 @@ pub(super) fn run(args: &Arguments) -> Result<Status> {
         Ok(())
     })?;
     let report = Report { summary: stats.finish(), skipped: tally.skipped };
+    let printer = Printer::new(None);
     if args.print.json {
-        printer::json(&report)?;
+        printer.json(&report)?;
     } else {
-        print(&report.summary, report.skipped)?;
+        print(printer, &report.summary, report.skipped)?;
     }
     Ok(Status::Done)
 }
 
-fn print(summary: &Summary, skipped: u64) -> Result<()> {
-    overview(summary, skipped)?;
-    histogram("steps per solution", &summary.steps_per_solution)?;
-    histogram("characters per step", &summary.step_chars)?;
-    histogram("first error at step", &summary.errors.position)?;
-    generators(summary)?;
-    scores(summary)?;
-    issues(summary)
+fn print(printer: Printer, summary: &Summary, skipped: u64) -> Result<()> {
+    overview(printer, summary, skipped)?;
+    if summary.steps > 0 {
+        histogram(printer, "steps per solution", &summary.steps_per_solution)?;
+    }
+    histogram(printer, "characters per step", &summary.step_chars)?;
+    histogram(printer, "first error at step (from 0)", &summary.errors.position)?;
+    generators(printer, summary)?;
+    scores(printer, summary)?;
+    issues(printer, summary)
 }
 
-fn overview(summary: &Summary, skipped: u64) -> Result<()> {
-    let formats = summary.formats.iter().map(|(name, count)| format!("{name} {}", printer::count(*count)));
-    printer::line(format!(
-        "{} records ({})",
-        printer::count(summary.records),
+fn overview(printer: Printer, summary: &Summary, skipped: u64) -> Result<()> {
+    let alone = summary.formats.len() == 1;
+    let formats = summary.formats.iter().map(|(name, count)| match alone {
+        true => name.to_string(),
+        false => format!("{name} {}", printer::count(*count)),
+    });
+    printer.line(format!(
+        "{} ({})",
+        counted(summary.records, "record"),
         formats.collect::<Vec<_>>().join(", ")
     ))?;
     let errors = &summary.errors;
     let labels = &summary.labels;
     let labelled = labels.correct + labels.incorrect + labels.neutral + labels.unknown;
+    let judged = errors.erroneous + errors.error_free > 0;
     let row = |name: &str, count: u64, of: u64| {
         vec![name.to_owned(), printer::count(count), printer::percent(count, of)]
     };
     let mut rows = vec![
-        row("problems", summary.problems, 0),
+        row("records", summary.records, 0),
         row("  with a gold answer", summary.with_answer, summary.records),
         row("  with a reference solution", summary.with_reference, summary.records),
         row("  with context", summary.with_context, summary.records),
+        row("distinct problems", summary.problems, 0),
         row("solutions", summary.solutions, 0),
         row("  answer right", summary.outcomes.correct, summary.solutions),
         row("  answer wrong", summary.outcomes.wrong, summary.solutions),
         row("  erroneous", errors.erroneous, summary.solutions),
         row("  error-free", errors.error_free, summary.solutions),
+        row("  first error unknown", if judged { errors.unknown } else { 0 }, summary.solutions),
         row("steps", summary.steps, 0),
         row("  labelled correct", labels.correct, labelled),
         row("  labelled incorrect", labels.incorrect, labelled),
         row("  labelled neutral", labels.neutral, labelled),
-        row("  unknown", labels.unknown, labelled),
+        row("  left open", labels.unknown, labelled),
         row("  with a soft value", labels.soft, labelled),
     ];
     rows.retain(|row| !row[0].starts_with(' ') || row[1] != "0");
@@ -84,7 +95,7 @@ fn overview(summary: &Summary, skipped: u64) -> Result<()> {
     if summary.duplicate_solution_ids > 0 {
         rows.push(row("repeated solution ids", summary.duplicate_solution_ids, 0));
     }
-    printer::table(&["what", "count", "share"], &rows)
+    printer.table(&["what", "count", "share"], &rows)
 }
 
 fn range(bin: &Bin) -> String {
@@ -95,7 +106,7 @@ fn range(bin: &Bin) -> String {
     }
 }
 
-fn histogram(title: &str, bins: &[Bin]) -> Result<()> {
+fn histogram(printer: Printer, title: &str, bins: &[Bin]) -> Result<()> {
     let most = bins.iter().map(|bin| bin.count).max().unwrap_or(0);
     if most == 0 {
         return Ok(());
@@ -106,38 +117,43 @@ fn histogram(title: &str, bins: &[Bin]) -> Result<()> {
         .iter()
         .map(|bin| vec![range(bin), printer::count(bin.count), printer::bar(bin.count, most, BAR)])
         .collect();
-    printer::line("")?;
-    printer::table(&[title, "count", ""], &rows)
+    printer.line("")?;
+    printer.table(&[title, "count", ""], &rows)
 }
 
-fn generators(summary: &Summary) -> Result<()> {
+fn generators(printer: Printer, summary: &Summary) -> Result<()> {
     let named = summary.generators.iter().any(|generator| generator.name.is_some());
     if !named {
         return Ok(());
     }
+    // A column about what the source does not say would be empty, or worse, read as a share of 0.
+    let outcomes = summary.outcomes.correct + summary.outcomes.wrong > 0;
+    let errors = summary.errors.erroneous + summary.errors.error_free > 0;
+    let mut heading = vec!["generator", "solutions"];
+    heading.extend(outcomes.then_some("answer right"));
+    heading.extend(errors.then_some("erroneous"));
     let rows: Vec<_> = summary
         .generators
         .iter()
         .take(GENERATORS)
         .map(|generator| {
+            let name = generator.name.clone().unwrap_or_else(|| "(unnamed)".to_owned());
+            let mut row = vec![name, printer::count(generator.solutions)];
+            row.extend(outcomes.then(|| printer::percent(generator.outcome_correct, generator.solutions)));
             let judged = generator.erroneous + generator.error_free;
-            vec![
-                generator.name.clone().unwrap_or_else(|| "(unnamed)".to_owned()),
-                printer::count(generator.solutions),
-                printer::percent(generator.outcome_correct, generator.solutions),
-                printer::percent(generator.erroneous, judged),
-            ]
+            row.extend(errors.then(|| printer::percent(generator.erroneous, judged)));
+            row
         })
         .collect();
-    printer::line("")?;
-    printer::table(&["generator", "solutions", "answer right", "erroneous"], &rows)?;
+    printer.line("")?;
+    printer.table(&heading, &rows)?;
     if summary.generators.len() > GENERATORS {
-        printer::line(format!("… and {} more (--json)", summary.generators.len() - GENERATORS))?;
+        printer.line(format!("… and {} more (--json)", summary.generators.len() - GENERATORS))?;
     }
     Ok(())
 }
 
-fn scores(summary: &Summary) -> Result<()> {
+fn scores(printer: Printer, summary: &Summary) -> Result<()> {
     if summary.scores.is_empty() {
         return Ok(());
     }
@@ -157,24 +173,27 @@ fn scores(summary: &Summary) -> Result<()> {
             ]
         })
         .collect();
-    printer::line("")?;
-    printer::table(&["score column", "solutions", "min", "mean", "max", "wrong length"], &rows)
+    printer.line("")?;
+    printer.table(&["score column", "solutions", "min", "mean", "max", "wrong length"], &rows)
 }
 
-fn issues(summary: &Summary) -> Result<()> {
+fn issues(printer: Printer, summary: &Summary) -> Result<()> {
     if summary.issues.is_empty() {
         return Ok(());
     }
-    printer::line(format!("\n{} issues in the source:", printer::count(summary.issues.len() as u64)))?;
+    printer.line(format!("\n{} in the source:", counted(summary.issues.len() as u64, "issue")))?;
     for issue in summary.issues.iter().take(ISSUES) {
         let who = issue.solution.as_ref().unwrap_or(&issue.problem);
-        printer::line(format!(
+        printer.line(format!(
             "  {}:{}: {who}: field `{}`: {}",
             issue.file, issue.line, issue.field, issue.message
         ))?;
     }
     if summary.issues.len() > ISSUES {
-        printer::line(format!("  … and {} more (--json)", summary.issues.len() - ISSUES))?;
+        printer.line(format!(
+            "  … and {} more (--json)",
+            printer::count((summary.issues.len() - ISSUES) as u64)
+        ))?;
     }
     Ok(())
 }

@@ -3,15 +3,16 @@
 use std::io::Read;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use gradus_core::data::files::{Sink, Target};
 use gradus_core::steps::{Config, split};
 use serde::Serialize;
 use serde_json::json;
 
-use super::Status;
-use crate::args::{OnError, Steps};
-use crate::{input, printer};
+use super::{Status, Usage};
+use crate::args::Steps;
+use crate::input;
+use crate::printer::{self, Printer, counted};
 
 pub(super) fn run(args: &Steps) -> Result<Status> {
     let config = Config { strategy: args.strategy, ..Config::default() };
@@ -23,7 +24,7 @@ pub(super) fn run(args: &Steps) -> Result<Status> {
 
 fn text(args: &Steps, config: &Config) -> Result<Status> {
     let [path] = args.inputs.as_slice() else {
-        bail!("name one text file (or use --data for datasets)");
+        return Err(Usage("name one text file (or use --data for datasets)".to_owned()).into());
     };
     let mut text = String::new();
     if path == Path::new("-") {
@@ -32,13 +33,14 @@ fn text(args: &Steps, config: &Config) -> Result<Status> {
         text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     }
     let cut = split(&text, config);
+    let printer = Printer::new(None);
     if args.print.json {
         let steps: Vec<&str> = cut.steps().collect();
-        printer::json(&json!({"strategy": cut.strategy().name(), "steps": steps}))?;
+        printer.json(&json!({"strategy": cut.strategy().name(), "steps": steps}))?;
         return Ok(Status::Done);
     }
     for (index, step) in cut.steps().enumerate() {
-        printer::line(format!("[{index}] {step}"))?;
+        printer.line(format!("[{index}] {step}"))?;
     }
     Ok(Status::Done)
 }
@@ -56,12 +58,14 @@ struct Report {
     /// Annotations and score columns that no longer fit and were dropped (`--recut`).
     dropped_annotations: u64,
     dropped_scores: u64,
+    /// Records that could not be read.
+    skipped: u64,
 }
 
 fn dataset(args: &Steps, output: &Path, config: &Config) -> Result<Status> {
     let mut sink = Sink::create(Target::new(output))?;
     let mut report = Report::default();
-    input::read(&args.inputs, args.from, OnError::Fail, &mut |item| {
+    let tally = input::read(&args.inputs, args.from, args.on_error, &mut |item| {
         let mut record = item.record;
         for solution in &mut record.solutions {
             report.solutions += 1;
@@ -85,28 +89,30 @@ fn dataset(args: &Steps, output: &Path, config: &Config) -> Result<Status> {
         Ok(())
     })?;
     sink.finish()?;
-    let summary = format!(
-        "{} of {} solutions cut into {} steps ({} had steps, {} have no text) in {}",
+    report.skipped = tally.skipped;
+    let printer = Printer::new(Some(output));
+    if args.print.json {
+        printer.json(&report)?;
+        return Ok(Status::Done);
+    }
+    printer.line(format!(
+        "{} of {} cut into {} ({} had steps, {} had no text) {}",
         printer::count(report.cut),
-        printer::count(report.solutions),
-        printer::count(report.steps),
+        counted(report.solutions, "solution"),
+        counted(report.steps, "step"),
         printer::count(report.had_steps),
         printer::count(report.no_text),
-        output.display()
-    );
-    if output == Path::new("-") {
-        printer::note(summary);
-    } else if args.print.json {
-        printer::json(&report)?;
-    } else {
-        printer::line(summary)?;
-        if report.dropped_annotations + report.dropped_scores > 0 {
-            printer::line(format!(
-                "dropped {} annotations and {} score columns that belonged to the old steps",
-                printer::count(report.dropped_annotations),
-                printer::count(report.dropped_scores)
-            ))?;
-        }
+        printer::written_to(output)
+    ))?;
+    if report.dropped_annotations + report.dropped_scores > 0 {
+        printer.line(format!(
+            "{} and {} of the old steps dropped",
+            counted(report.dropped_annotations, "annotation"),
+            counted(report.dropped_scores, "score column")
+        ))?;
+    }
+    if report.skipped > 0 {
+        printer.line(format!("{} skipped: could not be read", counted(report.skipped, "record")))?;
     }
     Ok(Status::Done)
 }

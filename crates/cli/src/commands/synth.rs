@@ -1,14 +1,14 @@
 //! `gradus synth`: writes the synthetic world.
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use gradus_core::data::FirstError;
 use gradus_core::data::files::{Sink, Target};
 use gradus_core::synth::{Config, ErrorKind, Family, Style, generate};
 use serde::Serialize;
 
-use super::Status;
+use super::{Status, Usage};
 use crate::args::Synth;
-use crate::printer;
+use crate::printer::{self, Printer, counted};
 use crate::progress::Progress;
 
 #[derive(Debug, Default, Serialize)]
@@ -36,10 +36,8 @@ pub(super) fn run(args: &Synth) -> Result<Status> {
         difficulty: args.difficulty,
         propagate: args.propagate,
     };
-    config.check().map_err(|fault| anyhow!("{fault}"))?;
-    let target = Target::new(&args.output);
-    let to_stdout = target == Target::Stdout;
-    let mut sink = Sink::create(target)?;
+    config.check().map_err(|fault| Usage(format!("--{} {}", option_of(&fault.field), fault.message)))?;
+    let mut sink = Sink::create(Target::new(&args.output))?;
     let mut progress = Progress::new(args.problems as u64, false);
     let mut report = Report::default();
     for record in generate(&config) {
@@ -55,18 +53,26 @@ pub(super) fn run(args: &Synth) -> Result<Status> {
     }
     drop(progress);
     sink.finish()?;
-    let summary = format!(
-        "{} problems, {} solutions ({} with an error), {} steps in {}",
-        printer::count(report.problems),
-        printer::count(report.solutions),
-        printer::count(report.erroneous),
-        printer::count(report.steps),
-        args.output.display()
-    );
-    match (to_stdout, args.print.json) {
-        (true, _) => printer::note(summary),
-        (false, true) => printer::json(&report)?,
-        (false, false) => printer::line(summary)?,
+    let printer = Printer::new(Some(&args.output));
+    if args.print.json {
+        printer.json(&report)?;
+    } else {
+        printer.line(format!(
+            "{}, {} ({} with an error), {} {}",
+            counted(report.problems, "problem"),
+            counted(report.solutions, "solution"),
+            printer::count(report.erroneous),
+            counted(report.steps, "step"),
+            printer::written_to(&args.output)
+        ))?;
     }
     Ok(Status::Done)
+}
+
+/// The option that sets a field of [`Config`].
+fn option_of(field: &str) -> &str {
+    match field {
+        "wrong_share" => "wrong",
+        other => other,
+    }
 }

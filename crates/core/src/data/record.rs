@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{FirstError, Problem, Solution};
-use crate::error::Fault;
+use crate::error::{Fault, counted};
 
 /// Version of the format, written into every record. A reader refuses versions it does not know.
 pub const SCHEMA: u32 = 1;
@@ -92,7 +92,11 @@ fn validate_solution(problem: &Problem, solution: &Solution) -> Result<(), Fault
         if scores.len() != steps {
             return Err(Fault::new(
                 format!("scores.{name}"),
-                format!("{} scores for {steps} steps: every step needs exactly one", scores.len()),
+                format!(
+                    "{} for {}: every step needs exactly one",
+                    counted(scores.len(), "score"),
+                    counted(steps, "step")
+                ),
             ));
         }
         if let Some(step) = scores.iter().position(|score| !score.is_finite()) {
@@ -104,5 +108,5 @@ fn validate_solution(problem: &Problem, solution: &Solution) -> Result<(), Fault
 
 /// The sentence for a label list of the wrong length.
 pub(crate) fn labels_for_steps(labels: usize, steps: usize) -> String {
-    format!("{labels} labels for {steps} steps: every step needs exactly one label")
+    format!("{} for {}: every step needs exactly one label", counted(labels, "label"), counted(steps, "step"))
 }

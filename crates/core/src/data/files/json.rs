@@ -224,7 +224,7 @@ impl JsonRecords {
                 return Err(if self.container == Container::Lines {
                     Error::Record { place, fault }
                 } else {
-                    Error::Broken { place, message: fault.to_string() }
+                    Error::Broken { place, message: format!("{fault}: the file is truncated, get it again") }
                 });
             }
             let mut used = 0;
@@ -432,11 +432,13 @@ fn parse(bytes: &[u8]) -> std::result::Result<Value, (u64, Fault)> {
     let bad_line = bytes.split(|&byte| byte == b'\n').nth(lines_down as usize).unwrap_or_default();
     let at = error.column().saturating_sub(1).min(bad_line.len());
     let token = &bad_line[at.saturating_sub(1)..];
-    let not_a_number = ["NaN", "Infinity", "-Infinity"].into_iter().find(|word| {
+    let not_a_number = ["NaN", "-Infinity", "Infinity"].into_iter().find(|word| {
         [at.saturating_sub(1), at].iter().any(|&from| bad_line[from..].starts_with(word.as_bytes()))
     });
     let message = match not_a_number {
-        Some(word) => format!("`{word}` is not valid JSON: write null, or a finite number"),
+        Some(word) => {
+            format!("`{word}` is not valid JSON: write a finite number, or null where the format allows it")
+        }
         None if (token.is_empty() || error.is_eof()) && field.is_empty() => {
             "the record is cut off in the middle".to_owned()
         }
@@ -490,9 +492,13 @@ fn describe(found: Option<u8>) -> String {
 }
 
 fn read_failure(source: &io::Error) -> String {
-    if source.kind() == io::ErrorKind::UnexpectedEof {
-        "the compressed data ends early: the file is truncated, get it again".to_owned()
-    } else {
-        format!("cannot read on: {source}")
+    use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+    match source.kind() {
+        UnexpectedEof => "the compressed data ends early: the file is truncated, get it again".to_owned(),
+        // The decoders' own kinds; the operating system's have others.
+        InvalidData | InvalidInput | Other => {
+            format!("the compressed data is damaged ({source}): get the file again")
+        }
+        _ => format!("cannot read on: {source}"),
     }
 }

@@ -39,7 +39,7 @@ impl ParquetRows {
             |message: String| Error::Broken { place: Place { path: path.clone(), line: 1 }, message };
         let batches = ParquetRecordBatchReaderBuilder::try_new(file)
             .and_then(|builder| builder.with_batch_size(BATCH_ROWS).build())
-            .map_err(|error| broken(format!("not a readable Parquet file: {error}")))?;
+            .map_err(|error| broken(damaged(&error.to_string())))?;
         Ok(Self { batches, path, ready: VecDeque::new(), row: 0 })
     }
 
@@ -66,13 +66,18 @@ impl Iterator for ParquetRows {
                 Ok(false) => return None,
                 Err(message) => {
                     let place = Place { path: self.path.clone(), line: self.row + 1 };
-                    return Some(Err(Error::Broken { place, message }));
+                    return Some(Err(Error::Broken { place, message: damaged(&message) }));
                 }
             }
         }
         self.row += 1;
         self.ready.pop_front().map(|value| Ok((self.row, value)))
     }
+}
+
+fn damaged(reason: &str) -> String {
+    let reason = reason.trim_start_matches("Parquet argument error: ").trim_start_matches("Parquet error: ");
+    format!("the Parquet file is damaged or truncated, get it again ({reason})")
 }
 
 /// Collects rows and writes them as Parquet.
@@ -117,7 +122,7 @@ impl<W: Write + Send> ParquetSink<W> {
             return Ok(());
         }
         if self.writer.is_none() {
-            let rows = self.pending.iter().map(Ok::<_, ArrowError>);
+            let rows = self.pending.iter().map(|row| Ok::<_, ArrowError>(without_null_items(row)));
             let schema: SchemaRef =
                 Arc::new(infer_json_schema_from_iterator(rows).map_err(|error| columns_differ(&error))?);
             self.start(schema)?;
@@ -137,6 +142,28 @@ impl<W: Write + Send> ParquetSink<W> {
     }
 }
 
+/// Arrow infers the type of a list's items only when none of them is null (a step without a label is). Every column
+/// is nullable anyway, so the nulls can be left out of what it looks at.
+fn without_null_items(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().filter(|item| !item.is_null()).map(without_null_items).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(key, value)| (key.clone(), without_null_items(value))).collect()
+        }
+        other => other.clone(),
+    }
+}
+
 fn columns_differ(error: &ArrowError) -> String {
-    format!("Parquet needs the same columns and types in every row ({error}): write JSONL instead")
+    let text = error.to_string();
+    let mut reason = text.trim_start_matches("Json error: ");
+    let mut fields = Vec::new();
+    while let Some((field, rest)) =
+        reason.strip_prefix("whilst decoding field '").and_then(|rest| rest.split_once("': "))
+    {
+        fields.push(field);
+        reason = rest;
+    }
+    let place = if fields.is_empty() { String::new() } else { format!("field `{}`: ", fields.join(".")) };
+    format!("{place}Parquet needs the same columns and types in every row ({reason}): write JSONL instead")
 }

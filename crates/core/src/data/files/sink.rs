@@ -29,9 +29,10 @@ impl Target {
         if path == Path::new("-") { Self::Stdout } else { Self::File(path.to_path_buf()) }
     }
 
+    /// What errors call it.
     fn path(&self) -> &Path {
         match self {
-            Self::Stdout => Path::new("-"),
+            Self::Stdout => Path::new("standard output"),
             Self::File(path) => path,
         }
     }
@@ -112,6 +113,11 @@ impl Sink {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
+        if !folder.is_dir() {
+            let message =
+                format!("cannot be written: there is no folder {}, make it first", folder.display());
+            return Err(Error::Output { path: path.clone(), message });
+        }
         let temporary = tempfile::Builder::new()
             .prefix(".gradus-")
             .tempfile_in(folder)
@@ -179,7 +185,10 @@ fn form_for(path: &Path, output: BufWriter<File>) -> Result<Form> {
     let (stem, compressed) = if let Some(stem) = name.strip_suffix(".gz") {
         (stem.to_owned(), Compressed::Gzip(GzEncoder::new(output, flate2::Compression::default())))
     } else if let Some(stem) = name.strip_suffix(".zst") {
-        let encoder = zstd::Encoder::new(output, 3).map_err(|source| Error::io(path, source))?;
+        // Without a checksum, damage could go unseen.
+        let encoder = zstd::Encoder::new(output, 3)
+            .and_then(|mut encoder| encoder.include_checksum(true).map(|()| encoder))
+            .map_err(|source| Error::io(path, source))?;
         (stem.to_owned(), Compressed::Zstd(encoder))
     } else {
         (name.clone(), Compressed::Plain(output))

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::fields::{expected, numbers_of};
 use super::{Dataset, Fields, Parsed, Row, Written, has};
 use crate::data::{Outcome, Problem, Record, Solution, id};
-use crate::error::Fault;
+use crate::error::{Fault, counted};
 
 const NAME: &str = "best-of-n";
 
@@ -72,9 +72,9 @@ fn read_candidate(
             let values = numbers_of(values, &path)?;
             if values.len() != steps.len() {
                 let message = format!(
-                    "{} scores for {} steps: every step needs exactly one",
-                    values.len(),
-                    steps.len()
+                    "{} for {}: every step needs exactly one",
+                    counted(values.len(), "score"),
+                    counted(steps.len(), "step")
                 );
                 return Err(Fault::new(path, message));
             }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::fields::{expected, strings_of};
 use super::{Dataset, Fields, Parsed, Row, Written, has};
 use crate::data::{Outcome, Problem, Record, Solution, id};
-use crate::error::Fault;
+use crate::error::{Fault, counted};
 
 const NAME: &str = "candidate-outcomes";
 
@@ -34,9 +34,9 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
     let labels = fields.list("labels")?;
     if labels.len() != candidates.len() {
         let message = format!(
-            "{} labels for {} solutions: every solution needs exactly one",
-            labels.len(),
-            candidates.len()
+            "{} for {}: every solution needs exactly one",
+            counted(labels.len(), "label"),
+            counted(candidates.len(), "solution")
         );
         return Err(Fault::new("labels", message));
     }

@@ -18,9 +18,12 @@ pub(super) const DATASET: Dataset = Dataset {
 fn read(fields: Fields) -> Result<Parsed, Fault> {
     let mut track = serde_path_to_error::Track::new();
     let value = Value::Object(fields.rest());
-    Record::deserialize(serde_path_to_error::Deserializer::new(value, &mut track))
-        .map(Parsed::from)
-        .map_err(|error| Fault::new(track.path().to_string().trim_matches('.'), error.to_string()))
+    Record::deserialize(serde_path_to_error::Deserializer::new(value, &mut track)).map(Parsed::from).map_err(
+        |error| {
+            let message = error.to_string().replace("expected u32", "expected a whole number");
+            Fault::new(track.path().to_string().trim_matches('.'), message)
+        },
+    )
 }
 
 fn write(record: &Record) -> Written {

@@ -14,7 +14,7 @@ use super::tagged::{self, TAG};
 use super::verdicts::{self, Spelling};
 use super::{Dataset, Fields, Parsed, Row, Written};
 use crate::data::{Annotation, Problem, Record, Solution, id};
-use crate::error::Fault;
+use crate::error::{Fault, counted};
 
 const NAME: &str = "openrlhf";
 
@@ -42,7 +42,11 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
     let list = fields.list(key)?;
     let labels = verdicts::read(&list, key)?;
     if labels.len() != text.steps.len() {
-        let message = format!("{} labels for {} step tags in `input`", labels.len(), text.steps.len());
+        let message = format!(
+            "{} for {} in `input`",
+            counted(labels.len(), "label"),
+            counted(text.steps.len(), "step tag")
+        );
         return Err(Fault::new(key, message));
     }
     let problem = Problem {

@@ -1,0 +1,247 @@
+//! Every command on a small synthetic world, as a person and as a machine would read it.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use super::{Done, Folder};
+
+#[test]
+fn synth() {
+    let folder = Folder::new();
+    insta::assert_snapshot!(folder.run("synth -n 6 --solutions 2 --seed 7 -o world.jsonl"));
+    insta::assert_snapshot!(folder.run("synth -n 1 --solutions 1 --wrong 0 --seed 7 -o one.jsonl --json"));
+    assert_eq!(folder.rows("world.jsonl").len(), 6);
+    let again = folder.run("synth -n 6 --solutions 2 --seed 7");
+    assert_eq!(again.stdout.as_bytes(), folder.bytes("world.jsonl"), "the same seed writes the same world");
+    insta::assert_snapshot!(again.stderr);
+}
+
+/// Every container gives back the same records; a format gives back what it can express.
+#[test]
+fn convert() {
+    let folder = Folder::with_world();
+    let world = folder.rows("world.jsonl");
+    for name in ["a.json", "a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.json.gz", "no-ending"] {
+        folder.run(&format!("data convert world.jsonl -o {name}")).succeeds();
+        let back = folder.run(&format!("data convert {name} -o back.jsonl"));
+        assert_eq!(back.succeeds(), "6 records (gradus) → 6 rows (gradus) in back.jsonl\n", "{name}");
+        assert_eq!(folder.rows("back.jsonl"), world, "{name}");
+    }
+    let said: Vec<_> = ["trl", "processbench", "math-shepherd", "gsm8k"]
+        .iter()
+        .map(|format| {
+            let there =
+                folder.run(&format!("data convert world.jsonl --to {format} -o {format}.jsonl")).succeeds();
+            let back = folder.run(&format!("data convert {format}.jsonl -o back.jsonl")).succeeds();
+            format!("{there}{back}")
+        })
+        .collect();
+    insta::assert_snapshot!(said.join("\n"));
+    insta::assert_snapshot!(folder.run("data convert world.jsonl --to trl -o trl.jsonl --json"));
+    let problems = folder.run("data convert gsm8k.jsonl --to trl -o none.jsonl").succeeds();
+    insta::assert_snapshot!("convert_problems", problems);
+    let refused = folder.run("data convert world.jsonl -o a.parquet.gz").fails(3);
+    assert_eq!(refused, "gradus: a.parquet.gz: Parquet files are compressed inside: leave out .gz or .zst");
+}
+
+/// Parquet takes every format whose columns have one type each. Our own writes the first error as a number or a word.
+#[test]
+fn convert_parquet() {
+    let folder = Folder::with_world();
+    for format in ["trl", "processbench", "math-shepherd"] {
+        folder.run(&format!("data convert world.jsonl --to {format} -o rows.jsonl")).succeeds();
+        folder.run(&format!("data convert rows.jsonl --to {format} -o rows.parquet")).succeeds();
+        folder.run(&format!("data convert rows.parquet --to {format} -o back.jsonl")).succeeds();
+        assert_eq!(folder.rows("back.jsonl"), folder.rows("rows.jsonl"), "{format}");
+    }
+
+    // Every solution is wrong, so every first error is a number; the steps after it have no label.
+    folder.run("synth -n 6 --wrong 1 -o wrong.jsonl").succeeds();
+    folder.run("data convert wrong.jsonl -o wrong.parquet").succeeds();
+    folder.run("data convert wrong.parquet -o back.jsonl").succeeds();
+    let mut rows = folder.rows("back.jsonl");
+    let mut wrong = folder.rows("wrong.jsonl");
+    rows.iter_mut().chain(&mut wrong).for_each(drop_null_fields);
+    assert_eq!(rows, wrong);
+
+    insta::assert_snapshot!(folder.run("data convert world.jsonl -o world.parquet").fails(3));
+    assert!(!folder.path("world.parquet").exists());
+}
+
+/// A column of Parquet that some rows do not have is null there; in metadata that shows.
+fn drop_null_fields(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(drop_null_fields),
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(drop_null_fields);
+        }
+        _ => {}
+    }
+}
+
+/// The dataset goes to standard output and nothing else does; the report goes to standard error.
+#[test]
+fn standard_streams() {
+    let folder = Folder::with_world();
+    let lines = [
+        "data convert world.jsonl -o -",
+        "data convert world.jsonl -o - --json",
+        "data dedup world.jsonl -o -",
+        "data dedup world.jsonl -o - --json",
+        "grade --data world.jsonl -o -",
+        "grade --data world.jsonl -o - --json",
+        "steps --data world.jsonl -o -",
+        "steps --data --recut world.jsonl -o -",
+        "steps --data world.jsonl -o - --json",
+        "synth -n 6 -o -",
+        "synth -n 6 -o - --json",
+    ];
+    for line in lines {
+        let done = folder.run(line);
+        assert_eq!(done.code, Some(0), "{line}");
+        assert_eq!(done.stdout.lines().count(), 6, "{line}: {}", done.stdout);
+        for row in done.stdout.lines() {
+            serde_json::from_str::<Value>(row).unwrap();
+        }
+        if line.ends_with("--json") {
+            serde_json::from_str::<Value>(&done.stderr).unwrap_or_else(|_| panic!("{line}"));
+        } else {
+            assert!(!done.stderr.is_empty(), "{line}");
+        }
+    }
+    let piped = folder.run_reading("data convert - -o -", "world.jsonl");
+    assert_eq!(piped.stdout.as_bytes(), folder.bytes("world.jsonl"));
+}
+
+#[test]
+fn check() {
+    let folder = Folder::with_world();
+    insta::assert_snapshot!(folder.run("data check world.jsonl"));
+    let row =
+        r#"{"gradus":1,"problem":{"id":"p","text":"1 + 1?"},"solutions":[{"id":"s","problem_id":"p"}]}"#;
+    folder.file("odd.jsonl", format!("{row}\n{{\"gradus\":1,\n{row}\n"));
+    insta::assert_snapshot!("check_odd", folder.run("data check odd.jsonl"));
+    insta::assert_snapshot!("check_odd_json", folder.run("data check odd.jsonl --json"));
+    insta::assert_snapshot!("check_odd_short", folder.run("data check odd.jsonl --show 1"));
+}
+
+#[test]
+fn stats() {
+    let folder = Folder::with_world();
+    insta::assert_snapshot!("stats", folder.run("data stats world.jsonl"));
+    insta::assert_snapshot!("stats_json", folder.run("data stats world.jsonl --json"));
+    folder.file("one.jsonl", r#"{"question": "1 + 1?", "answer": "1 + 1 = 2\n#### 2"}"#);
+    insta::assert_snapshot!("stats_one", folder.run("data stats one.jsonl"));
+}
+
+#[test]
+fn split() {
+    let folder = Folder::with_world();
+    insta::assert_snapshot!("split", folder.run("data split world.jsonl -o new/parts --parts a=0.5,b=0.5"));
+    let parts = folder.rows("new/parts/a.jsonl").len() + folder.rows("new/parts/b.jsonl").len();
+    assert_eq!(parts, 6);
+    insta::assert_snapshot!("split_json", folder.run("data split world.jsonl -o new/parts --json"));
+}
+
+#[test]
+fn dedup() {
+    let folder = Folder::with_world();
+    insta::assert_snapshot!("dedup_none", folder.run("data dedup world.jsonl"));
+    folder.file("twice.jsonl", [folder.bytes("world.jsonl"), folder.bytes("world.jsonl")].concat());
+    insta::assert_snapshot!("dedup", folder.run("data dedup twice.jsonl --show 2"));
+    insta::assert_snapshot!("dedup_json", folder.run("data dedup twice.jsonl --json"));
+    insta::assert_snapshot!("dedup_against", folder.run("data dedup world.jsonl --against twice.jsonl"));
+    insta::assert_snapshot!("dedup_output", folder.run("data dedup twice.jsonl -o once.jsonl --show 0"));
+    assert_eq!(folder.rows("once.jsonl"), folder.rows("world.jsonl"));
+}
+
+#[test]
+fn grade() {
+    let folder = Folder::with_world();
+    insta::assert_snapshot!("grade", folder.run("grade --data world.jsonl"));
+    insta::assert_snapshot!("grade_json", folder.run("grade --data world.jsonl --json"));
+    let row = r#"{"problem": "1 + 1?", "gold_answer": "2", "candidates": [
+        {"steps": ["So \\boxed{3}"], "correct": true}, {"steps": ["Hm."], "correct": false}]}"#;
+    folder.file("wrong.jsonl", row.replace('\n', ""));
+    insta::assert_snapshot!("grade_disagreement", folder.run("grade --data wrong.jsonl -o graded.jsonl"));
+    assert_eq!(folder.rows("graded.jsonl")[0]["solutions"][0]["outcome"], "wrong");
+
+    let answer = |gold, answer| folder.run_args(&["grade", gold, answer]).to_string();
+    assert_eq!(answer("\\frac{1}{2}", "0.5"), "equal\n-- exit 0");
+    assert_eq!(answer("72", "73"), "different\n-- exit 0");
+    insta::assert_snapshot!("grade_answer_json", folder.run("grade 72 73 --json"));
+    folder.file("solution.txt", "We add.\nThe answer is 72.");
+    folder.file("problem.jsonl", r#"{"question": "1 + 1?", "answer": "1 + 1 = 2\n#### 2"}"#);
+    insta::assert_snapshot!("grade_nothing", folder.run("grade --data problem.jsonl"));
+    insta::assert_snapshot!("grade_solution", folder.run_reading("grade 72", "solution.txt"));
+}
+
+#[test]
+fn steps() {
+    let folder = Folder::with_world();
+    folder.file("solution.txt", "Step 1: We add 3 and 4.\nStep 2: That is 7.\n");
+    insta::assert_snapshot!("steps", folder.run("steps solution.txt"));
+    insta::assert_snapshot!("steps_json", folder.run_reading("steps --json", "solution.txt"));
+    insta::assert_snapshot!("steps_data", folder.run("steps --data world.jsonl -o cut.jsonl"));
+    insta::assert_snapshot!("steps_recut", folder.run("steps --data --recut world.jsonl -o cut.jsonl"));
+    insta::assert_snapshot!("steps_data_json", folder.run("steps --data world.jsonl -o cut.jsonl --json"));
+}
+
+/// Records that cannot be read are left out when asked: the first few are named, and all are counted.
+#[test]
+fn skipped_records() {
+    let folder = Folder::with_world();
+    let world = String::from_utf8(folder.bytes("world.jsonl")).unwrap();
+    let broken = world.lines().map(|line| format!("{line}\n{{\"gradus\": 1, \n")).collect::<String>();
+    folder.file("broken.jsonl", broken);
+    folder.file("one.jsonl", format!("{world}nonsense\n"));
+    insta::assert_snapshot!("skip", folder.run("data convert broken.jsonl --on-error skip -o whole.jsonl"));
+    assert_eq!(folder.bytes("whole.jsonl"), folder.bytes("world.jsonl"));
+    insta::assert_snapshot!("skip_one", folder.run("data convert one.jsonl --on-error skip -o whole.jsonl"));
+    for line in [
+        "data convert broken.jsonl -o whole.jsonl --json",
+        "data stats broken.jsonl --json",
+        "data split broken.jsonl -o parts --json",
+        "data dedup broken.jsonl --json",
+        "grade --data broken.jsonl --json",
+        "steps --data broken.jsonl -o whole.jsonl --json",
+    ] {
+        let json = folder.run(&format!("{line} --on-error skip")).json();
+        assert_eq!(json["skipped"], 6, "{line}");
+    }
+    for line in ["data stats", "data split -o parts", "data dedup", "grade -o graded.jsonl --data"] {
+        let done = folder.run(&format!("{line} one.jsonl --on-error skip"));
+        assert!(done.stderr.starts_with("skipped one.jsonl:7: "), "{line}: {done}");
+    }
+}
+
+/// `gradus … | head -1` ends well and without noise.
+#[test]
+fn closed_pipe() {
+    let folder = Folder::with_world();
+    for line in ["synth -n 2000", "completions bash", "data stats world.jsonl --json"] {
+        let arguments: Vec<_> = line.split_whitespace().collect();
+        let mut child =
+            folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::with_capacity(1, child.stdout.take().unwrap());
+        output.read_until(b'\n', &mut Vec::new()).unwrap();
+        drop(output);
+        let mut noise = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut noise).unwrap();
+        assert_eq!((child.wait().unwrap().code(), noise.as_str()), (Some(0), ""), "{line}");
+    }
+}
+
+/// A full disk is an error, not a success with half the output.
+#[test]
+fn full_disk() {
+    let Ok(full) = File::options().write(true).open("/dev/full") else { return };
+    let folder = Folder::with_world();
+    let done: Done =
+        folder.command(&["data", "convert", "world.jsonl", "-o", "-"]).stdout(full).output().unwrap().into();
+    assert_eq!(done.fails(3), "gradus: standard output: No space left on device");
+}
