@@ -8,7 +8,7 @@ use gradus_core::steps::Strategy;
 use gradus_core::synth::{ErrorKind, Family, Style};
 
 const EXIT_CODES: &str = "Exit codes:\n  0  done\n  1  done, and the data has problems (data check) or duplicates \
-(data dedup without -o)\n  2  the command line is wrong\n  3  the input or output is unusable";
+(data dedup without -o)\n  2  the command line is wrong\n  3  the input or output is unusable\n  130  interrupted with Ctrl-C";
 
 /// Process supervision for reasoning language models: label, check, grade and convert step-by-step solutions.
 #[derive(Debug, Parser)]

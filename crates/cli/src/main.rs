@@ -1,7 +1,7 @@
 //! The `gradus` program: one command per file in `commands/`.
 //!
 //! Exit codes: 0 done; 1 done, and the data has problems (`data check`) or duplicates (`data dedup` without `-o`);
-//! 2 the command line is wrong; 3 the input or output is unusable.
+//! 2 the command line is wrong; 3 the input or output is unusable; 130 interrupted with Ctrl-C.
 
 mod args;
 mod commands;
@@ -15,6 +15,7 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let arguments = args::Arguments::parse();
+    stop_cleanly_on_interrupt();
     match commands::run(arguments) {
         Ok(status) => status.into(),
         // A reader such as `head` that has seen enough is not an error.
@@ -26,5 +27,17 @@ fn main() -> ExitCode {
                 None => commands::Status::Unusable.into(),
             }
         }
+    }
+}
+
+/// Ctrl-C and SIGTERM leave no temporary file behind. Finished outputs are whole, unfinished ones do not exist, so
+/// the same command can simply be run again.
+fn stop_cleanly_on_interrupt() {
+    let installed = ctrlc::set_handler(|| {
+        gradus_core::data::files::remove_unfinished();
+        std::process::exit(130);
+    });
+    if let Err(error) = installed {
+        printer::note(format!("Ctrl-C will leave a temporary file behind: {error}"));
     }
 }

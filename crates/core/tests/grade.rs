@@ -311,6 +311,12 @@ fn final_answers_are_found() {
         (r"Therefore, they eat \(\frac{13}{15}\) of the pie.", r"\frac{13}{15}", Found::LastNumber),
         ("It falls to -4 degrees", "-4", Found::LastNumber),
         (r#"{"reasoning": "2 + 1 = 3", "answer": "3"}"#, "3", Found::Json),
+        (
+            "```json\n{\"reasoning\": \"over\nlines\", \"answer\": \"7\"}\n```\n\n1. Read\n2. Add",
+            "7",
+            Found::Json,
+        ),
+        ("Answer = Orvale", "Orvale", Found::Phrase),
     ] {
         let got = extract(text).unwrap_or_else(|| panic!("nothing found in {text:?}"));
         assert_eq!((got.answer.as_str(), got.found), (answer, found), "{text:?}");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use gradus_core::data::files::{Sink, Target};
+use gradus_core::data::readers::Format;
 use serde::Serialize;
 
 use super::Status;
@@ -29,6 +30,11 @@ pub(super) fn run(args: &Convert) -> Result<Status> {
     let mut sink = Sink::create(Target::new(&args.output))?;
     let mut report = Report::default();
     let tally = input::for_each(&args.input, |item| {
+        if args.to == Format::Gradus {
+            // Our own format is the record itself: no detour over rows.
+            sink.push(&item.record)?;
+            return Ok(());
+        }
         let written = args.to.write(&item.record);
         for row in &written.rows {
             sink.push(row)?;

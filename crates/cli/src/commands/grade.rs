@@ -99,20 +99,19 @@ fn dataset(args: &Grade) -> Result<Status> {
     Ok(Status::Done)
 }
 
-/// Grades every solution: by its text where the problem has an answer. A verdict replaces the stated outcome.
+/// Grades every solution: by the answer in its text, or else by the one its source states. A verdict replaces the stated outcome.
 fn grade_record(record: &mut Record, report: &mut Report) {
     let gold = record.problem.answer.clone().unwrap_or_default();
     let aliases = record.problem.aliases.clone();
     for solution in &mut record.solutions {
         let text = solution.full_text();
-        let mut found = match (&solution.answer, text.trim().is_empty()) {
-            (Some(answer), true) => grade::Grade {
-                verdict: grade::compare(&gold, answer),
-                answer: Some(answer.clone()),
-                found: None,
-            },
-            _ => grade::grade(&gold, &text),
-        };
+        let mut found = grade::grade(&gold, &text);
+        if found.answer.is_none()
+            && let Some(answer) = &solution.answer
+        {
+            found.verdict = grade::compare(&gold, answer);
+            found.answer = Some(answer.clone());
+        }
         for alias in &aliases {
             if found.verdict == Verdict::Equal {
                 break;

@@ -6,18 +6,8 @@ use super::Folder;
 fn help() {
     let folder = Folder::new();
     let commands = [
-        "",
-        "data",
-        "data convert",
-        "data check",
-        "data stats",
-        "data split",
-        "data dedup",
-        "data formats",
-        "steps",
-        "grade",
-        "synth",
-        "completions",
+        "", "data", "data convert", "data check", "data stats", "data split", "data dedup", "data formats",
+        "steps", "grade", "synth", "completions",
     ];
     for command in commands {
         let text = folder.run(&format!("{command} --help")).succeeds();

@@ -171,25 +171,30 @@ fn joins(between: &str) -> bool {
     seen > 0 || has_mark
 }
 
+/// The value of the last `"answer":` of something like a JSON object; models forget to escape the rest of it.
 fn json_answer(text: &str) -> Option<String> {
-    let start = text.find('{')?;
-    if !text.contains("\"answer\"") {
-        return None;
-    }
-    let value: serde_json::Value =
-        serde_json::Deserializer::from_str(&text[start..]).into_iter::<serde_json::Value>().next()?.ok()?;
-    match value.get("answer")? {
-        serde_json::Value::String(answer) => Some(answer.clone()),
-        serde_json::Value::Null => None,
-        other => Some(other.to_string()),
-    }
+    let rest = &text[text.rfind("\"answer\"")? + "\"answer\"".len()..];
+    let value = rest.trim_start().strip_prefix(':')?.trim_start();
+    let Some(inner) = value.strip_prefix('"') else {
+        let end = value.find([',', '}', '\n']).unwrap_or(value.len());
+        return (value[..end].trim() != "null").then(|| value[..end].to_owned());
+    };
+    let mut escaped = false;
+    let end = inner.bytes().position(|byte| {
+        let closes = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        closes
+    })?;
+    let raw = &inner[..end];
+    Some(serde_json::from_str(&format!("\"{raw}\"")).unwrap_or_else(|_| raw.to_owned()))
 }
 
-const PHRASES: [&str; 9] = [
+const PHRASES: [&str; 10] = [
     "final answer is",
     "answer is",
     "final answer:",
     "answer:",
+    "answer =",
     "answer to the question is",
     "correct option is",
     "correct choice is",

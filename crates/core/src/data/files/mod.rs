@@ -24,7 +24,7 @@ use serde_json::Value;
 use super::Record;
 use super::readers::Format;
 use crate::error::{Error, Fault, Place, Result};
-pub use sink::{Sink, Target};
+pub use sink::{Sink, Target, remove_unfinished};
 
 /// One record as read, with where it stood and what was odd about it.
 #[derive(Debug, Clone)]

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use flate2::write::GzEncoder;
 use serde::Serialize;
@@ -81,6 +82,22 @@ enum Form {
     Parquet(Box<ParquetSink<BufWriter<File>>>),
 }
 
+/// Temporary files of outputs that are not finished; see [`remove_unfinished`].
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Removes what unfinished outputs have written so far. For a program that is about to end without dropping them, as
+/// on Ctrl-C.
+pub fn remove_unfinished() {
+    for path in UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        // It may have been finished or removed in this very moment.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+fn forget_unfinished(path: &Path) {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).retain(|unfinished| unfinished != path);
+}
+
 /// An output file being written. Dropped without [`Sink::finish`], it leaves nothing behind.
 pub struct Sink {
     target: Target,
@@ -122,6 +139,7 @@ impl Sink {
             .prefix(".gradus-")
             .tempfile_in(folder)
             .map_err(|source| Error::io(folder, source))?;
+        UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(temporary.path().to_path_buf());
         let file = temporary.reopen().map_err(|source| Error::io(path, source))?;
         let form = form_for(path, BufWriter::with_capacity(256 << 10, file))?;
         Ok(Self { target, form, temporary: Some((temporary, place)), rows: 0 })
@@ -170,6 +188,7 @@ impl Sink {
         if let Some((temporary, place)) = self.temporary {
             make_readable(&temporary, &place)?;
             temporary.as_file().sync_all().map_err(failed)?;
+            forget_unfinished(temporary.path());
             temporary.persist(&place).map_err(|error| failed(error.error))?;
         }
         Ok(self.rows)
