@@ -29,7 +29,7 @@ check:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
 
 fuzz:
-	sh fuzz/run.sh
+	fuzz/run.sh
 
 bench-grade:
 	sh benches/peers/grade.sh

@@ -16,6 +16,14 @@ use clap::Parser;
 fn main() -> ExitCode {
     let arguments = args::Arguments::parse();
     stop_cleanly_on_interrupt();
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        // A damaged Parquet file makes the Arrow crates panic; the reader catches that and says so in a sentence.
+        let of_arrow = |file: &str| file.contains("arrow-") || file.contains("parquet-");
+        if !panic.location().is_some_and(|place| of_arrow(place.file())) {
+            usual(panic);
+        }
+    }));
     match commands::run(arguments) {
         Ok(status) => status.into(),
         // A reader such as `head` that has seen enough is not an error.

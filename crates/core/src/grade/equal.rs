@@ -232,39 +232,55 @@ fn ordered(a: &[Expr], b: &[Expr]) -> Verdict {
     all(a.iter().zip(b).map(|(a, b)| same(a, b)))
 }
 
-/// Every element of `a` has its own equal in `b`.
+/// Every element of `a` has its own equal in `b`. Different when they cannot be paired even where it is in doubt.
 fn unordered(a: &[Expr], b: &[Expr]) -> Verdict {
     if a.len() != b.len() {
         return Verdict::Different;
     }
+    let in_order: Vec<Verdict> = a.iter().zip(b).map(|(a, b)| same(a, b)).collect();
+    if in_order.iter().all(|verdict| *verdict == Verdict::Equal) {
+        return Verdict::Equal;
+    }
     if a.len() > MAX_UNORDERED {
-        return match ordered(a, b) {
-            Verdict::Equal => Verdict::Equal,
-            _ => Verdict::Undecided(Reason::TooLarge),
-        };
+        return Verdict::Undecided(Reason::TooLarge);
     }
-    let mut free = vec![true; b.len()];
-    let mut result = Verdict::Equal;
-    for wanted in a {
-        let mut doubt = None;
-        let found = b.iter().enumerate().position(|(index, candidate)| {
-            free[index]
-                && match same(wanted, candidate) {
-                    Verdict::Equal => true,
-                    Verdict::Different => false,
-                    undecided => {
-                        doubt = Some(undecided);
-                        false
-                    }
-                }
-        });
-        match (found, doubt) {
-            (Some(index), _) => free[index] = false,
-            (None, Some(undecided)) => result = undecided,
-            (None, None) => return Verdict::Different,
+    let verdict = |row: usize, column: usize| match row == column {
+        true => in_order[row],
+        false => same(&a[row], &b[column]),
+    };
+    let verdicts: Vec<Vec<Verdict>> =
+        (0..a.len()).map(|row| (0..b.len()).map(|column| verdict(row, column)).collect()).collect();
+    if pairs_up(&verdicts, |verdict| verdict == Verdict::Equal) {
+        return Verdict::Equal;
+    }
+    if !pairs_up(&verdicts, |verdict| verdict != Verdict::Different) {
+        return Verdict::Different;
+    }
+    Verdict::Undecided(Reason::Inconclusive)
+}
+
+/// True when every row can have a column of its own whose verdict fits (Kuhn's augmenting paths).
+fn pairs_up(verdicts: &[Vec<Verdict>], fits: fn(Verdict) -> bool) -> bool {
+    fn augment(
+        row: usize,
+        verdicts: &[Vec<Verdict>],
+        fits: fn(Verdict) -> bool,
+        tried: &mut [bool],
+        row_of: &mut [Option<usize>],
+    ) -> bool {
+        for (column, verdict) in verdicts[row].iter().enumerate() {
+            if !fits(*verdict) || std::mem::replace(&mut tried[column], true) {
+                continue;
+            }
+            if row_of[column].is_none_or(|other| augment(other, verdicts, fits, tried, row_of)) {
+                row_of[column] = Some(row);
+                return true;
+            }
         }
+        false
     }
-    result
+    let mut row_of = vec![None; verdicts.len()];
+    (0..verdicts.len()).all(|row| augment(row, verdicts, fits, &mut vec![false; verdicts.len()], &mut row_of))
 }
 
 /// Sets with repetitions: every element of each is an element of the other.

@@ -70,7 +70,8 @@ fn in_base(digits: &str, base: u32) -> Option<RBig> {
 }
 
 fn power(base: &RBig, exponent: &RBig) -> Option<RBig> {
-    if let Some(exponent) = integer(exponent) {
+    if exponent.is_int() {
+        let exponent = integer(exponent)?;
         let size = usize::try_from(exponent.unsigned_abs()).ok()?;
         if base.is_zero() {
             return (exponent > 0).then_some(RBig::ZERO);
@@ -126,7 +127,7 @@ fn call(function: Function, arguments: &[Expr]) -> Option<RBig> {
         Function::Log => {
             // log_b(x) is rational where b^p = x^q for small p, q; whole p is what answers use.
             let argument = value(arguments.get(1)?)?;
-            if first <= RBig::ONE || !argument.is_positive() {
+            if first <= RBig::ONE || argument <= RBig::ZERO {
                 return None;
             }
             let goal = if argument < RBig::ONE { RBig::ONE / argument.clone() } else { argument.clone() };

@@ -177,6 +177,21 @@ fn damage_is_told_and_contained() {
 }
 
 #[test]
+fn a_damaged_parquet_file_ends() {
+    let scratch = Scratch::new();
+    written_as(&scratch, "whole.parquet");
+    let whole = std::fs::read(scratch.path("whole.parquet")).unwrap();
+    for at in 4..whole.len() {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0xff;
+        let path = scratch.file("damaged.parquet", damaged);
+        if let Ok(rows) = files::rows(&path) {
+            assert!(rows.take(1000).count() < 1000, "byte {at}");
+        }
+    }
+}
+
+#[test]
 fn parquet_refuses_rows_of_other_columns() {
     let scratch = Scratch::new();
     let mut sink = Sink::create(Target::File(scratch.path("a.parquet"))).unwrap();

@@ -76,6 +76,24 @@ fn the_first_error_crosses_formats() {
     assert_eq!(kept.len(), 15, "{kept:?}");
 }
 
+/// A field that a format usually has is not made up for a record of its own that came without it.
+#[test]
+fn absent_fields_stay_absent() {
+    comes_back(&json!({"src": ["Q"], "responses": ["a"], "labels": ["+"]}), Format::PaddleNlp);
+    let row = json!({"problem": "Q", "student_incorrect_solution": ["a"], "incorrect_index": 0});
+    comes_back(&row, Format::StepVerify);
+}
+
+/// Where a generator's name becomes a field, a name that no reader takes is not written.
+#[test]
+fn a_generator_that_cannot_be_a_field_is_left_out() {
+    let solution = json!({"model": "gradus:m", "output": "1", "correct": true});
+    let record = read(&json!({"question": "Q", "gold": "1", "solutions": [solution]})).1.record;
+    let written = Format::Gsm8kSolutions.write(&record);
+    assert_eq!(written.rows, [json!({"question": "Q", "ground_truth": "A: 1"})]);
+    assert_eq!(written.dropped, ["the generator's name cannot be a field"]);
+}
+
 /// Labels that changed after reading are written as they are now, even where the source's spelling was kept.
 #[test]
 fn changed_labels_are_written_not_the_old_ones() {

@@ -63,5 +63,7 @@ fn bad_records() -> Vec<Value> {
         json!({"question": "Q", "question_decomposition": [{"answer": "a"}]}),
         json!({"problem": "Q", "type": "t", "solution": "s", "answer": ["a"]}),
         json!({"problem": "Q", "final_answer": [1]}),
+        json!({"prompt": "Q", "completions": ["a"], "labels": [true], "gradus:joined": true}),
+        json!({"messages": [{"role": "user", "content": "Q? a", "gradus:x": 1}, {"role": "assistant", "content": "+"}]}),
     ]
 }

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,16 +32,21 @@ pub(crate) struct ParquetRows {
     path: Arc<Path>,
     ready: VecDeque<Value>,
     row: u64,
+    /// A batch could not be read: asked again, it would fail again.
+    broken: bool,
 }
 
 impl ParquetRows {
     pub(crate) fn open(file: File, path: Arc<Path>) -> Result<Self> {
         let broken =
             |message: String| Error::Broken { place: Place { path: path.clone(), line: 1 }, message };
-        let batches = ParquetRecordBatchReaderBuilder::try_new(file)
-            .and_then(|builder| builder.with_batch_size(BATCH_ROWS).build())
-            .map_err(|error| broken(damaged(&error.to_string())))?;
-        Ok(Self { batches, path, ready: VecDeque::new(), row: 0 })
+        let batches = without_panic(|| {
+            ParquetRecordBatchReaderBuilder::try_new(file)
+                .and_then(|builder| builder.with_batch_size(BATCH_ROWS).build())
+                .map_err(|error| error.to_string())
+        })
+        .map_err(|error| broken(damaged(&error)))?;
+        Ok(Self { batches, path, ready: VecDeque::new(), row: 0, broken: false })
     }
 
     fn fill(&mut self) -> std::result::Result<bool, String> {
@@ -61,10 +67,14 @@ impl Iterator for ParquetRows {
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.ready.is_empty() {
-            match self.fill() {
+            if self.broken {
+                return None;
+            }
+            match without_panic(|| self.fill()) {
                 Ok(true) => {}
                 Ok(false) => return None,
                 Err(message) => {
+                    self.broken = true;
                     let place = Place { path: self.path.clone(), line: self.row + 1 };
                     return Some(Err(Error::Broken { place, message: damaged(&message) }));
                 }
@@ -73,6 +83,11 @@ impl Iterator for ParquetRows {
         self.row += 1;
         self.ready.pop_front().map(|value| Ok((self.row, value)))
     }
+}
+
+/// Some damage makes the Arrow crates panic. What they were working on must not be used again.
+fn without_panic<T>(work: impl FnOnce() -> std::result::Result<T, String>) -> std::result::Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err("its parts contradict each other".to_owned()))
 }
 
 fn damaged(reason: &str) -> String {

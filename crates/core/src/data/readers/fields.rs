@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use super::row::NOTE;
 use crate::data::Metadata;
 use crate::error::Fault;
 
@@ -15,14 +16,18 @@ pub(crate) struct Fields(Metadata);
 type Found<T> = Result<T, Fault>;
 
 impl Fields {
-    pub(crate) fn new(map: Metadata) -> Self {
-        Self(map)
+    /// The fields of a record. A name of ours among them is refused: it would mislead the writer, and be lost.
+    pub(crate) fn new(map: Metadata) -> Found<Self> {
+        match map.keys().find(|key| key.starts_with(NOTE)) {
+            Some(key) => Err(Fault::new(key, format!("names that begin with `{NOTE}` are ours: rename it"))),
+            None => Ok(Self(map)),
+        }
     }
 
     /// The fields of a nested object; `path` names it in faults.
     pub(crate) fn nested(value: Value, path: &str) -> Found<Self> {
         match value {
-            Value::Object(map) => Ok(Self(map)),
+            Value::Object(map) => Self::new(map).map_err(|fault| fault.within(path)),
             other => Err(Fault::new(path, expected("an object", &other))),
         }
     }

@@ -11,6 +11,7 @@
 use serde_json::Value;
 
 use super::gsm8k::lines;
+use super::row::NOTE;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
 use crate::data::{Outcome, Problem, Record, Solution, id};
 use crate::error::Fault;
@@ -104,6 +105,10 @@ fn write(record: &Record) -> Written {
         let model = solution.generator.as_deref().unwrap_or("model");
         if row.contains(model) {
             written.dropped.push("another solution has the same generator");
+            continue;
+        }
+        if model.starts_with(NOTE) {
+            written.dropped.push("the generator's name cannot be a field");
             continue;
         }
         let entry = Row::default()

@@ -194,7 +194,7 @@ impl Format {
     /// # Ok::<(), gradus_core::Fault>(())
     /// ```
     pub fn read(self, record: Metadata) -> Result<Parsed, Fault> {
-        let parsed = (self.dataset().read)(Fields::new(record))?;
+        let parsed = (self.dataset().read)(Fields::new(record)?)?;
         parsed.record.validate()?;
         Ok(parsed)
     }

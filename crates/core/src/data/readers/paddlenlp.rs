@@ -59,12 +59,14 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
 fn write(record: &Record) -> Written {
     let mut written = Written::default();
     let problem = &record.problem;
+    // The format's own records have their `tgt`, or its absence, in the metadata.
+    let tgt = (problem.source != NAME).then(|| json!([]));
     for solution in &record.solutions {
         let Some(labelled) = labelled_prefix(solution, &mut written) else { continue };
         let kept = solution.metadata.get("labels").filter(|_| problem.source == NAME);
         let row = Row::default()
             .with("src", json!([problem.text]))
-            .with("tgt", json!([]))
+            .with_some("tgt", tgt.clone())
             .with("responses", labelled.steps)
             .with_metadata(&problem.metadata, problem, NAME)
             .with_metadata(&solution.metadata, problem, NAME)

@@ -6,7 +6,7 @@ use super::Written;
 use crate::data::{Annotation, FirstError, Metadata, Problem, Record, Solution, StepLabel, id};
 
 /// Begins the metadata keys under which a reader notes for its writer how the source put things.
-const NOTE: &str = "gradus:";
+pub(crate) const NOTE: &str = "gradus:";
 
 /// An upstream record being built.
 #[derive(Debug, Default)]

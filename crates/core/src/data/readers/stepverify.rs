@@ -82,12 +82,14 @@ fn write(record: &Record) -> Written {
             written.dropped.push("the solution has no error");
             continue;
         };
+        // The format's own records have the step's text, or its absence, in the metadata.
+        let wrong = (problem.source != NAME).then(|| solution.steps[index].as_str());
         let row = Row::default()
             .with("problem", problem.text.as_str())
             .with_some(REFERENCE, join(&problem.reference, problem.answer.as_deref()))
             .with(STEPS, solution.steps.as_slice())
             .with("incorrect_index", index)
-            .with("incorrect_step", solution.steps[index].as_str())
+            .with_some("incorrect_step", wrong)
             .with_metadata(&problem.metadata, problem, NAME)
             .with_metadata(&solution.metadata, problem, NAME);
         written.rows.push(row.done());

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Fuzzes every target for FUZZ_SECONDS (default 60) each, the format readers once per format, and stops at the first
+# crash, hang or failed assertion. `fuzz/run.sh grade steps reader:trl` runs only those.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+seconds=${FUZZ_SECONDS:-60}
+tools=$PWD/target/tools
+version=0.13.2
+# Without sanitizers the stable toolchain will do; panics, hangs, deep recursion and memory use are caught all the same.
+flags=(--sanitizer none --strip-dead-code)
+
+if [[ ! -x $tools/bin/cargo-fuzz ]]; then
+  cargo install cargo-fuzz --version "$version" --locked --root "$tools"
+fi
+"$tools/bin/cargo-fuzz" build "${flags[@]}"
+built=fuzz/target/$(rustc -vV | sed -n 's/^host: //p')/release
+
+runs=("$@")
+if [[ ${#runs[@]} -eq 0 ]]; then
+  runs=(grade steps container dedup)
+  # Every folder of seeds that is not a target's own holds records of one format.
+  for folder in fuzz/seeds/*/; do
+    name=$(basename "$folder")
+    [[ -x $built/$name ]] || runs+=("reader:$name")
+  done
+fi
+
+summary=$(mktemp)
+trap 'rm -f "$summary"' EXIT
+print_summary() {
+  { echo "target executions coverage crashes"; cat "$summary"; } | column -t
+}
+
+for run in "${runs[@]}"; do
+  target=${run%%:*}
+  seeds=${run##*:}
+  corpus=fuzz/corpus/$target/$seeds
+  artifacts=fuzz/artifacts/$target/$seeds
+  log=$artifacts/log.txt
+  mkdir -p "$corpus" "$artifacts"
+  options=(-timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 -artifact_prefix="$artifacts/")
+  [[ -f fuzz/$target.dict ]] && options+=(-dict="fuzz/$target.dict")
+  environment=()
+  [[ $target == "$run" ]] || environment=(GRADUS_FUZZ_FORMAT="$seeds")
+  echo "== $run: $seconds s"
+  failed=0
+  nice env "${environment[@]}" "$built/$target" "${options[@]}" -max_total_time="$seconds" "$corpus" "fuzz/seeds/$seeds" \
+    >"$log" 2>&1 || failed=1
+  executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -1)
+  coverage=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -1)
+  echo "$run ${executions:--} ${coverage:--} $failed" >>"$summary"
+  if ((failed)); then
+    # What went wrong, without the fuzzer's own frames.
+    grep -A 8 -E 'panicked at|ERROR: libFuzzer|overflowed its stack' "$log" | tail -30
+    artifact=$(sed -n 's/.*Test unit written to //p' "$log" | tail -1)
+    echo
+    print_summary
+    echo
+    echo "$run failed; the log is $log"
+    if [[ -n $artifact ]]; then
+      echo "the input is $artifact"
+      echo "to run it again: ${environment[*]:-} $built/$target $artifact"
+      echo "to make it small: ${environment[*]:-} $built/$target -minimize_crash=1 -runs=100000 $artifact"
+    fi
+    exit 1
+  fi
+done
+print_summary

@@ -1,0 +1,41 @@
+//! Files of any container: whatever the bytes, reading ends, with records or with errors, and never in a panic.
+
+#![no_main]
+
+mod stack;
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use gradus_core::data::files;
+use libfuzzer_sys::fuzz_target;
+
+/// More rows than an input of this size holds, unless somebody took pains to compress them.
+const TOO_MANY: usize = 1_000_000;
+
+/// One file in memory, where the machine has such a folder, for this process alone.
+static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
+    let memory = PathBuf::from("/dev/shm");
+    let folder = if memory.is_dir() { memory } else { std::env::temp_dir() };
+    folder.join(format!("gradus-fuzz-{}", std::process::id()))
+});
+
+fn watch() {
+    stack::watch();
+    // The Parquet library panics on some damaged files, which our reader catches and reports: the fuzzer must not stop
+    // at those. It still stops at a panic that nobody caught.
+    std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
+}
+
+fuzz_target!(init: watch(), |bytes: &[u8]| {
+    std::fs::write(&*FILE, bytes).expect("the scratch file can be written");
+    if let Ok(rows) = files::rows(&FILE) {
+        assert!(rows.take(TOO_MANY).count() < TOO_MANY, "the rows do not end");
+    }
+    if let Ok(records) = files::open(std::slice::from_ref(&*FILE), None) {
+        for item in records {
+            // What a user is told must not panic either.
+            let _ = item.map_err(|error| error.to_string());
+        }
+    }
+});
