@@ -60,6 +60,8 @@ const EQUAL: &[(&str, &str)] = &[
     (r"\binom{10}{3}", "120"),
     ("5!", "120"),
     ("1.4142135624", r"\sqrt{2}"),
+    (r"\cos(e^{\ln 1})", r"\cos 1"),
+    (r"\cot(\exp 0)", r"\frac{1}{\tan 1}"),
     // Complex numbers.
     (r"\frac{1}{5} + \frac{3}{5}i", r"\frac{1+3i}{5}"),
     ("(1+i)^2", "2i"),

@@ -34,7 +34,13 @@ pub(super) fn agree(a: &Expr, b: &Expr) -> Option<Verdict> {
 }
 
 fn from_rational(value: &RBig) -> Real {
-    value.to_float::<HalfEven, 2>(BITS).value().with_precision(BITS).value()
+    fixed(value.to_float::<HalfEven, 2>(BITS).value())
+}
+
+/// The same value with our precision. A function's exact result, such as e^0, comes without one, and then the next
+/// function has nothing to compute to.
+fn fixed(value: Real) -> Real {
+    value.with_precision(BITS).value()
 }
 
 fn bounded(value: Real, limit: i64) -> Option<Real> {
@@ -42,6 +48,10 @@ fn bounded(value: Real, limit: i64) -> Option<Real> {
 }
 
 fn value(expr: &Expr) -> Option<Real> {
+    evaluate(expr).map(fixed)
+}
+
+fn evaluate(expr: &Expr) -> Option<Real> {
     if let Some(rational) = exact::value(expr) {
         return Some(from_rational(&rational));
     }
@@ -83,7 +93,7 @@ fn value(expr: &Expr) -> Option<Real> {
             }
             let base = positive(value(base)?)?;
             let exponent = bounded(value(exponent)?, MAX_ARGUMENT)?;
-            Some(bounded(base.ln() * exponent, MAX_ARGUMENT)?.exp())
+            Some(fixed(bounded(fixed(base.ln()) * exponent, MAX_ARGUMENT)?).exp())
         }
         Expr::Root(index, inner) => {
             let index = exact::integer(&exact::value(index)?).filter(|n| (2..=64).contains(n))?;
@@ -105,7 +115,7 @@ fn value(expr: &Expr) -> Option<Real> {
 
 /// Below this a value may be zero in truth.
 fn tiny() -> Real {
-    Real::ONE.with_precision(BITS).value() / Real::from(IBig::ONE << 150)
+    fixed(Real::ONE) / Real::from(IBig::ONE << 150)
 }
 
 fn positive(value: Real) -> Option<Real> {
@@ -116,7 +126,8 @@ fn call(function: Function, arguments: &[Expr]) -> Option<Real> {
     let first = value(arguments.first()?)?;
     let one = || from_rational(&RBig::ONE);
     let angle = || bounded(first.clone(), MAX_ARGUMENT);
-    let divided = |top: Real, bottom: Real| (bottom.clone().abs() > tiny()).then(|| top / bottom);
+    let divided =
+        |top: Real, bottom: Real| (bottom.clone().abs() > tiny()).then(|| fixed(top) / fixed(bottom));
     match function {
         Function::Sin => Some(angle()?.sin()),
         Function::Cos => Some(angle()?.cos()),
