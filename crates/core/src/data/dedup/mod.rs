@@ -1,6 +1,6 @@
 //! Find the same problem again: exactly, or nearly. The engine of the leak guard.
 //!
-//! Exact: equal after [`normalise`], by BLAKE3. Near: the Jaccard similarity of the sets of word shingles reaches a
+//! Exact: equal after [`normalise()`], by BLAKE3. Near: the Jaccard similarity of the sets of word shingles reaches a
 //! threshold. MinHash signatures in bands (Broder 1997; Indyk and Motwani 1998) propose candidates, and the exact
 //! similarity decides, so a match is never an estimate. Bands are as selective as a recall of 0.999 at the threshold
 //! allows. Everything is deterministic.

@@ -46,7 +46,7 @@ fn read_one(value: &Value) -> Option<StepLabel> {
     }
 }
 
-/// Keeps the source's own list in the metadata when [`write`] would spell it otherwise.
+/// Keeps the source's own list in the metadata when [`write()`] would spell it otherwise.
 pub(crate) fn keep(
     metadata: &mut Metadata,
     field: &str,
