@@ -52,7 +52,7 @@ for run in "${runs[@]}"; do
   echo "$run ${executions:--} ${coverage:--} $failed" >>"$summary"
   if ((failed)); then
     # What went wrong, without the fuzzer's own frames.
-    grep -A 8 -E 'panicked at|ERROR: libFuzzer|overflowed its stack' "$log" | tail -30
+    grep -a -A 8 -E 'panicked at|ERROR: libFuzzer|overflowed its stack' "$log" | tail -30
     artifact=$(sed -n 's/.*Test unit written to //p' "$log" | tail -1)
     echo
     print_summary

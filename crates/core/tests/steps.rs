@@ -177,6 +177,7 @@ const SENTENCES: &[(&str, &[&str])] = &[
         "One line\ngoes on here. Two\n\nThree\n- four\n- five",
         &["One line\ngoes on here.", "Two", "Three", "- four", "- five"],
     ),
+    ("Buy:\n• pears\n•figs", &["Buy:", "• pears", "•figs"]),
 ];
 
 #[test]

@@ -98,8 +98,8 @@ fn after_newline(layout: &Layout<'_>, at: usize) -> Option<usize> {
     let rest = text[at..].trim_start();
     let next = text.len() - rest.len();
     let blank = text[at..next].contains('\n');
-    let item = rest.starts_with(['-', '*', '•', '#']) && rest[1..].starts_with(['#', ' ', '\t'])
-        || rest.starts_with('•');
+    let item =
+        rest.starts_with(['-', '*', '#']) && rest[1..].starts_with(['#', ' ', '\t']) || rest.starts_with('•');
     let digits = rest.bytes().take(4).take_while(u8::is_ascii_digit).count();
     let numbered = digits > 0 && digits < 4 && rest[digits..].starts_with(['.', ')']) && {
         rest[digits + 1..].starts_with([' ', '\t'])
