@@ -1,0 +1,5 @@
+//! Runs language models, reward models and sentence encoders on a CPU or a GPU, on candle.
+
+mod error;
+
+pub use error::{Error, Result};
