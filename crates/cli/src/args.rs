@@ -1,5 +1,7 @@
 //! The command line, as clap reads it.
 
+pub(crate) mod engine;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -29,6 +31,14 @@ pub(crate) enum Command {
     Grade(Grade),
     /// Write a synthetic world of step-labelled problems
     Synth(Synth),
+    /// Score every step of solutions with a reward model
+    Score(engine::Score),
+    /// Generate text with a model
+    Generate(engine::Generate),
+    /// Turn texts into vectors
+    Embed(engine::Embed),
+    /// Ask a model how surprised it is by a text
+    Perplexity(engine::Perplexity),
     /// Print a shell's completion script
     Completions {
         /// The shell

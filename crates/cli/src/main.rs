@@ -6,12 +6,19 @@
 mod args;
 mod commands;
 mod input;
+mod journal;
+mod local;
+mod paint;
 mod printer;
 mod progress;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+
+/// Models allocate and free large buffers all the time, which the system's allocator gives back and faults in again.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments = args::Arguments::parse();

@@ -35,16 +35,20 @@ impl Progress {
     /// Moves to `position` and says how many records have been done.
     pub(crate) fn at(&mut self, position: u64, records: u64) {
         self.ticks += 1;
-        if !self.ticks.is_multiple_of(EVERY) {
-            return;
+        if self.ticks.is_multiple_of(EVERY) {
+            self.now(position, &format!("{records} records"));
         }
+    }
+
+    /// Moves to `position` at once, for steps that take long themselves.
+    pub(crate) fn now(&mut self, position: u64, message: &str) {
         if !self.shown && self.started.elapsed() > PATIENCE {
             self.shown = true;
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
         if self.shown {
             self.bar.set_position(position);
-            self.bar.set_message(format!("{records} records"));
+            self.bar.set_message(message.to_owned());
         }
     }
 }

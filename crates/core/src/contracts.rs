@@ -261,6 +261,8 @@ pub struct Embeddings {
     pub dimension: usize,
     /// The vectors one after another.
     pub values: Vec<f32>,
+    /// Texts that were longer than the model's limit, and cut there.
+    pub truncated: usize,
     /// What it cost.
     pub usage: Usage,
 }

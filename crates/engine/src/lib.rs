@@ -1,5 +1,55 @@
 //! Runs language models, reward models and sentence encoders on a CPU or a GPU, on candle.
+//!
+//! - [`Model`]: weights (safetensors, GGUF, LoRA adapters) and tokenizer, loaded
+//! - [`Engine`]: a thread that owns a model and serves the contracts of `gradus-core`: text, log-probabilities, step
+//!   scores, embeddings
+//! - [`profile`]: what a process reward model expects, as data
+//! - [`models`]: models on disk: names, downloads, cache
+//! - [`text`]: tokenizers and chat templates
+//!
+//! ```no_run
+//! use gradus_core::contracts::{ScoreRequest, ScoreSteps};
+//! use gradus_engine::{Engine, LoadOptions, Model, ServiceOptions, models, profile::Profile};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let model = Model::load(&models::resolve("smollm2-135m")?, &LoadOptions::default())?;
+//! let engine = Engine::start(model, Some(Profile::find("plain")?), ServiceOptions::default())?;
+//! let request = ScoreRequest {
+//!     id: "mine".into(),
+//!     problem: "What is 2 + 3 · 4?".into(),
+//!     steps: vec!["3 · 4 = 12".into(), "2 + 12 = 15".into()],
+//!     ..Default::default()
+//! };
+//! let scores = engine.score_steps(vec![request]).await?;
+//! # Ok(())
+//! # }
+//! ```
 
+mod attend;
+pub mod batch;
+mod cache;
+pub mod config;
+mod constrain;
+mod decoder;
+mod encoder;
 mod error;
+mod generate;
+pub mod gguf;
+mod head;
+mod linear;
+mod model;
+pub mod models;
+mod ops;
+pub mod profile;
+mod rope;
+mod sample;
+mod score;
+mod service;
+pub mod text;
+mod weights;
 
 pub use error::{Error, Result};
+pub use generate::Piece;
+pub use gradus_kernels::Precision;
+pub use model::{LoadOptions, Model, Place};
+pub use service::{Engine, Reading, ServiceOptions};

@@ -3,8 +3,12 @@
 mod check;
 mod convert;
 mod dedup;
+mod embed;
 mod formats;
+mod generate;
 mod grade;
+mod perplexity;
+mod score;
 mod split;
 mod stats;
 mod steps;
@@ -67,6 +71,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Steps(args) => steps::run(&args),
         Command::Grade(args) => grade::run(&args),
         Command::Synth(args) => synth::run(&args),
+        Command::Score(args) => score::run(&args),
+        Command::Generate(args) => generate::run(&args),
+        Command::Embed(args) => embed::run(&args),
+        Command::Perplexity(args) => perplexity::run(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "gradus", &mut script);

@@ -1,0 +1,123 @@
+//! `gradus embed`: texts to vectors.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use gradus_core::contracts::{Embed as _, Embeddings};
+use serde::Serialize;
+
+use super::Status;
+use super::generate::standard_input;
+use crate::args::engine::{Embed, EmbedTable};
+use crate::local::{self, Local, Purpose};
+use crate::printer::{self, Printer};
+use crate::progress::Progress;
+use crate::input;
+
+/// Texts that are sent to the engine at once.
+const CHUNK: usize = 256;
+
+#[derive(Serialize)]
+struct Line<'a> {
+    text: &'a str,
+    embedding: &'a [f32],
+}
+
+pub(super) fn run(args: &Embed) -> Result<Status> {
+    let texts = texts(args)?;
+    let local = local::start(&args.model, &args.options, &Purpose::default())?;
+    let all = embed(&local, &texts)?;
+    if all.truncated > 0 {
+        let texts = printer::counted(all.truncated as u64, "text");
+        printer::note(format!("{texts} longer than the model's limit: cut there"));
+    }
+    match (&args.output, args.table) {
+        (Some(path), _) => write_file(path, &texts, &all)?,
+        (None, EmbedTable::Jsonl) => write_lines(&mut std::io::stdout().lock(), &texts, &all)?,
+        (None, EmbedTable::Similarity) => similarity(&texts, &all)?,
+    }
+    Ok(Status::Done)
+}
+
+fn texts(args: &Embed) -> Result<Vec<String>> {
+    if !args.data.is_empty() {
+        let mut texts = Vec::new();
+        input::read(&args.data, args.from, args.on_error, &mut |item| {
+            texts.push(item.record.problem.text);
+            Ok(())
+        })?;
+        return Ok(texts);
+    }
+    if args.texts.is_empty() {
+        return Ok(standard_input("texts")?.lines().map(str::to_owned).collect());
+    }
+    Ok(args.texts.clone())
+}
+
+fn embed(local: &Local, texts: &[String]) -> Result<Embeddings> {
+    let mut all = Embeddings { dimension: 0, values: Vec::new(), truncated: 0, usage: Default::default() };
+    let mut progress = Progress::new(texts.len() as u64, false);
+    for (done, chunk) in texts.chunks(CHUNK).enumerate() {
+        let part = local::wait(local.engine.embed(chunk.to_vec()))??;
+        all.dimension = part.dimension;
+        all.values.extend(part.values);
+        all.truncated += part.truncated;
+        progress.now((done * CHUNK + chunk.len()) as u64, &printer::counted(all.values.len() as u64 / part.dimension.max(1) as u64, "text"));
+    }
+    Ok(all)
+}
+
+fn write_lines(out: &mut dyn Write, texts: &[String], all: &Embeddings) -> Result<()> {
+    for (text, embedding) in texts.iter().zip(all.rows()) {
+        serde_json::to_writer(&mut *out, &Line { text, embedding })?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+/// Writes a sibling first and renames it, so that a file under the final name is whole.
+fn write_file(path: &Path, texts: &[String], all: &Embeddings) -> Result<()> {
+    let mut bytes = Vec::new();
+    if path.extension().is_some_and(|extension| extension == "npy") {
+        npy(&mut bytes, texts.len(), all);
+    } else {
+        write_lines(&mut bytes, texts, all)?;
+    }
+    let unfinished = path.with_extension("unfinished");
+    std::fs::write(&unfinished, bytes).with_context(|| unfinished.display().to_string())?;
+    std::fs::rename(&unfinished, path).with_context(|| path.display().to_string())
+}
+
+/// NumPy's format, version 1: a magic number, a padded header, little-endian f32.
+fn npy(out: &mut Vec<u8>, rows: usize, all: &Embeddings) {
+    let mut header =
+        format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {}), }}", all.dimension);
+    while (10 + header.len() + 1) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    out.extend(b"\x93NUMPY\x01\x00");
+    out.extend((header.len() as u16).to_le_bytes());
+    out.extend(header.as_bytes());
+    out.extend(all.values.iter().flat_map(|value| value.to_le_bytes()));
+}
+
+fn similarity(texts: &[String], all: &Embeddings) -> Result<()> {
+    let norm = |row: &[f32]| row.iter().map(|x| x * x).sum::<f32>().sqrt();
+    let cosine = |a: &[f32], b: &[f32]| {
+        let dot: f32 = a.iter().zip(b).map(|(x, y)| x * y).sum();
+        dot / (norm(a) * norm(b)).max(f32::MIN_POSITIVE)
+    };
+    let rows: Vec<Vec<String>> = texts
+        .iter()
+        .zip(all.rows())
+        .map(|(text, row)| {
+            let cells = all.rows().map(|other| format!("{:.3}", cosine(row, other)));
+            std::iter::once(printer::excerpt(text, 40)).chain(cells).collect()
+        })
+        .collect();
+    let heading: Vec<String> = (1..=texts.len()).map(|number| number.to_string()).collect();
+    let heading: Vec<&str> = std::iter::once("text").chain(heading.iter().map(String::as_str)).collect();
+    Printer::new(None).table(&heading, &rows)
+}

@@ -1,0 +1,80 @@
+//! Scores that have been found so far, beside the output that is not finished yet.
+//!
+//! `gradus score -o OUT` appends each solution's scores to `OUT.journal` as soon as they are known, so a run that is
+//! killed costs only what was in flight. Entries are found by a hash of everything that determines the scores; a last
+//! line that was cut off is ignored. The journal is removed when the output is whole.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use gradus_core::contracts::ScoreRequest;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    key: String,
+    scores: Vec<f64>,
+}
+
+/// The journal of an output, or nothing for a run without one.
+pub(crate) struct Journal {
+    known: HashMap<String, Vec<f64>>,
+    file: Option<(PathBuf, File)>,
+}
+
+/// A hash of what determines a solution's scores.
+pub(crate) fn key(name: &str, request: &ScoreRequest) -> String {
+    let text = serde_json::to_string(&(name, &request.problem, &request.steps, &request.references, &request.step_references));
+    blake3::hash(text.unwrap_or_default().as_bytes()).to_hex()[..32].to_owned()
+}
+
+impl Journal {
+    /// Opens the journal of `output`, with what an earlier run left in it.
+    pub(crate) fn open(output: Option<&Path>) -> Result<Self> {
+        let Some(output) = output.filter(|output| *output != Path::new("-")) else {
+            return Ok(Self { known: HashMap::new(), file: None });
+        };
+        let mut name = output.as_os_str().to_owned();
+        name.push(".journal");
+        let path = PathBuf::from(name);
+        let mut known = HashMap::new();
+        let mut torn = false;
+        if let Ok(text) = std::fs::read_to_string(&path) {
+            let entries = text.lines().filter_map(|line| serde_json::from_str::<Entry>(line).ok());
+            known.extend(entries.map(|entry| (entry.key, entry.scores)));
+            torn = !text.is_empty() && !text.ends_with('\n');
+        }
+        let file = File::options().create(true).append(true).open(&path);
+        let mut file = file.with_context(|| path.display().to_string())?;
+        if torn {
+            file.write_all(b"\n")?;
+        }
+        Ok(Self { known, file: Some((path, file)) })
+    }
+
+    /// Scores that an earlier run found.
+    pub(crate) fn find(&self, key: String) -> Option<Vec<f64>> {
+        self.known.get(&key).cloned()
+    }
+
+    /// Keeps a solution's scores.
+    pub(crate) fn add(&mut self, key: String, scores: &[f64]) -> Result<()> {
+        if let Some((path, file)) = &mut self.file {
+            let mut line = serde_json::to_string(&Entry { key, scores: scores.to_vec() })?;
+            line.push('\n');
+            file.write_all(line.as_bytes()).with_context(|| path.display().to_string())?;
+        }
+        Ok(())
+    }
+
+    /// The output is whole: nothing needs to be remembered.
+    pub(crate) fn remove(self) -> Result<()> {
+        match self.file {
+            Some((path, _)) => std::fs::remove_file(&path).with_context(|| path.display().to_string()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Starts the local engine from command-line options, and waits for its answers.
+
+use anyhow::{Context, Result};
+use gradus_engine::profile::Profile;
+use gradus_engine::{Engine, LoadOptions, Model, ServiceOptions, models};
+
+use crate::args::engine::ModelOptions;
+
+/// How an engine is started beyond the common options.
+#[derive(Debug, Default)]
+pub(crate) struct Purpose<'a> {
+    /// The engine scores steps: with this profile, or with the one that the checkpoint asks for.
+    pub(crate) score: Option<Option<&'a str>>,
+    /// Every prompt goes through the model by itself.
+    pub(crate) unpacked: bool,
+}
+
+/// A running engine and the profile it scores with.
+pub(crate) struct Local {
+    pub(crate) engine: Engine,
+    pub(crate) profile: Option<String>,
+}
+
+/// Loads a model and starts its thread.
+pub(crate) fn start(name: &str, options: &ModelOptions, purpose: &Purpose<'_>) -> Result<Local> {
+    let path = models::resolve(name)?;
+    let dequantise = match (options.dequantise, options.keep_quantised) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    };
+    let load = LoadOptions {
+        place: options.device,
+        precision: options.precision,
+        dequantise,
+        adapter: options.adapter.clone(),
+    };
+    let model = Model::load(&path, &load)?;
+    let profile = match purpose.score {
+        None => None,
+        Some(Some(name)) => Some(Profile::find(name)?),
+        Some(None) => Some(Profile::find(Profile::for_architecture(model.architecture()).unwrap_or("plain"))?),
+    };
+    let name = profile.as_ref().map(|profile| profile.name.clone());
+    let service = ServiceOptions {
+        token_budget: options.token_budget,
+        tree_packing: !purpose.unpacked,
+        ..ServiceOptions::default()
+    };
+    Ok(Local { engine: Engine::start(model, profile, service)?, profile: name })
+}
+
+/// Runs a future to its end on this thread.
+pub(crate) fn wait<T>(future: impl Future<Output = T>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    Ok(runtime.context("cannot wait for the model")?.block_on(future))
+}

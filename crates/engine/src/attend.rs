@@ -1,0 +1,262 @@
+//! Attention over a batch's segments: our kernel on the CPU, padded matrix products on a GPU.
+//!
+//! On a GPU, segments that share keys (a tree) form a group; groups of like size are padded to one shape and go through
+//! batched products with an additive mask. The plan is made once per pass and used by every layer.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use candle_core::{CpuStorage, CustomOp3, DType, Device, Layout, Shape, Tensor};
+use gradus_kernels::{Attention, Mask, Precision, Segment};
+
+use crate::Result;
+use crate::ops::contiguous;
+
+/// Shape of the attention of one model.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Heads {
+    pub(crate) query: usize,
+    pub(crate) key: usize,
+    pub(crate) dim: usize,
+}
+
+/// How a batch's rows attend, ready for every layer.
+pub(crate) enum Plan {
+    Cpu(Vec<Segment>),
+    Gpu(Groups),
+}
+
+impl Plan {
+    /// Plans `segments` over `rows` rows; `windows` are the windows that layers use.
+    pub(crate) fn new(
+        segments: &[Segment],
+        rows: usize,
+        mask: &[Mask],
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Self> {
+        if device.is_cpu() {
+            return Ok(Self::Cpu(segments.to_vec()));
+        }
+        Ok(Self::Gpu(Groups::new(segments, rows, mask, dtype, device)?))
+    }
+
+    /// q `[rows, query heads, dim]` over k and v `[slots, key heads, dim]` → `[rows, query heads · dim]`.
+    pub(crate) fn attend(
+        &self,
+        q: &Tensor,
+        k: &Tensor,
+        v: &Tensor,
+        heads: Heads,
+        mask: Mask,
+        precision: Precision,
+    ) -> Result<Tensor> {
+        match self {
+            Self::Cpu(segments) => {
+                let scale = 1.0 / (heads.dim as f32).sqrt();
+                let attention = Attention {
+                    heads: heads.query,
+                    kv_heads: heads.key,
+                    head_dim: heads.dim,
+                    scale,
+                    mask,
+                    precision,
+                };
+                Ok(q.apply_op3_no_bwd(k, v, &OnCpu { attention, segments })?)
+            }
+            Self::Gpu(groups) => groups.attend(q, k, v, heads, mask),
+        }
+    }
+}
+
+struct OnCpu<'a> {
+    attention: Attention,
+    segments: &'a [Segment],
+}
+
+impl CustomOp3 for OnCpu<'_> {
+    fn name(&self) -> &'static str {
+        "attention"
+    }
+
+    fn cpu_fwd(
+        &self,
+        q: &CpuStorage,
+        q_layout: &Layout,
+        k: &CpuStorage,
+        k_layout: &Layout,
+        v: &CpuStorage,
+        v_layout: &Layout,
+    ) -> candle_core::Result<(CpuStorage, Shape)> {
+        let (q, k, v) = (contiguous(q, q_layout)?, contiguous(k, k_layout)?, contiguous(v, v_layout)?);
+        let mut out = vec![0.0; q.len()];
+        self.attention.attend(q, k, v, self.segments, &mut out);
+        let width = self.attention.heads * self.attention.head_dim;
+        Ok((CpuStorage::F32(out), Shape::from((q.len() / width, width))))
+    }
+}
+
+/// Groups of rows that share keys, in batches of equal padded shape.
+pub(crate) struct Groups {
+    batches: Vec<Padded>,
+    /// For each row of the batch, where its result is in the padded results one after another.
+    order: Tensor,
+}
+
+struct Padded {
+    count: usize,
+    rows: usize,
+    keys: usize,
+    row_index: Tensor,
+    key_index: Tensor,
+    /// 0 where a row sees a key and −∞ where not, `[count, 1, rows, keys]`, one for each distinct mask.
+    masks: Vec<(Mask, Tensor)>,
+}
+
+/// Rows and key slots that belong together.
+struct Group {
+    segments: Vec<usize>,
+    keys: Vec<usize>,
+}
+
+impl Groups {
+    fn new(segments: &[Segment], rows: usize, masks: &[Mask], dtype: DType, device: &Device) -> Result<Self> {
+        let groups = connected(segments);
+        let mut shapes: BTreeMap<(usize, usize), Vec<Group>> = BTreeMap::new();
+        for group in groups {
+            let count: usize = group.segments.iter().map(|segment| segments[*segment].rows.len()).sum();
+            shapes.entry((padded(count), padded(group.keys.len()))).or_default().push(group);
+        }
+        let mut order = vec![0u32; rows];
+        let mut start = 0;
+        let mut batches = Vec::new();
+        for ((height, width), groups) in shapes {
+            let mut row_index = vec![0u32; groups.len() * height];
+            let mut key_index = vec![0u32; groups.len() * width];
+            let mut seen: Vec<Vec<f32>> =
+                masks.iter().map(|_| vec![f32::NEG_INFINITY; groups.len() * height * width]).collect();
+            for (number, group) in groups.iter().enumerate() {
+                for (at, key) in group.keys.iter().enumerate() {
+                    key_index[number * width + at] = *key as u32;
+                }
+                let column: BTreeMap<usize, usize> =
+                    group.keys.iter().enumerate().map(|(at, key)| (*key, at)).collect();
+                let mut line = number * height;
+                for segment in group.segments.iter().map(|segment| &segments[*segment]) {
+                    let keys: Vec<usize> = segment.keys.iter().cloned().flatten().map(|key| column[&key]).collect();
+                    for (within, row) in segment.rows.clone().enumerate() {
+                        order[row] = (start + line) as u32;
+                        row_index[line] = row as u32;
+                        for (mask, seen) in masks.iter().zip(&mut seen) {
+                            for key in &keys[visible(*mask, keys.len(), segment.rows.len(), within)] {
+                                seen[line * width + key] = 0.0;
+                            }
+                        }
+                        line += 1;
+                    }
+                }
+                // Padding rows see one key, so that their softmax is a number; nobody reads them.
+                for line in line..(number + 1) * height {
+                    seen.iter_mut().for_each(|seen| seen[line * width] = 0.0);
+                }
+            }
+            let shape = (groups.len(), 1, height, width);
+            let masks = masks.iter().zip(seen).map(|(mask, seen)| {
+                Ok((*mask, Tensor::from_vec(seen, shape, device)?.to_dtype(dtype)?))
+            });
+            batches.push(Padded {
+                count: groups.len(),
+                rows: height,
+                keys: width,
+                row_index: Tensor::new(row_index, device)?,
+                key_index: Tensor::new(key_index, device)?,
+                masks: masks.collect::<Result<_>>()?,
+            });
+            start += groups.len() * height;
+        }
+        Ok(Self { batches, order: Tensor::new(order, device)? })
+    }
+
+    fn attend(&self, q: &Tensor, k: &Tensor, v: &Tensor, heads: Heads, mask: Mask) -> Result<Tensor> {
+        let width = heads.query * heads.dim;
+        let parts: Result<Vec<Tensor>> =
+            self.batches.iter().map(|batch| batch.attend(q, k, v, heads, mask)).collect();
+        let all = Tensor::cat(&parts?, 0)?.reshape(((), width))?;
+        Ok(all.index_select(&self.order, 0)?)
+    }
+}
+
+impl Padded {
+    fn attend(&self, q: &Tensor, k: &Tensor, v: &Tensor, heads: Heads, mask: Mask) -> Result<Tensor> {
+        let (count, rows, keys) = (self.count, self.rows, self.keys);
+        let shared = heads.query / heads.key;
+        let seen = &self.masks.iter().find(|(known, _)| *known == mask).expect("every layer's mask is planned").1;
+        // Query heads of one key head are stacked as more rows: [count · key heads, shared · rows, dim].
+        let q = q.index_select(&self.row_index, 0)?.reshape((count, rows, heads.key, shared, heads.dim))?;
+        let q = q.permute((0, 2, 3, 1, 4))?.contiguous()?;
+        let q = (q.reshape((count * heads.key, shared * rows, heads.dim))? * (1.0 / (heads.dim as f64).sqrt()))?;
+        let gathered = |x: &Tensor| -> candle_core::Result<Tensor> {
+            let x = x.index_select(&self.key_index, 0)?.reshape((count, keys, heads.key, heads.dim))?;
+            x.transpose(1, 2)?.contiguous()?.reshape((count * heads.key, keys, heads.dim))
+        };
+        let (k, v) = (gathered(k)?, gathered(v)?);
+        let scores = q.matmul(&k.t()?)?.reshape((count, heads.key * shared, rows, keys))?;
+        let weights = candle_nn::ops::softmax_last_dim(&scores.broadcast_add(seen)?)?;
+        let out = weights.reshape((count * heads.key, shared * rows, keys))?.matmul(&v)?;
+        let out = out.reshape((count, heads.key, shared, rows, heads.dim))?;
+        Ok(out.permute((0, 3, 1, 2, 4))?.contiguous()?.reshape((count * rows, heads.query * heads.dim))?)
+    }
+}
+
+/// Which of a segment's keys row `within` sees.
+fn visible(mask: Mask, keys: usize, rows: usize, within: usize) -> Range<usize> {
+    match mask {
+        Mask::Full => 0..keys,
+        Mask::Causal { window } => {
+            let end = keys - rows + within + 1;
+            end.saturating_sub(window.unwrap_or(end))..end
+        }
+    }
+}
+
+/// Segments that share keys, each set with the union of its keys.
+fn connected(segments: &[Segment]) -> Vec<Group> {
+    let mut owner: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut parent: Vec<usize> = (0..segments.len()).collect();
+    fn find(parent: &mut [usize], mut node: usize) -> usize {
+        while parent[node] != node {
+            parent[node] = parent[parent[node]];
+            node = parent[node];
+        }
+        node
+    }
+    for (number, segment) in segments.iter().enumerate() {
+        for key in segment.keys.iter().cloned().flatten() {
+            match owner.get(&key) {
+                Some(other) => {
+                    let (a, b) = (find(&mut parent, number), find(&mut parent, *other));
+                    parent[b.max(a)] = b.min(a);
+                }
+                None => {
+                    owner.insert(key, number);
+                }
+            }
+        }
+    }
+    let mut groups: BTreeMap<usize, Group> = BTreeMap::new();
+    for number in 0..segments.len() {
+        let root = find(&mut parent, number);
+        groups.entry(root).or_insert_with(|| Group { segments: Vec::new(), keys: Vec::new() }).segments.push(number);
+    }
+    for (key, number) in owner {
+        let root = find(&mut parent, number);
+        groups.get_mut(&root).expect("every owner has a group").keys.push(key);
+    }
+    groups.into_values().collect()
+}
+
+/// Rounded up so that few shapes occur: to 8 up to 64, then to an eighth of the next power of two.
+fn padded(count: usize) -> usize {
+    let unit = if count <= 1 { 1 } else if count <= 64 { 8 } else { count.next_power_of_two() / 8 };
+    count.next_multiple_of(unit)
+}

@@ -1,0 +1,140 @@
+//! Keys and values of earlier tokens, for all sequences of a model together.
+//!
+//! One pair of tensors per layer holds numbered slots. A sequence owns blocks of slots and grows a block at a time; the
+//! slots of a prompt are shared by its samples simply because all of them name the same ranges.
+
+use std::ops::Range;
+
+use candle_core::{DType, Device, Tensor};
+
+use crate::Result;
+
+/// Slots that are handed out together.
+const BLOCK: usize = 64;
+
+/// Keys and values in numbered slots.
+pub(crate) struct Cache {
+    layers: Vec<(Tensor, Tensor)>,
+    /// Shape of a slot: key heads and their width.
+    shape: (usize, usize),
+    dtype: DType,
+    device: Device,
+    /// Blocks that nobody owns, by number.
+    free: Vec<usize>,
+    blocks: usize,
+}
+
+impl Cache {
+    pub(crate) fn new(layers: usize, kv_heads: usize, dim: usize, dtype: DType, device: &Device) -> Result<Self> {
+        let empty = || Tensor::zeros((0, kv_heads, dim), dtype, device);
+        let layers = (0..layers).map(|_| Ok((empty()?, empty()?))).collect::<Result<_>>()?;
+        Ok(Self { layers, shape: (kv_heads, dim), dtype, device: device.clone(), free: Vec::new(), blocks: 0 })
+    }
+
+    /// Room for `tokens` tokens.
+    pub(crate) fn take(&mut self, tokens: usize) -> Result<Slots> {
+        let mut slots = Slots::default();
+        self.extend(&mut slots, tokens)?;
+        Ok(slots)
+    }
+
+    /// Makes `slots` hold `tokens` more tokens; returns where those go.
+    pub(crate) fn extend(&mut self, slots: &mut Slots, tokens: usize) -> Result<Vec<Range<usize>>> {
+        let wanted = (slots.used + tokens).div_ceil(BLOCK) - slots.blocks.len();
+        if wanted > self.free.len() {
+            self.grow(wanted - self.free.len())?;
+        }
+        // The lowest blocks first, so that a sequence tends to be one run.
+        for _ in 0..wanted {
+            slots.blocks.push(self.free.pop().expect("grown above"));
+        }
+        let start = slots.used;
+        slots.used += tokens;
+        Ok(slots.ranges(start..slots.used))
+    }
+
+    /// Gives a sequence's slots back.
+    pub(crate) fn give_back(&mut self, slots: Slots) {
+        self.free.extend(slots.blocks);
+        self.free.sort_unstable_by(|a, b| b.cmp(a));
+    }
+
+    /// At least doubles the store, so that growing costs little in the long run.
+    fn grow(&mut self, missing: usize) -> Result<()> {
+        let added = missing.max(self.blocks);
+        let (heads, dim) = self.shape;
+        for (keys, values) in &mut self.layers {
+            for store in [keys, values] {
+                let larger = Tensor::zeros(((self.blocks + added) * BLOCK, heads, dim), self.dtype, &self.device)?;
+                if self.blocks > 0 {
+                    larger.slice_set(store, 0, 0)?;
+                }
+                *store = larger;
+            }
+        }
+        self.free.extend(self.blocks..self.blocks + added);
+        self.free.sort_unstable_by(|a, b| b.cmp(a));
+        self.blocks += added;
+        Ok(())
+    }
+
+    /// Puts new keys and values into their slots and returns the whole store of a layer.
+    pub(crate) fn write(&self, layer: usize, k: &Tensor, v: &Tensor, slots: &[Range<usize>]) -> Result<(Tensor, Tensor)> {
+        let (keys, values) = &self.layers[layer];
+        let mut row = 0;
+        for range in slots {
+            keys.slice_set(&k.narrow(0, row, range.len())?.contiguous()?, 0, range.start)?;
+            values.slice_set(&v.narrow(0, row, range.len())?.contiguous()?, 0, range.start)?;
+            row += range.len();
+        }
+        Ok((keys.clone(), values.clone()))
+    }
+}
+
+/// A sequence's slots.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    blocks: Vec<usize>,
+    used: usize,
+}
+
+impl Slots {
+    /// The slots of all tokens, in order, as few ranges.
+    pub(crate) fn all(&self) -> Vec<Range<usize>> {
+        self.ranges(0..self.used)
+    }
+
+    fn ranges(&self, tokens: Range<usize>) -> Vec<Range<usize>> {
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        let mut token = tokens.start;
+        while token < tokens.end {
+            let end = ((token / BLOCK + 1) * BLOCK).min(tokens.end);
+            let start = self.blocks[token / BLOCK] * BLOCK + token % BLOCK;
+            let range = start..start + (end - token);
+            match ranges.last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => ranges.push(range),
+            }
+            token = end;
+        }
+        ranges
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_reused_and_ranges_joined() -> Result<()> {
+        let mut cache = Cache::new(1, 1, 2, DType::F32, &Device::Cpu)?;
+        let mut first = cache.take(100)?;
+        assert_eq!(first.all(), [0..100]);
+        let second = cache.take(10)?;
+        assert_eq!(second.all(), [128..138]);
+        assert_eq!(cache.extend(&mut first, 30)?, [100..128, 192..194]);
+        cache.give_back(second);
+        assert_eq!(cache.take(1)?.all(), [128..129]);
+        Ok(())
+    }
+}

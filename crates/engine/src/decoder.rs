@@ -1,0 +1,199 @@
+//! The decoder of the Llama / Mistral / Qwen2 / Qwen3 family, over rows of any number of sequences at once.
+//!
+//! ```text
+//! x ← embedding
+//! each layer:  x ← x + o(attention(rope(q(norm x)), rope(k(norm x)), v(norm x)))
+//!              x ← x + down(silu(gate(norm x)) · up(norm x))
+//! x ← norm x
+//! ```
+//!
+//! Logits are made only for the rows and tokens that somebody asks for: see [`Decoder::logits`].
+
+use candle_core::{DType, Device, Tensor};
+use gradus_kernels::{Mask, Precision};
+
+use crate::attend::{Heads, Plan};
+use crate::batch::Batch;
+use crate::cache::Cache;
+use crate::config::{DecoderConfig, RopeScaling};
+use crate::linear::Linear;
+use crate::weights::{Loader, Weight};
+use crate::{Error, Result, ops, rope};
+
+/// A decoder without its output projection's consumers.
+pub(crate) struct Decoder {
+    pub(crate) config: DecoderConfig,
+    embedding: Weight,
+    layers: Vec<Layer>,
+    norm: Tensor,
+    /// The output projection; the embedding table when they are tied, absent when a reward head replaced it.
+    output: Option<Linear>,
+    frequencies: (Vec<f64>, f64),
+    dtype: DType,
+    device: Device,
+    precision: Precision,
+}
+
+struct Layer {
+    attention_norm: Tensor,
+    q: Linear,
+    k: Linear,
+    v: Linear,
+    o: Linear,
+    q_norm: Option<Tensor>,
+    k_norm: Option<Tensor>,
+    mlp_norm: Tensor,
+    gate: Linear,
+    up: Linear,
+    down: Linear,
+    mask: Mask,
+}
+
+impl Decoder {
+    /// Takes the decoder's weights from `loader`.
+    pub(crate) fn load(mut config: DecoderConfig, loader: &mut Loader) -> Result<Self> {
+        let (hidden, vocabulary) = (config.hidden, config.vocabulary);
+        if loader.has("rope_freqs.weight")? {
+            let divisors = loader.vector("rope_freqs.weight", config.head_dim / 2)?;
+            let divisors = divisors.to_dtype(DType::F32)?.to_vec1()?;
+            config.rope.scaling = RopeScaling::Divisors(divisors);
+        }
+        let embedding = loader.matrix("embed_tokens.weight", vocabulary, hidden)?;
+        let layers = (0..config.layers).map(|number| Layer::load(&config, number, loader)).collect::<Result<_>>()?;
+        let norm = loader.vector("norm.weight", hidden)?;
+        let output = if config.tied {
+            Some(Linear { weight: embedding.clone(), bias: None, lora: None })
+        } else if loader.has("lm_head.weight")? {
+            Some(loader.linear("lm_head", vocabulary, hidden, false)?)
+        } else {
+            None
+        };
+        let frequencies = rope::frequencies(&config.rope, config.head_dim);
+        // Attention is as exact as the products around it.
+        let exact = loader.is_exact("layers.0.self_attn.q_proj.weight")?;
+        let precision = if exact { Precision::F32 } else { Precision::Bf16 };
+        let (dtype, device) = (loader.dtype(), loader.device.clone());
+        Ok(Self { config, embedding, layers, norm, output, frequencies, dtype, device, precision })
+    }
+
+    /// Runs a batch; returns the normalised hidden states, one row per token.
+    pub(crate) fn forward(&self, batch: &Batch, cache: Option<&Cache>) -> Result<Tensor> {
+        self.check_tokens(&batch.tokens)?;
+        let rows = batch.len();
+        let heads = Heads { query: self.config.heads, key: self.config.kv_heads, dim: self.config.head_dim };
+        let (cos, sin) = rope::angles(&self.frequencies, &batch.positions);
+        let angles = |values| Tensor::from_vec(values, (rows, heads.dim / 2), &self.device)?.to_dtype(self.dtype);
+        let (cos, sin) = (angles(cos)?, angles(sin)?);
+        let plan = Plan::new(&batch.segments, rows, &self.masks(), self.dtype, &self.device)?;
+        let mut x = self.embedding.rows(&batch.tokens, &self.device)?.to_dtype(self.dtype)?;
+        for (number, layer) in self.layers.iter().enumerate() {
+            let h = ops::rms_norm(&x, &layer.attention_norm, self.config.norm_eps)?;
+            let (q, k, v) = layer.project(&h, heads, self.config.norm_eps)?;
+            let (q, k) = (ops::rope(&q, &cos, &sin)?, ops::rope(&k, &cos, &sin)?);
+            let (keys, values) = match cache {
+                Some(cache) => cache.write(number, &k, &v, &batch.slots)?,
+                None => (k, v),
+            };
+            let seen = plan.attend(&q, &keys, &values, heads, layer.mask, self.precision)?;
+            x = (x + layer.o.forward(&seen)?)?;
+            let h = ops::rms_norm(&x, &layer.mlp_norm, self.config.norm_eps)?;
+            let inner = ops::silu_mul(&layer.gate.forward(&h)?, &layer.up.forward(&h)?)?;
+            x = (x + layer.down.forward(&inner)?)?;
+        }
+        ops::rms_norm(&x, &self.norm, self.config.norm_eps)
+    }
+
+    /// Logits `[hidden rows, tokens]` in f32, of all tokens or of a few.
+    pub(crate) fn logits(&self, hidden: &Tensor, tokens: Option<&[u32]>) -> Result<Tensor> {
+        let output = self.output.as_ref().ok_or_else(|| {
+            Error::request("this model has no output projection (lm_head): it scores steps but cannot rate tokens")
+        })?;
+        let logits = match tokens {
+            Some(tokens) if output.lora.is_none() => output.weight.multiply_rows(hidden, tokens)?,
+            Some(tokens) => output.forward(hidden)?.index_select(&Tensor::new(tokens, &self.device)?, 1)?,
+            None => output.forward(hidden)?,
+        };
+        Ok(logits.to_dtype(DType::F32)?)
+    }
+
+    /// An empty cache for this decoder.
+    pub(crate) fn cache(&self) -> Result<Cache> {
+        Cache::new(self.config.layers, self.config.kv_heads, self.config.head_dim, self.dtype, &self.device)
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Bytes of the weights.
+    pub(crate) fn bytes(&self) -> usize {
+        let layers: usize = self.layers.iter().map(Layer::bytes).sum();
+        let output = self.output.as_ref().filter(|_| !self.config.tied).map_or(0, Linear::bytes);
+        self.embedding.bytes() + layers + output
+    }
+
+    /// The masks that layers use, each once.
+    fn masks(&self) -> Vec<Mask> {
+        let mut masks: Vec<Mask> = Vec::new();
+        for layer in &self.layers {
+            if !masks.contains(&layer.mask) {
+                masks.push(layer.mask);
+            }
+        }
+        masks
+    }
+
+    fn check_tokens(&self, tokens: &[u32]) -> Result<()> {
+        match tokens.iter().find(|token| **token as usize >= self.config.vocabulary) {
+            None => Ok(()),
+            Some(token) => Err(Error::request(format!(
+                "token {token} is outside the model's {} tokens: do tokenizer and model belong together?",
+                self.config.vocabulary
+            ))),
+        }
+    }
+}
+
+impl Layer {
+    fn load(config: &DecoderConfig, number: usize, loader: &mut Loader) -> Result<Self> {
+        let (hidden, inner) = (config.hidden, config.intermediate);
+        let (wide, narrow) = (config.heads * config.head_dim, config.kv_heads * config.head_dim);
+        let name = |module: &str| format!("layers.{number}.{module}");
+        let norm = |loader: &mut Loader, module: &str| {
+            let wanted = config.qk_norm.then(|| loader.vector(&name(module), config.head_dim));
+            wanted.transpose()
+        };
+        Ok(Self {
+            attention_norm: loader.vector(&name("input_layernorm.weight"), hidden)?,
+            q: loader.linear(&name("self_attn.q_proj"), wide, hidden, config.qkv_bias)?,
+            k: loader.linear(&name("self_attn.k_proj"), narrow, hidden, config.qkv_bias)?,
+            v: loader.linear(&name("self_attn.v_proj"), narrow, hidden, config.qkv_bias)?,
+            o: loader.linear(&name("self_attn.o_proj"), hidden, wide, config.output_bias)?,
+            q_norm: norm(loader, "self_attn.q_norm.weight")?,
+            k_norm: norm(loader, "self_attn.k_norm.weight")?,
+            mlp_norm: loader.vector(&name("post_attention_layernorm.weight"), hidden)?,
+            gate: loader.linear(&name("mlp.gate_proj"), inner, hidden, config.mlp_bias)?,
+            up: loader.linear(&name("mlp.up_proj"), inner, hidden, config.mlp_bias)?,
+            down: loader.linear(&name("mlp.down_proj"), hidden, inner, config.mlp_bias)?,
+            mask: Mask::Causal { window: config.windows[number] },
+        })
+    }
+
+    /// Queries, keys and values as `[rows, heads, dim]`, before rotation.
+    fn project(&self, h: &Tensor, heads: Heads, eps: f32) -> Result<(Tensor, Tensor, Tensor)> {
+        let rows = h.dim(0)?;
+        let split = |x: Tensor, count: usize| x.reshape((rows, count, heads.dim));
+        let q = split(self.q.forward(h)?, heads.query)?;
+        let k = split(self.k.forward(h)?, heads.key)?;
+        let v = split(self.v.forward(h)?, heads.key)?;
+        let normed = |x: Tensor, norm: &Option<Tensor>| match norm {
+            Some(weight) => ops::rms_norm(&x, weight, eps),
+            None => Ok(x),
+        };
+        Ok((normed(q, &self.q_norm)?, normed(k, &self.k_norm)?, v))
+    }
+
+    fn bytes(&self) -> usize {
+        [&self.q, &self.k, &self.v, &self.o, &self.gate, &self.up, &self.down].iter().map(|part| part.bytes()).sum()
+    }
+}

@@ -1,0 +1,421 @@
+//! Text generation for many requests at once.
+//!
+//! A prompt goes through the model once; its samples share its keys and values and then grow token by token, all
+//! sequences of all requests together in one pass per token. A sample depends on its prompt, settings and seed only:
+//! which others are in the batch does not change its text (on a CPU; a GPU's libraries choose kernels by batch size).
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use gradus_core::contracts::{Choice, FinishReason, GenerateRequest, Generated, Prompt, TokenLogProb, Usage};
+use gradus_kernels::Segment;
+use rayon::prelude::*;
+
+use crate::batch::Batch;
+use crate::cache::{Cache, Slots};
+use crate::constrain::{Grammar, Matcher};
+use crate::model::Model;
+use crate::sample::Sampler;
+use crate::text::TextStream;
+use crate::{Error, Result};
+
+/// A piece of a sample's text, as soon as it is certain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Which sample.
+    pub sample: usize,
+    /// The text that was added.
+    pub text: String,
+}
+
+/// What becomes of a request: pieces as they appear, then the whole or an error.
+pub(crate) trait Listener: Send {
+    /// More text of a sample.
+    fn piece(&mut self, piece: Piece);
+    /// The end.
+    fn finish(self: Box<Self>, outcome: Result<Generated>);
+    /// Whether nobody waits for the answer any more.
+    fn is_gone(&self) -> bool;
+}
+
+/// A request whose settings have been checked and whose prompt has been cut into tokens.
+pub(crate) struct Prepared {
+    pub(crate) tokens: Vec<u32>,
+    request: GenerateRequest,
+    grammar: Option<Grammar>,
+    listener: Box<dyn Listener>,
+}
+
+/// All sequences that are being generated.
+pub(crate) struct Generator {
+    cache: Cache,
+    requests: BTreeMap<u64, Request>,
+    sequences: Vec<Sequence>,
+    next: u64,
+}
+
+struct Request {
+    request: GenerateRequest,
+    prompt_tokens: u64,
+    slots: Slots,
+    choices: Vec<Option<Choice>>,
+    completion_tokens: u64,
+    listener: Box<dyn Listener>,
+}
+
+struct Sequence {
+    request: u64,
+    sample: usize,
+    sampler: Sampler,
+    matcher: Option<Matcher>,
+    slots: Slots,
+    /// Prompt and generated tokens.
+    seen: Vec<u32>,
+    generated: usize,
+    stream: TextStream,
+    text: String,
+    /// Bytes of `text` that have been sent.
+    sent: usize,
+    logprobs: Vec<TokenLogProb>,
+}
+
+impl Prepared {
+    /// Samples it asks for.
+    pub(crate) fn samples(&self) -> usize {
+        self.request.n
+    }
+
+    /// Whether nobody waits for the answer any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.listener.is_gone()
+    }
+}
+
+/// Cuts the prompt into tokens and checks the request against the model.
+pub(crate) fn prepare(model: &Model, request: GenerateRequest, listener: Box<dyn Listener>) -> Option<Prepared> {
+    let checked = || {
+        let tokens = prompt_tokens(model, &request.prompt)?;
+        let context = model.decoder()?.config.context;
+        if tokens.is_empty() {
+            return Err(Error::request("the prompt is empty: give at least one token"));
+        }
+        if tokens.len() >= context {
+            let message = format!("the prompt takes {} tokens and the model's context holds {context}", tokens.len());
+            return Err(Error::request(message));
+        }
+        if request.n == 0 || request.max_tokens == 0 {
+            return Err(Error::request("n and max_tokens must be at least 1"));
+        }
+        if request.stop.iter().any(String::is_empty) {
+            return Err(Error::request("a stop text is empty"));
+        }
+        Sampler::new(&request.sampling, request.seed)?;
+        let grammar = request.constraint.as_ref().map(|constraint| Grammar::compile(constraint, &model.tokenizer));
+        Ok((tokens, grammar.transpose()?))
+    };
+    match checked() {
+        Ok((tokens, grammar)) => Some(Prepared { tokens, request, grammar, listener }),
+        Err(error) => {
+            listener.finish(Err(error));
+            None
+        }
+    }
+}
+
+/// The tokens of a prompt; a conversation is written out by the model's template, which opens the assistant's turn.
+pub(crate) fn prompt_tokens(model: &Model, prompt: &Prompt) -> Result<Vec<u32>> {
+    match prompt {
+        Prompt::Text(text) => model.tokenizer.encode(text, true),
+        Prompt::Chat(messages) => model.tokenizer.encode_chat(messages, true),
+    }
+}
+
+impl Generator {
+    pub(crate) fn new(model: &Model) -> Result<Self> {
+        let cache = model.decoder()?.cache()?;
+        Ok(Self { cache, requests: BTreeMap::new(), sequences: Vec::new(), next: 0 })
+    }
+
+    /// Sequences that are being generated.
+    pub(crate) fn len(&self) -> usize {
+        self.sequences.len()
+    }
+
+    /// Runs the prompts of new requests and draws the first token of every sample.
+    pub(crate) fn admit(&mut self, model: &Model, prepared: Vec<Prepared>) -> Result<()> {
+        let mut batch = Batch::default();
+        let mut ends = Vec::new();
+        let mut admitted = Vec::new();
+        for prepared in prepared {
+            let rows = batch.len()..batch.len() + prepared.tokens.len();
+            let slots = self.cache.take(prepared.tokens.len())?;
+            batch.tokens.extend(&prepared.tokens);
+            batch.positions.extend(0..prepared.tokens.len() as u32);
+            batch.slots.extend(slots.all());
+            batch.segments.push(Segment { rows: rows.clone(), keys: slots.all() });
+            ends.push(rows.end as u32 - 1);
+            admitted.push((prepared, slots));
+        }
+        let hidden = model.decoder()?.forward(&batch, Some(&self.cache));
+        let logits = hidden.and_then(|hidden| {
+            let ends = candle_core::Tensor::new(ends, hidden.device())?;
+            Ok(model.decoder()?.logits(&hidden.index_select(&ends, 0)?, None)?.to_vec2::<f32>()?)
+        });
+        let logits = match logits {
+            Ok(logits) => logits,
+            Err(error) => {
+                let message = error.to_string();
+                for (prepared, slots) in admitted {
+                    self.cache.give_back(slots);
+                    prepared.listener.finish(Err(Error::request(message.clone())));
+                }
+                return Ok(());
+            }
+        };
+        for ((prepared, slots), logits) in admitted.into_iter().zip(logits) {
+            self.start(model, prepared, slots, &logits)?;
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, model: &Model, prepared: Prepared, slots: Slots, logits: &[f32]) -> Result<()> {
+        let Prepared { tokens, request, grammar, listener } = prepared;
+        let id = self.next;
+        self.next += 1;
+        let entry = Request {
+            request: request.clone(),
+            prompt_tokens: tokens.len() as u64,
+            slots,
+            choices: vec![None; request.n],
+            completion_tokens: 0,
+            listener,
+        };
+        self.requests.insert(id, entry);
+        for sample in 0..request.n {
+            let mut sequence = Sequence {
+                request: id,
+                sample,
+                sampler: Sampler::new(&request.sampling, request.seed.wrapping_add(sample as u64))?,
+                matcher: grammar.as_ref().map(Grammar::matcher),
+                slots: Slots::default(),
+                seen: tokens.clone(),
+                generated: 0,
+                stream: model.tokenizer.stream(),
+                text: String::new(),
+                sent: 0,
+                logprobs: Vec::new(),
+            };
+            let drawn = sequence.draw(model, &request, &mut logits.to_vec());
+            self.sequences.push(sequence);
+            match drawn {
+                Ok(step) => self.settle(self.sequences.len() - 1, step),
+                Err(error) => return Ok(self.fail_one(id, &error)),
+            }
+        }
+        self.finish_done(id);
+        Ok(())
+    }
+
+    /// One token more for every sequence.
+    pub(crate) fn step(&mut self, model: &Model) -> Result<()> {
+        self.drop_cancelled();
+        if self.sequences.is_empty() {
+            return Ok(());
+        }
+        let mut batch = Batch::default();
+        for sequence in &mut self.sequences {
+            let row = batch.len();
+            let slots = self.cache.extend(&mut sequence.slots, 1)?;
+            let token = *sequence.seen.last().expect("a sequence starts with its prompt");
+            let mut keys: Vec<Range<usize>> = self.requests[&sequence.request].slots.all();
+            keys.extend(sequence.slots.all());
+            batch.tokens.push(token);
+            batch.positions.push(sequence.seen.len() as u32 - 1);
+            batch.slots.extend(slots);
+            batch.segments.push(Segment { rows: row..row + 1, keys });
+        }
+        let decoder = model.decoder()?;
+        let hidden = decoder.forward(&batch, Some(&self.cache))?;
+        let logits = decoder.logits(&hidden, None)?.flatten_all()?.to_vec1::<f32>()?;
+        let requests = &self.requests;
+        let width = decoder.config.vocabulary;
+        let drawn: Vec<Result<Step>> = self
+            .sequences
+            .par_iter_mut()
+            .zip(logits.par_chunks(width))
+            .map(|(sequence, logits)| {
+                let request = &requests[&sequence.request].request;
+                sequence.draw(model, request, &mut logits.to_vec())
+            })
+            .collect();
+        let mut touched: Vec<u64> = self.sequences.iter().map(|sequence| sequence.request).collect();
+        touched.dedup();
+        let mut failed = Vec::new();
+        // From the last, so that removing one leaves the others in place.
+        for (index, step) in drawn.into_iter().enumerate().rev() {
+            match step {
+                Ok(step) => self.settle(index, step),
+                Err(error) => failed.push((self.sequences[index].request, error)),
+            }
+        }
+        failed.iter().for_each(|(id, error)| self.fail_one(*id, error));
+        touched.into_iter().for_each(|id| self.finish_done(id));
+        Ok(())
+    }
+
+    /// Ends everything with the same error, after a pass failed.
+    pub(crate) fn fail(&mut self, message: &str) {
+        for sequence in self.sequences.drain(..) {
+            self.cache.give_back(sequence.slots);
+        }
+        for (_, entry) in std::mem::take(&mut self.requests) {
+            self.cache.give_back(entry.slots);
+            entry.listener.finish(Err(Error::request(message)));
+        }
+    }
+
+    /// Ends one request with an error.
+    fn fail_one(&mut self, id: u64, error: &Error) {
+        if let Some(entry) = self.remove(id) {
+            entry.listener.finish(Err(Error::request(error.to_string())));
+        }
+    }
+
+    /// Takes in what a sequence's new token means: more text, or its end.
+    fn settle(&mut self, index: usize, step: Step) {
+        let id = self.sequences[index].request;
+        match step {
+            Step::On => self.send(index, false),
+            Step::End(finish) => {
+                self.send(index, true);
+                let sequence = self.sequences.swap_remove(index);
+                self.cache.give_back(sequence.slots);
+                let entry = self.requests.get_mut(&id).expect("a sequence belongs to a request");
+                entry.completion_tokens += sequence.generated as u64;
+                entry.choices[sequence.sample] =
+                    Some(Choice { text: sequence.text, finish, logprobs: sequence.logprobs });
+            }
+        }
+    }
+
+    /// Sends the text that can no longer change: not the beginning of what may become a stop text.
+    fn send(&mut self, index: usize, all: bool) {
+        let sequence = &mut self.sequences[index];
+        let entry = self.requests.get_mut(&sequence.request).expect("a sequence belongs to a request");
+        let held = if all { 0 } else { held_back(&sequence.text, &entry.request.stop) };
+        let end = sequence.text.len() - held;
+        if end > sequence.sent {
+            let text = sequence.text[sequence.sent..end].to_owned();
+            entry.listener.piece(Piece { sample: sequence.sample, text });
+            sequence.sent = end;
+        }
+    }
+
+    /// Answers a request all of whose samples have ended.
+    fn finish_done(&mut self, id: u64) {
+        if self.requests.get(&id).is_none_or(|entry| entry.choices.iter().any(Option::is_none)) {
+            return;
+        }
+        if let Some(mut entry) = self.remove(id) {
+            let usage =
+                Usage { prompt_tokens: entry.prompt_tokens, completion_tokens: entry.completion_tokens };
+            let choices = entry.choices.drain(..).flatten().collect();
+            entry.listener.finish(Ok(Generated { choices, usage }));
+        }
+    }
+
+    fn drop_cancelled(&mut self) {
+        let gone = self.requests.iter().filter(|(_, entry)| entry.listener.is_gone()).map(|(id, _)| *id);
+        for id in gone.collect::<Vec<_>>() {
+            self.remove(id);
+        }
+    }
+
+    /// Takes a request out with everything it holds.
+    fn remove(&mut self, id: u64) -> Option<Request> {
+        let mut entry = self.requests.remove(&id)?;
+        self.cache.give_back(std::mem::take(&mut entry.slots));
+        let (own, others) = std::mem::take(&mut self.sequences).into_iter().partition(|one| one.request == id);
+        self.sequences = others;
+        Vec::into_iter(own).for_each(|sequence: Sequence| self.cache.give_back(sequence.slots));
+        Some(entry)
+    }
+}
+
+/// What a new token means for its sequence.
+enum Step {
+    On,
+    End(FinishReason),
+}
+
+impl Sequence {
+    /// Draws the next token and appends its text.
+    fn draw(&mut self, model: &Model, request: &GenerateRequest, logits: &mut [f32]) -> Result<Step> {
+        let tokenizer = &model.tokenizer;
+        let mask = self.matcher.as_mut().map(Matcher::mask).transpose()?;
+        let drawn = self.sampler.next(logits, &self.seen, mask)?;
+        self.seen.push(drawn.token);
+        self.generated += 1;
+        if let Some(matcher) = &mut self.matcher {
+            matcher.accept(drawn.token)?;
+        }
+        if tokenizer.eos().contains(&drawn.token) {
+            self.text.push_str(&self.stream.finish());
+            return Ok(Step::End(FinishReason::Stop));
+        }
+        if request.logprobs {
+            let token = tokenizer.token_text(drawn.token).unwrap_or_default();
+            self.logprobs.push(TokenLogProb { id: drawn.token, token, logprob: drawn.logprob });
+        }
+        let before = self.text.len();
+        if let Some(text) = self.stream.push(drawn.token) {
+            self.text.push_str(&text);
+        }
+        if let Some(at) = stop_at(&self.text, before, &request.stop) {
+            self.text.truncate(at);
+            return Ok(Step::End(FinishReason::Stop));
+        }
+        if self.matcher.as_ref().is_some_and(Matcher::finished) {
+            self.text.push_str(&self.stream.finish());
+            return Ok(Step::End(FinishReason::Stop));
+        }
+        if self.generated >= request.max_tokens || self.seen.len() >= model.context() {
+            self.text.push_str(&self.stream.finish());
+            return Ok(Step::End(FinishReason::Length));
+        }
+        Ok(Step::On)
+    }
+}
+
+/// Where the first stop text begins, given that the text before `from` has none.
+fn stop_at(text: &str, from: usize, stop: &[String]) -> Option<usize> {
+    let starts = stop.iter().filter_map(|stop| {
+        let mut start = from.saturating_sub(stop.len());
+        while !text.is_char_boundary(start) {
+            start -= 1;
+        }
+        text[start..].find(stop.as_str()).map(|at| start + at)
+    });
+    starts.min()
+}
+
+/// How many bytes at the end of `text` might be the beginning of a stop text.
+fn held_back(text: &str, stop: &[String]) -> usize {
+    let begun = |stop: &String| (1..stop.len()).rev().find(|end| stop.is_char_boundary(*end) && text.ends_with(&stop[..*end]));
+    stop.iter().filter_map(begun).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stop_texts_are_found_and_their_beginnings_held_back() {
+        let stop = vec!["\n\n".to_owned(), "END".to_owned()];
+        assert_eq!(stop_at("abc\n\ndef", 4, &stop), Some(3));
+        assert_eq!(stop_at("abcEN", 3, &stop), None);
+        assert_eq!(held_back("abcEN", &stop), 2);
+        assert_eq!(held_back("abc\n", &stop), 1);
+        assert_eq!(held_back("abc", &stop), 0);
+    }
+}

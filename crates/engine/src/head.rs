@@ -1,0 +1,65 @@
+//! Reward heads: what turns a hidden state into class probabilities or a value.
+//!
+//! - classes, two layers: `score.0` → ReLU → `score.2` (Qwen2.5-Math-PRM)
+//! - classes, one layer: `score` or `classifier` (transformers' token and sequence classification)
+//! - value: `v_head.summary` or `v_head` (TRL's value head, Skywork)
+
+use candle_core::{DType, Tensor};
+
+use crate::Result;
+use crate::linear::Linear;
+use crate::weights::Loader;
+
+/// A reward head.
+pub(crate) enum Head {
+    /// Logits of classes.
+    Classes {
+        /// A hidden layer before, with ReLU after it.
+        inner: Option<Linear>,
+        /// The last layer.
+        last: Linear,
+    },
+    /// One number.
+    Value(Linear),
+}
+
+impl Head {
+    /// The head that a checkpoint has, if it has one.
+    pub(crate) fn load(hidden: usize, loader: &mut Loader) -> Result<Option<Self>> {
+        if let Some(classes) = loader.outputs("score.2")? {
+            let inner = Some(loader.linear_as_stored("score.0", hidden, hidden)?);
+            return Ok(Some(Self::Classes { inner, last: loader.linear_as_stored("score.2", classes, hidden)? }));
+        }
+        for name in ["score", "classifier"] {
+            if let Some(classes) = loader.outputs(name)? {
+                return Ok(Some(Self::Classes { inner: None, last: loader.linear_as_stored(name, classes, hidden)? }));
+            }
+        }
+        for name in ["v_head.summary", "v_head"] {
+            if loader.outputs(name)?.is_some() {
+                return Ok(Some(Self::Value(loader.linear_as_stored(name, 1, hidden)?)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Class logits or values `[rows, outputs]` in f32.
+    pub(crate) fn forward(&self, hidden: &Tensor) -> Result<Tensor> {
+        let raw = match self {
+            Self::Classes { inner, last } => match inner {
+                Some(inner) => last.forward(&inner.forward(hidden)?.relu()?)?,
+                None => last.forward(hidden)?,
+            },
+            Self::Value(value) => value.forward(hidden)?,
+        };
+        Ok(raw.to_dtype(DType::F32)?)
+    }
+
+    /// What it gives, for messages.
+    pub(crate) fn describe(&self) -> &'static str {
+        match self {
+            Self::Classes { .. } => "class head",
+            Self::Value(_) => "value head",
+        }
+    }
+}

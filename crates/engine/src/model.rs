@@ -1,0 +1,235 @@
+//! A loaded model: tokenizer, weights, and the few questions that can be put to it in one pass.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use candle_core::{DType, Device, Tensor};
+use gradus_kernels::Precision;
+use serde_json::Value;
+
+use crate::batch::{Batch, Forest};
+use crate::config::DecoderConfig;
+use crate::decoder::Decoder;
+use crate::encoder::{Encoder, Pooling, pool};
+use crate::gguf::Gguf;
+use crate::head::Head;
+use crate::models::ModelPath;
+use crate::text::Tokenizer;
+use crate::weights::{Adapter, Checkpoint, Loader};
+use crate::{Error, Result};
+
+/// Rows whose logits over the whole vocabulary exist at once.
+const LOGIT_ROWS: usize = 64;
+
+/// Where a model runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Place {
+    /// The processor.
+    #[default]
+    Cpu,
+    /// An NVIDIA GPU, by its number.
+    Cuda(usize),
+    /// An Apple GPU.
+    Metal,
+}
+
+impl Place {
+    fn device(self) -> Result<Device> {
+        let device = match self {
+            Self::Cpu => Ok(Device::Cpu),
+            Self::Cuda(number) => Device::new_cuda(number),
+            Self::Metal => Device::new_metal(0),
+        };
+        device.map_err(|error| match self {
+            Self::Cuda(_) if !cfg!(feature = "cuda") => {
+                Error::request("this program was built without CUDA: build it with `--features cuda`, or use --device cpu")
+            }
+            Self::Metal if !cfg!(feature = "metal") => {
+                Error::request("this program was built without Metal: build it with `--features metal`, or use --device cpu")
+            }
+            _ => Error::request(format!("the device cannot be used: {}", first_line(&error))),
+        })
+    }
+}
+
+fn first_line(error: &candle_core::Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
+/// How a model is loaded.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LoadOptions {
+    /// Where it runs.
+    pub place: Place,
+    /// Arithmetic of matrix products. By default f32 for f32 and f16 weights, bf16 for the rest and on GPUs.
+    pub precision: Option<Precision>,
+    /// Expand quantised weights when they are loaded: more memory, and faster for prompts. GPUs do it by default.
+    pub dequantise: Option<bool>,
+    /// A LoRA adapter in PEFT's layout, to put on top.
+    pub adapter: Option<PathBuf>,
+}
+
+/// A loaded model.
+pub struct Model {
+    pub(crate) tokenizer: Arc<Tokenizer>,
+    pub(crate) body: Body,
+    path: PathBuf,
+}
+
+pub(crate) enum Body {
+    Decoder(Box<Decoder>, Option<Head>),
+    Encoder(Box<Encoder>),
+}
+
+impl Model {
+    /// Loads a model from a folder or a GGUF file.
+    pub fn load(path: &ModelPath, options: &LoadOptions) -> Result<Self> {
+        let device = options.place.device()?;
+        match path {
+            ModelPath::Folder(folder) => Self::from_folder(folder, device, options),
+            ModelPath::Gguf(file) => Self::from_gguf(file, device, options),
+        }
+    }
+
+    fn from_folder(folder: &Path, device: Device, options: &LoadOptions) -> Result<Self> {
+        let encoder = is_encoder(folder)?;
+        let config = if encoder { None } else { Some(DecoderConfig::from_folder(folder)?) };
+        let tokenizer = Arc::new(Tokenizer::from_folder(folder)?);
+        let mut loader = loader(Checkpoint::open_folder(folder)?, device, options)?;
+        let body = match config {
+            None => Body::Encoder(Box::new(Encoder::load(folder, &mut loader)?)),
+            Some(config) => decoder(config, &mut loader)?,
+        };
+        loader.finish()?;
+        Ok(Self { tokenizer, body, path: folder.to_owned() })
+    }
+
+    fn from_gguf(path: &Path, device: Device, options: &LoadOptions) -> Result<Self> {
+        let file = Arc::new(Gguf::open(path)?);
+        let config = DecoderConfig::from_gguf(&file)?;
+        let tokenizer = Arc::new(Tokenizer::from_gguf(&file)?);
+        let checkpoint = Checkpoint::from_gguf(file, config.heads, config.kv_heads);
+        let mut loader = loader(checkpoint, device, options)?;
+        let body = decoder(config, &mut loader)?;
+        loader.finish()?;
+        Ok(Self { tokenizer, body, path: path.to_owned() })
+    }
+
+    /// The model's tokenizer.
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.tokenizer
+    }
+
+    /// The architecture's name in the checkpoint.
+    pub fn architecture(&self) -> &str {
+        match &self.body {
+            Body::Decoder(decoder, _) => &decoder.config.architecture,
+            Body::Encoder(_) => "bert",
+        }
+    }
+
+    /// Longest sequence of tokens.
+    pub fn context(&self) -> usize {
+        match &self.body {
+            Body::Decoder(decoder, _) => decoder.config.context,
+            Body::Encoder(encoder) => encoder.limit,
+        }
+    }
+
+    /// Bytes of the weights.
+    pub fn bytes(&self) -> usize {
+        match &self.body {
+            Body::Decoder(decoder, _) => decoder.bytes(),
+            Body::Encoder(_) => 0,
+        }
+    }
+
+    pub(crate) fn decoder(&self) -> Result<&Decoder> {
+        match &self.body {
+            Body::Decoder(decoder, _) => Ok(decoder),
+            Body::Encoder(_) => {
+                Err(Error::model(&self.path, "this is a sentence encoder: it embeds texts and cannot generate or score"))
+            }
+        }
+    }
+
+    /// The reward head, or an error that says what the model has instead.
+    pub(crate) fn head(&self, wanted: &str) -> Result<&Head> {
+        match &self.body {
+            Body::Decoder(_, Some(head)) if head.describe() == wanted => Ok(head),
+            Body::Decoder(_, Some(head)) => Err(Error::model(
+                &self.path,
+                format!("the profile reads a {wanted} and this model has a {}", head.describe()),
+            )),
+            _ => Err(Error::model(&self.path, format!("the profile reads a {wanted} and this model has none"))),
+        }
+    }
+
+    /// Final hidden states of chosen places: `(forest, node, offset)` each. One pass for all forests together.
+    pub(crate) fn hidden(&self, forests: &[Forest], reads: &[(usize, usize, usize)]) -> Result<Tensor> {
+        let decoder = self.decoder()?;
+        let mut batch = Batch::default();
+        let starts: Vec<Vec<usize>> = forests.iter().map(|forest| batch.add(forest)).collect();
+        let hidden = decoder.forward(&batch, None)?;
+        let rows: Vec<u32> =
+            reads.iter().map(|(forest, node, offset)| (starts[*forest][*node] + offset) as u32).collect();
+        Ok(hidden.index_select(&Tensor::new(rows, decoder.device())?, 0)?)
+    }
+
+    /// Log-probabilities of `targets`, one for each row of `hidden`. Logits exist for a few rows at a time only.
+    pub(crate) fn target_logprobs(&self, hidden: &Tensor, targets: &[u32]) -> Result<Vec<f32>> {
+        let decoder = self.decoder()?;
+        let mut logprobs = Vec::with_capacity(targets.len());
+        for (chunk, targets) in targets.chunks(LOGIT_ROWS).enumerate() {
+            let rows = hidden.narrow(0, chunk * LOGIT_ROWS, targets.len())?;
+            let logits: Vec<f32> = decoder.logits(&rows, None)?.flatten_all()?.to_vec1()?;
+            let width = decoder.config.vocabulary;
+            for (row, target) in logits.chunks_exact(width).zip(targets) {
+                logprobs.push(row[*target as usize] - gradus_kernels::rows::log_sum_exp(row));
+            }
+        }
+        Ok(logprobs)
+    }
+
+    /// One vector per text: the encoder's, or the mean of a decoder's hidden states.
+    pub(crate) fn embed(&self, texts: &[Vec<u32>]) -> Result<(usize, Vec<f32>)> {
+        match &self.body {
+            Body::Encoder(encoder) => Ok((encoder.dimension, encoder.forward(texts)?)),
+            Body::Decoder(decoder, _) => {
+                let mut batch = Batch::default();
+                for text in texts {
+                    batch.add(&Forest::sequence(text.clone()));
+                }
+                let hidden = decoder.forward(&batch, None)?.to_dtype(DType::F32)?;
+                let rows: Vec<f32> = hidden.flatten_all()?.to_vec1()?;
+                let lengths: Vec<usize> = texts.iter().map(Vec::len).collect();
+                let width = decoder.config.hidden;
+                Ok((width, pool(&rows, &lengths, width, Pooling::Mean, true)))
+            }
+        }
+    }
+}
+
+fn loader(checkpoint: Checkpoint, device: Device, options: &LoadOptions) -> Result<Loader> {
+    Ok(Loader {
+        checkpoint,
+        adapter: options.adapter.as_deref().map(Adapter::open).transpose()?,
+        precision: options.precision,
+        dequantise: options.dequantise.unwrap_or(!device.is_cpu()),
+        device,
+    })
+}
+
+fn decoder(config: DecoderConfig, loader: &mut Loader) -> Result<Body> {
+    let hidden = config.hidden;
+    let decoder = Decoder::load(config, loader)?;
+    Ok(Body::Decoder(Box::new(decoder), Head::load(hidden, loader)?))
+}
+
+fn is_encoder(folder: &Path) -> Result<bool> {
+    let path = folder.join("config.json");
+    let text = std::fs::read(&path).map_err(|source| Error::io(&path, source))?;
+    let json: Value =
+        serde_json::from_slice(&text).map_err(|error| Error::model(&path, format!("not valid JSON: {error}")))?;
+    Ok(json["model_type"] == "bert")
+}

@@ -1,0 +1,253 @@
+//! From a problem and its steps to tokens and the places where verdicts are read.
+//!
+//! Separators go in as token ids, never as text that could merge with its neighbours. Every mismatch between steps,
+//! separators and places is an error that names the solution.
+
+use gradus_core::contracts::{Message, ScoreRequest};
+use gradus_core::data::Mark;
+use gradus_core::steps;
+use minijinja::{Environment, context};
+
+use super::{Input, Profile, Score, Tagged};
+use crate::text::Tokenizer;
+use crate::{Error, Result};
+
+/// A solution as prompts, with one place to read for each step, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assembled {
+    /// Tokens of each prompt, and the indices in it at which verdicts are read.
+    pub prompts: Vec<(Vec<u32>, Vec<usize>)>,
+}
+
+impl Assembled {
+    /// Tokens that separate prompts would take.
+    pub fn tokens(&self) -> usize {
+        self.prompts.iter().map(|(tokens, _)| tokens.len()).sum()
+    }
+
+    fn reads(&self) -> usize {
+        self.prompts.iter().map(|(_, reads)| reads.len()).sum()
+    }
+}
+
+/// Writes solutions out for one profile and one tokenizer.
+pub struct Assembler {
+    profile: Profile,
+    templates: Environment<'static>,
+    /// The separator's id, for tagged input.
+    tag: Option<u32>,
+    /// Ids of the tokens for right and wrong, when two tokens are compared.
+    verdict: Option<[u32; 2]>,
+}
+
+impl Assembler {
+    /// Looks up the profile's tokens and compiles its templates.
+    pub fn new(profile: Profile, tokenizer: &Tokenizer) -> Result<Self> {
+        let mut templates = Environment::new();
+        templates.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        templates.set_trim_blocks(true);
+        let texts: Vec<(&'static str, &str)> = match &profile.input {
+            Input::Tagged(Tagged { system, user, before, step, .. }) => {
+                vec![("system", system), ("user", user), ("before", before), ("step", step)]
+            }
+            Input::Turns { first, next, .. } => vec![("first", first), ("next", next)],
+            Input::Prompted { system, user } => vec![("system", system), ("user", user)],
+        };
+        for (name, text) in texts {
+            let added = templates.add_template_owned(name, text.to_owned());
+            added.map_err(|error| Error::request(format!("profile `{}`, template `{name}`: {error}", profile.name)))?;
+        }
+        let single = |text: &str| {
+            tokenizer.single(text).ok_or_else(|| {
+                Error::request(format!(
+                    "profile `{}` needs `{text}` as one token, and this model's tokenizer has no such token: is it the \
+                     right profile for the model?",
+                    profile.name
+                ))
+            })
+        };
+        let tag = match &profile.input {
+            Input::Tagged(tagged) => Some(single(&tagged.tag)?),
+            _ => None,
+        };
+        let verdict = match &profile.score {
+            Score::Tokens { positive, negative } => Some([single(positive)?, single(negative)?]),
+            _ => None,
+        };
+        Ok(Self { profile, templates, tag, verdict })
+    }
+
+    /// The profile.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Ids of the tokens for right and wrong, when two tokens are compared.
+    pub(crate) fn verdict(&self) -> Option<[u32; 2]> {
+        self.verdict
+    }
+
+    /// Writes a solution out; `context` is the longest prompt the model takes.
+    pub fn assemble(&self, request: &ScoreRequest, tokenizer: &Tokenizer, context: usize) -> Result<Assembled> {
+        let at = |message: String| Error::request(format!("solution `{}`: {message}", request.id));
+        check(request).map_err(at)?;
+        let assembled = match &self.profile.input {
+            Input::Tagged(tagged) => self.tagged(tagged, request, tokenizer),
+            Input::Turns { answer, .. } => self.turns(answer, request, tokenizer),
+            Input::Prompted { .. } => self.prompted(request, tokenizer),
+        };
+        let assembled = assembled.map_err(|error| at(error.to_string()))?;
+        if assembled.reads() != request.steps.len() {
+            return Err(at(format!("{} places to read for {} steps", assembled.reads(), request.steps.len())));
+        }
+        match assembled.prompts.iter().map(|(tokens, _)| tokens.len()).max() {
+            Some(longest) if longest > context => Err(at(format!(
+                "it takes {longest} tokens and the model's context holds {context}: nothing is cut off in silence, so \
+                 score it with a model of longer context"
+            ))),
+            _ => Ok(assembled),
+        }
+    }
+
+    fn render(&self, name: &str, values: minijinja::Value) -> Result<String> {
+        let template = self.templates.get_template(name).expect("compiled when the profile was loaded");
+        template.render(values).map_err(|error| {
+            Error::request(format!("profile `{}`, template `{name}`: {error}", self.profile.name))
+        })
+    }
+
+    fn tagged(&self, tagged: &Tagged, request: &ScoreRequest, tokenizer: &Tokenizer) -> Result<Assembled> {
+        let tag = self.tag.expect("looked up when the profile was loaded");
+        let values = context! {
+            problem => request.problem,
+            sentences => sentences(&request.problem),
+            bos => tokenizer.bos_text(),
+        };
+        let steps = request.steps.iter().enumerate().map(|(index, step)| {
+            self.render("step", context! { step, number => index + 1, problem => request.problem })
+        });
+        let steps: Vec<String> = steps.collect::<Result<_>>()?;
+        let (before, end) = if tagged.chat {
+            let mut messages = Vec::new();
+            if !tagged.system.is_empty() {
+                messages.push(Message::new("system", self.render("system", values.clone())?));
+            }
+            messages.push(Message::new("user", self.render("user", values)?));
+            // The template goes around a mark that stands for the steps; what is before and after it is kept.
+            messages.push(Message::new("assistant", MARK));
+            let text = tokenizer.chat(&messages, false)?;
+            let around = text.split_once(MARK).map(|(before, end)| (before.to_owned(), end.to_owned()));
+            around.ok_or_else(|| Error::request("the model's chat template drops the assistant's turn"))?
+        } else {
+            (self.render("before", values)?, String::new())
+        };
+        // A template writes the beginning-of-text token itself; plain text gets it from the tokenizer.
+        let special = !tagged.chat;
+        let mut tokens = Vec::new();
+        let mut reads = Vec::new();
+        let mut pending = before;
+        if tagged.separate {
+            tokens = tokenizer.encode(&pending, special)?;
+            pending.clear();
+        }
+        for (index, step) in steps.iter().enumerate() {
+            pending.push_str(step);
+            tokens.extend(tokenizer.encode(&pending, special && tokens.is_empty())?);
+            tokens.push(tag);
+            reads.push(tokens.len() - 1);
+            pending.clear();
+            if index + 1 < steps.len() {
+                pending.push_str(&tagged.after);
+            }
+        }
+        if !end.is_empty() {
+            tokens.extend(tokenizer.encode(&end, false)?);
+        }
+        Ok(Assembled { prompts: vec![(tokens, reads)] })
+    }
+
+    fn turns(&self, answer: &str, request: &ScoreRequest, tokenizer: &Tokenizer) -> Result<Assembled> {
+        let mut messages = Vec::new();
+        let mut reads = Vec::new();
+        let mut tokens: Vec<u32> = Vec::new();
+        let mut written = String::new();
+        for (index, step) in request.steps.iter().enumerate() {
+            let template = if index == 0 { "first" } else { "next" };
+            let values = context! { step, number => index + 1, problem => request.problem };
+            messages.push(Message::new("user", self.render(template, values)?));
+            let asked = tokenizer.chat(&messages, true)?;
+            let Some(added) = asked.strip_prefix(&written) else {
+                return Err(Error::request("the model's chat template changes earlier turns when a turn is added"));
+            };
+            tokens.extend(tokenizer.encode(added, false)?);
+            reads.push(tokens.len() - 1);
+            messages.push(Message::new("assistant", answer));
+            written = asked;
+        }
+        // The prompt ends where the last answer is predicted. That the parts join as the whole does is checked, since a
+        // tokenizer may merge across their borders.
+        if tokenizer.encode(&written, false)? != tokens {
+            return Err(Error::request("the conversation's turns do not stay apart in this model's tokenizer"));
+        }
+        Ok(Assembled { prompts: vec![(tokens, reads)] })
+    }
+
+    fn prompted(&self, request: &ScoreRequest, tokenizer: &Tokenizer) -> Result<Assembled> {
+        let marked = |text: &str, mark: &Mark| {
+            let sign = if *mark == Mark::Incorrect { "-" } else { "+" };
+            context! { text, mark => sign }
+        };
+        let references: Vec<minijinja::Value> = request
+            .references
+            .iter()
+            .map(|reference| {
+                let steps: Vec<_> = reference.steps.iter().map(|(text, mark)| marked(text, mark)).collect();
+                context! { question => reference.question, steps }
+            })
+            .collect();
+        let prompts = request.steps.iter().enumerate().map(|(index, step)| {
+            let similar = request.step_references.get(index).map_or(&[][..], Vec::as_slice);
+            let values = context! {
+                problem => request.problem,
+                references,
+                earlier => request.steps[..index],
+                step_references => similar.iter().map(|step| marked(&step.text, &step.mark)).collect::<Vec<_>>(),
+                step,
+                number => index + 1,
+            };
+            let mut messages = Vec::new();
+            let system = self.render("system", values.clone())?;
+            if !system.is_empty() {
+                messages.push(Message::new("system", system));
+            }
+            messages.push(Message::new("user", self.render("user", values)?));
+            let tokens = tokenizer.encode_chat(&messages, true)?;
+            let last = tokens.len().checked_sub(1).ok_or_else(|| Error::request("the prompt is empty"))?;
+            Ok((tokens, vec![last]))
+        });
+        Ok(Assembled { prompts: prompts.collect::<Result<_>>()? })
+    }
+}
+
+/// Stands for the steps while the chat template is rendered; no text has it.
+const MARK: &str = "\u{F8FF}steps\u{F8FF}";
+
+/// The problem's sentences.
+fn sentences(text: &str) -> Vec<&str> {
+    let config = steps::Config { strategy: steps::Strategy::Sentences, ..steps::Config::default() };
+    steps::split(text, &config).steps().collect()
+}
+
+fn check(request: &ScoreRequest) -> Result<(), String> {
+    if request.steps.is_empty() {
+        return Err("it has no steps: cut its text first (gradus steps)".to_owned());
+    }
+    if let Some(index) = request.steps.iter().position(|step| step.trim().is_empty()) {
+        return Err(format!("step {index} is empty"));
+    }
+    let references = request.step_references.len();
+    if references != 0 && references != request.steps.len() {
+        return Err(format!("{references} lists of reference steps for {} steps", request.steps.len()));
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! PRM profiles: what a reward model expects and where its verdict is read, as data.
+//!
+//! A profile is a TOML file (`assets/profiles/`) with two parts: `[input]` writes a solution out, `[score]` reads the
+//! verdict. Texts are Jinja templates. Three kinds of input cover the published families:
+//!
+//! - `tagged`: all steps in one text, a separator *token* after each, read at the separators
+//! - `turns`: a conversation with one user turn per step, read where the assistant's answer is predicted
+//! - `prompted`: one prompt per step, read at its end; prompts share almost all of their tokens, which are processed
+//!   once (see [`crate::batch`])
+
+mod assemble;
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+pub use assemble::{Assembled, Assembler};
+
+use crate::{Error, Result};
+
+/// What a reward model expects.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// Its name on the command line.
+    pub name: String,
+    /// One line about it.
+    pub description: String,
+    /// How a solution is written out.
+    pub input: Input,
+    /// How the verdict is read.
+    pub score: Score,
+}
+
+/// How a solution is written out.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Input {
+    /// All steps in one text, a separator token after each.
+    Tagged(Tagged),
+    /// A conversation with one user turn per step.
+    Turns {
+        /// The first user turn.
+        first: String,
+        /// Every later user turn.
+        next: String,
+        /// What the assistant is made to have answered.
+        answer: String,
+    },
+    /// One prompt per step.
+    Prompted {
+        /// The system message; empty for none.
+        #[serde(default)]
+        system: String,
+        /// The user message.
+        user: String,
+    },
+}
+
+/// All steps in one text, a separator token after each.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tagged {
+    /// Whether the model's chat template goes around it; the steps are then the assistant's turn.
+    #[serde(default)]
+    pub chat: bool,
+    /// With `chat`: the system message; empty for none.
+    #[serde(default)]
+    pub system: String,
+    /// With `chat`: the user message.
+    #[serde(default)]
+    pub user: String,
+    /// Without `chat`: what comes before the steps.
+    #[serde(default)]
+    pub before: String,
+    /// Whether what comes before is cut into tokens apart from the first step, rather than together with it.
+    #[serde(default)]
+    pub separate: bool,
+    /// A step.
+    pub step: String,
+    /// The separator, one token.
+    pub tag: String,
+    /// What follows a separator, except the last.
+    #[serde(default)]
+    pub after: String,
+}
+
+/// How the verdict is read.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Score {
+    /// The share of one token in the probabilities of two.
+    Tokens {
+        /// The token for "right".
+        positive: String,
+        /// The token for "wrong".
+        negative: String,
+    },
+    /// A class head's probability of one class.
+    Classes {
+        /// The class for "right".
+        positive: usize,
+    },
+    /// A value head through a sigmoid.
+    Value,
+}
+
+/// The profiles that ship with the program.
+const BUILT_IN: [&str; 7] = [
+    include_str!("../../../../assets/profiles/plain.toml"),
+    include_str!("../../../../assets/profiles/retrieval-prm.toml"),
+    include_str!("../../../../assets/profiles/math-shepherd.toml"),
+    include_str!("../../../../assets/profiles/spare-prm.toml"),
+    include_str!("../../../../assets/profiles/rlhflow.toml"),
+    include_str!("../../../../assets/profiles/qwen2.5-math-prm.toml"),
+    include_str!("../../../../assets/profiles/skywork-prm.toml"),
+];
+
+impl Profile {
+    /// All profiles that ship with the program.
+    pub fn built_in() -> Vec<Self> {
+        let parsed = BUILT_IN.iter().map(|text| Self::parse(text).expect("built-in profiles are tested"));
+        parsed.collect()
+    }
+
+    /// A profile by its name, or from a `.toml` file of one's own.
+    ///
+    /// ```
+    /// use gradus_engine::profile::Profile;
+    /// assert_eq!(Profile::find("math-shepherd")?.name, "math-shepherd");
+    /// # Ok::<(), gradus_engine::Error>(())
+    /// ```
+    pub fn find(name: &str) -> Result<Self> {
+        let built_in = Self::built_in();
+        if let Some(profile) = built_in.iter().find(|profile| profile.name == name) {
+            return Ok(profile.clone());
+        }
+        let path = Path::new(name);
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
+            return Self::parse(&text).map_err(|message| Error::model(path, message));
+        }
+        let known: Vec<&str> = built_in.iter().map(|profile| profile.name.as_str()).collect();
+        Err(Error::request(format!("profile `{name}` is neither a .toml file nor one of {}", known.join(", "))))
+    }
+
+    /// The profile that a checkpoint's architecture asks for, where that is certain.
+    pub fn for_architecture(architecture: &str) -> Option<&'static str> {
+        match architecture {
+            "Qwen2ForProcessRewardModel" => Some("qwen2.5-math-prm"),
+            _ => None,
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let profile: Self = toml::from_str(text).map_err(|error| format!("not a profile: {}", error.message()))?;
+        if let Input::Tagged(tagged) = &profile.input {
+            let unused = if tagged.chat { !tagged.before.is_empty() || tagged.separate } else {
+                !tagged.system.is_empty() || !tagged.user.is_empty()
+            };
+            if unused {
+                let words = if tagged.chat { "`before` and `separate` need" } else { "`system` and `user` need" };
+                return Err(format!("{words} chat = {}", !tagged.chat));
+            }
+        }
+        Ok(profile)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_profiles_parse_and_have_their_own_names() {
+        let names: std::collections::BTreeSet<String> =
+            Profile::built_in().into_iter().map(|profile| profile.name).collect();
+        assert_eq!(names.len(), BUILT_IN.len());
+    }
+
+    #[test]
+    fn a_setting_without_effect_is_refused() {
+        let text = "name='x'\ndescription=''\n[input]\nkind='tagged'\nsystem='s'\nstep='{{ step }}'\ntag='t'\n[score]\nkind='value'";
+        assert_eq!(Profile::parse(text).unwrap_err(), "`system` and `user` need chat = true");
+        let text = text.replace("system='s'", "colour='s'");
+        assert!(Profile::parse(&text).unwrap_err().contains("unknown field `colour`"));
+    }
+}

@@ -1,0 +1,70 @@
+//! Rotary position embedding: cosines and sines of the positions in a batch.
+//!
+//! Frequencies are θ^(−2i/d), stretched as [`RopeScaling`] says. Formulas follow transformers'
+//! `modeling_rope_utils.py`, which checkpoints are trained with.
+
+use std::f64::consts::PI;
+
+use crate::config::{Rope, RopeScaling};
+
+/// Inverse frequencies for each pair of dimensions, and the factor of cosines and sines.
+pub(crate) fn frequencies(rope: &Rope, head_dim: usize) -> (Vec<f64>, f64) {
+    let dim = head_dim as f64;
+    let plain = (0..head_dim / 2).map(|pair| rope.theta.powf(-2.0 * pair as f64 / dim));
+    match &rope.scaling {
+        RopeScaling::None => (plain.collect(), 1.0),
+        RopeScaling::Linear { factor } => (plain.map(|f| f / factor).collect(), 1.0),
+        RopeScaling::Divisors(by) => (plain.zip(by).map(|(f, by)| f / f64::from(*by)).collect(), 1.0),
+        RopeScaling::Llama3 { factor, low, high, original } => {
+            let stretched = plain.map(|f| {
+                let turns = original * f / (2.0 * PI);
+                let share = ((turns - low) / (high - low)).clamp(0.0, 1.0);
+                (1.0 - share) * f / factor + share * f
+            });
+            (stretched.collect(), 1.0)
+        }
+        RopeScaling::Yarn { factor, beta_fast, beta_slow, original, attention, truncate } => {
+            // The (fractional) dimension that makes `turns` turns over the original context.
+            let dimension = |turns: f64| dim * (original / (turns * 2.0 * PI)).ln() / (2.0 * rope.theta.ln());
+            let (low, high) = (dimension(*beta_fast), dimension(*beta_slow));
+            let (low, high) = if *truncate { (low.floor(), high.ceil()) } else { (low, high) };
+            let (low, high) = (low.max(0.0), high.min(dim - 1.0));
+            let width = if high > low { high - low } else { 0.001 };
+            let stretched = plain.enumerate().map(|(pair, f)| {
+                let share = ((pair as f64 - low) / width).clamp(0.0, 1.0);
+                share * f / factor + (1.0 - share) * f
+            });
+            let default = if *factor > 1.0 { 0.1 * factor.ln() + 1.0 } else { 1.0 };
+            (stretched.collect(), attention.unwrap_or(default))
+        }
+    }
+}
+
+/// Cosines and sines of `positions`, `[positions, head_dim / 2]` each.
+pub(crate) fn angles(frequencies: &(Vec<f64>, f64), positions: &[u32]) -> (Vec<f32>, Vec<f32>) {
+    let (inverse, factor) = frequencies;
+    let angles = positions.iter().flat_map(|position| inverse.iter().map(move |f| f64::from(*position) * f));
+    angles.map(|angle| ((angle.cos() * factor) as f32, (angle.sin() * factor) as f32)).unzip()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_frequencies_fall_from_one() {
+        let (inverse, factor) = frequencies(&Rope { theta: 10_000.0, scaling: RopeScaling::None }, 4);
+        assert_eq!((inverse, factor), (vec![1.0, 0.01], 1.0));
+    }
+
+    #[test]
+    fn llama3_leaves_high_frequencies_and_divides_low_ones() {
+        let scaling = RopeScaling::Llama3 { factor: 8.0, low: 1.0, high: 4.0, original: 8192.0 };
+        let rope = Rope { theta: 500_000.0, scaling };
+        let plain = Rope { scaling: RopeScaling::None, ..rope.clone() };
+        let (stretched, _) = frequencies(&rope, 128);
+        let (original, _) = frequencies(&plain, 128);
+        assert_eq!(stretched[0], original[0]);
+        assert!((stretched[63] * 8.0 - original[63]).abs() < 1e-15);
+    }
+}

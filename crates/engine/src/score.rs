@@ -1,0 +1,147 @@
+//! Scores of steps: assembled solutions through the model in one pass, verdicts at the places the profile names.
+
+use candle_core::Tensor;
+use gradus_core::contracts::{ScoreRequest, StepScores, Usage};
+
+use crate::batch::Forest;
+use crate::model::Model;
+use crate::profile::{Assembled, Assembler, Score};
+use crate::{Error, Result};
+
+/// Scores solutions with one profile.
+pub struct Scorer {
+    assembler: Assembler,
+    /// Whether prompts share tokens; off only to measure what sharing gives.
+    pub packed: bool,
+}
+
+/// Solutions of one problem with their shared tokens.
+pub(crate) struct Tree {
+    pub(crate) forest: Forest,
+    /// For each solution its number in the call and, per step, where to read.
+    solutions: Vec<(usize, Vec<(usize, usize)>)>,
+}
+
+impl Tree {
+    /// Places in the call of the solutions it holds.
+    pub(crate) fn solutions(&self) -> Vec<usize> {
+        self.solutions.iter().map(|(number, _)| *number).collect()
+    }
+}
+
+impl Scorer {
+    /// Prepares a profile for a model, and refuses one that the model cannot serve.
+    pub fn new(assembler: Assembler, model: &Model) -> Result<Self> {
+        match assembler.profile().score {
+            Score::Tokens { .. } => drop(model.decoder()?),
+            Score::Classes { .. } => drop(model.head("class head")?),
+            Score::Value => drop(model.head("value head")?),
+        }
+        Ok(Self { assembler, packed: true })
+    }
+
+    /// Writes solutions out and joins those of the same problem, given by their place in the call.
+    pub(crate) fn trees(&self, requests: &[ScoreRequest], model: &Model) -> (Vec<Tree>, Vec<(usize, Error)>) {
+        let mut trees: Vec<(&ScoreRequest, Tree)> = Vec::new();
+        let mut failed = Vec::new();
+        for (number, request) in requests.iter().enumerate() {
+            let assembled = match self.assembler.assemble(request, &model.tokenizer, model.context()) {
+                Ok(assembled) => assembled,
+                Err(error) => {
+                    failed.push((number, error));
+                    continue;
+                }
+            };
+            let same = |other: &ScoreRequest| other.problem == request.problem && other.references == request.references;
+            let known = trees.iter_mut().find(|(other, _)| self.packed && same(other));
+            let tree = match known {
+                Some((_, tree)) => tree,
+                None => {
+                    trees.push((request, Tree { forest: Forest::default(), solutions: Vec::new() }));
+                    &mut trees.last_mut().expect("just added").1
+                }
+            };
+            let reads = self.insert(&mut tree.forest, &assembled);
+            tree.solutions.push((number, reads));
+        }
+        (trees.into_iter().map(|(_, tree)| tree).collect(), failed)
+    }
+
+    /// Where each step's verdict is read.
+    fn insert(&self, forest: &mut Forest, assembled: &Assembled) -> Vec<(usize, usize)> {
+        let mut reads: Vec<Vec<(usize, usize)>> = Vec::new();
+        // The last prompt is the longest: the others branch off it.
+        for (tokens, places) in assembled.prompts.iter().rev() {
+            if self.packed {
+                let path = forest.insert(tokens);
+                reads.push(places.iter().map(|place| path.locate(*place)).collect());
+            } else {
+                let node = forest.root(tokens.clone());
+                reads.push(places.iter().map(|place| (node, *place)).collect());
+            }
+        }
+        reads.into_iter().rev().flatten().collect()
+    }
+
+    /// One pass over several problems' trees; scores by the solution's place in the call.
+    pub(crate) fn score(&self, trees: Vec<Tree>, model: &Model) -> Result<Vec<(usize, StepScores)>> {
+        let mut reads = Vec::new();
+        for (number, tree) in trees.iter().enumerate() {
+            for (_, places) in &tree.solutions {
+                reads.extend(places.iter().map(|(node, offset)| (number, *node, *offset)));
+            }
+        }
+        let mut solutions = Vec::new();
+        let mut forests = Vec::new();
+        for tree in trees {
+            // What a tree costs is divided evenly among its solutions, the rest to the first.
+            let (tokens, count) = (tree.forest.tokens(), tree.solutions.len());
+            for (position, (number, places)) in tree.solutions.into_iter().enumerate() {
+                let share = tokens / count + if position == 0 { tokens % count } else { 0 };
+                solutions.push((number, places.len(), share));
+            }
+            forests.push(tree.forest);
+        }
+        let hidden = model.hidden(&forests, &reads)?;
+        let mut verdicts = self.verdicts(&hidden, model)?.into_iter();
+        let scored = solutions.into_iter().map(|(number, steps, tokens)| {
+            let scores = verdicts.by_ref().take(steps).collect();
+            let usage = Usage { prompt_tokens: tokens as u64, completion_tokens: 0 };
+            (number, StepScores { scores, usage })
+        });
+        Ok(scored.collect())
+    }
+
+    /// One score per hidden state.
+    fn verdicts(&self, hidden: &Tensor, model: &Model) -> Result<Vec<f64>> {
+        let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+        let scores: Vec<f64> = match &self.assembler.profile().score {
+            Score::Tokens { .. } => {
+                let tokens = self.assembler.verdict().expect("two tokens are looked up for this kind");
+                let logits: Vec<Vec<f32>> = model.decoder()?.logits(hidden, Some(&tokens))?.to_vec2()?;
+                // exp(l₊) / (exp(l₊) + exp(l₋))
+                logits.iter().map(|pair| sigmoid(f64::from(pair[0]) - f64::from(pair[1]))).collect()
+            }
+            Score::Classes { positive } => {
+                let logits: Vec<Vec<f32>> = model.head("class head")?.forward(hidden)?.to_vec2()?;
+                logits.iter().map(|row| probability(row, *positive)).collect::<Result<_>>()?
+            }
+            Score::Value => {
+                let values: Vec<Vec<f32>> = model.head("value head")?.forward(hidden)?.to_vec2()?;
+                values.iter().map(|row| sigmoid(f64::from(row[0]))).collect()
+            }
+        };
+        match scores.iter().position(|score| !score.is_finite()) {
+            None => Ok(scores),
+            Some(_) => Err(Error::request("the model gave a score that is not a number: its weights may be damaged")),
+        }
+    }
+}
+
+fn probability(logits: &[f32], class: usize) -> Result<f64> {
+    let Some(wanted) = logits.get(class) else {
+        return Err(Error::request(format!("the profile reads class {class} and the head has {}", logits.len())));
+    };
+    let sum: f64 = logits.iter().map(|logit| f64::from(logit - wanted).exp()).sum();
+    Ok(1.0 / sum)
+}

@@ -1,0 +1,141 @@
+//! One thread owns the model; callers hold cloneable handles.
+//!
+//! Requests are queued and served in passes of at most a budget of tokens. Passes that only read (scores,
+//! log-probabilities, embeddings) alternate with steps of generation, so neither waits for the other to end. A request
+//! whose caller has gone away is dropped before it costs a pass. A request that fails, even by a panic in a pass, takes
+//! nobody else's with it except those in the same pass, and the thread lives on.
+
+mod contracts;
+mod metrics;
+mod worker;
+
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+
+use gradus_core::contracts::{GenerateRequest, Generated, LogProbsRequest, ScoreRequest, StepScores, TokenLogProbs};
+use tokio::sync::{mpsc, oneshot};
+
+pub use metrics::{Metrics, Reading};
+
+use crate::generate::{Listener, Piece};
+use crate::model::Model;
+use crate::profile::{Assembler, Profile};
+use crate::score::Scorer;
+use crate::text::Tokenizer;
+use crate::{Error, Result};
+
+/// How a service works.
+#[derive(Debug, Clone)]
+pub struct ServiceOptions {
+    /// Most tokens of one pass; a single prompt that is longer goes alone.
+    pub token_budget: usize,
+    /// Most sequences that are generated at once.
+    pub max_sequences: usize,
+    /// Whether prompts that share beginnings are processed together; off only to measure what that gives.
+    pub tree_packing: bool,
+}
+
+impl Default for ServiceOptions {
+    fn default() -> Self {
+        Self { token_budget: 4096, max_sequences: 64, tree_packing: true }
+    }
+}
+
+/// A handle to a model that runs on its own thread. Clones share it; the last one to go ends it.
+#[derive(Clone)]
+pub struct Engine {
+    jobs: Sender<Job>,
+    metrics: Arc<Metrics>,
+    tokenizer: Arc<Tokenizer>,
+    architecture: Arc<str>,
+}
+
+/// What a caller asks for, and where the answer goes.
+pub(crate) enum Job {
+    Generate(GenerateRequest, Box<dyn Listener>),
+    LogProbs(LogProbsRequest, Reply<TokenLogProbs>),
+    Score(Vec<ScoreRequest>, Reply<Vec<Result<StepScores>>>),
+    Embed(Vec<String>, Reply<gradus_core::contracts::Embeddings>),
+}
+
+type Reply<T> = oneshot::Sender<Result<T>>;
+
+impl Engine {
+    /// Starts the thread. With a profile, the engine scores steps.
+    pub fn start(model: Model, profile: Option<Profile>, options: ServiceOptions) -> Result<Self> {
+        let scorer = profile.map(|profile| {
+            let mut scorer = Scorer::new(Assembler::new(profile, &model.tokenizer)?, &model)?;
+            scorer.packed = options.tree_packing;
+            Ok::<_, Error>(scorer)
+        });
+        let scorer = scorer.transpose()?;
+        let (jobs, received) = channel();
+        let metrics = Arc::new(Metrics::new(options.token_budget));
+        let engine = Self {
+            jobs,
+            metrics: Arc::clone(&metrics),
+            tokenizer: Arc::clone(&model.tokenizer),
+            architecture: model.architecture().into(),
+        };
+        let worker = worker::Worker::new(model, scorer, options, metrics)?;
+        let thread = std::thread::Builder::new().name("gradus-engine".to_owned());
+        let started = thread.spawn(move || worker.run(&received));
+        started.map_err(|error| Error::Request(format!("the model's thread could not be started: {error}")))?;
+        Ok(engine)
+    }
+
+    /// The model's tokenizer.
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.tokenizer
+    }
+
+    /// The architecture's name in the checkpoint.
+    pub fn architecture(&self) -> &str {
+        &self.architecture
+    }
+
+    /// What the service has done so far.
+    pub fn metrics(&self) -> Reading {
+        self.metrics.read()
+    }
+
+    /// Generates, and hands out text as soon as it is certain.
+    pub fn generate_streaming(
+        &self,
+        request: GenerateRequest,
+    ) -> (mpsc::UnboundedReceiver<Piece>, impl Future<Output = Result<Generated>> + Send + 'static) {
+        let (pieces, received) = mpsc::unbounded_channel();
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Generate(request, Box::new(Streaming { pieces: Some(pieces), reply })));
+        (received, async move { answer.await.map_err(|_| Error::Stopped)? })
+    }
+
+    fn send(&self, job: Job) {
+        self.metrics.queue();
+        // A thread that is gone drops the job, and with it the reply, which the caller sees.
+        drop(self.jobs.send(job));
+    }
+}
+
+/// Passes generated text on to the caller.
+struct Streaming {
+    pieces: Option<mpsc::UnboundedSender<Piece>>,
+    reply: Reply<Generated>,
+}
+
+impl Listener for Streaming {
+    fn piece(&mut self, piece: Piece) {
+        if let Some(pieces) = &self.pieces {
+            // A caller that stopped reading pieces may still want the whole.
+            drop(pieces.send(piece));
+        }
+    }
+
+    fn finish(self: Box<Self>, outcome: Result<Generated>) {
+        drop(self.reply.send(outcome));
+    }
+
+    fn is_gone(&self) -> bool {
+        self.reply.is_closed()
+    }
+}

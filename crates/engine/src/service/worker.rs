@@ -1,0 +1,417 @@
+//! The thread that owns the model: takes jobs in, forms passes within the token budget, answers.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::Instant;
+
+use gradus_core::contracts::{Embeddings, LogProbsRequest, StepScores, TokenLogProb, TokenLogProbs, Usage};
+use rayon::prelude::*;
+
+use super::metrics::Metrics;
+use super::{Job, Reply, ServiceOptions};
+use crate::batch::Forest;
+use crate::generate::{self, Generator, Prepared};
+use crate::model::{Body, Model};
+use crate::score::{Scorer, Tree};
+use crate::{Error, Result};
+
+pub(super) struct Worker {
+    model: Model,
+    scorer: Option<Scorer>,
+    options: ServiceOptions,
+    metrics: Arc<Metrics>,
+    generator: Option<Generator>,
+    prompts: VecDeque<Prepared>,
+    reading: VecDeque<Unit>,
+    calls: Calls,
+}
+
+/// A piece of work that is not divided further.
+enum Unit {
+    Tree { call: u64, tree: Tree },
+    Continuation { reply: Reply<TokenLogProbs>, tokens: Vec<u32>, first: usize },
+    Text { call: u64, number: usize, tokens: Vec<u32> },
+}
+
+/// Calls whose answers are still being put together.
+#[derive(Default)]
+struct Calls {
+    next: u64,
+    scores: std::collections::BTreeMap<u64, ScoreCall>,
+    texts: std::collections::BTreeMap<u64, EmbedCall>,
+}
+
+struct ScoreCall {
+    scores: Vec<Option<Result<StepScores>>>,
+    reply: Reply<Vec<Result<StepScores>>>,
+}
+
+struct EmbedCall {
+    left: usize,
+    answer: Embeddings,
+    reply: Reply<Embeddings>,
+}
+
+impl Worker {
+    pub(super) fn new(
+        model: Model,
+        scorer: Option<Scorer>,
+        options: ServiceOptions,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self> {
+        let generator = match &model.body {
+            Body::Decoder(..) => Some(Generator::new(&model)?),
+            Body::Encoder(_) => None,
+        };
+        let (prompts, reading) = (VecDeque::new(), VecDeque::new());
+        Ok(Self { model, scorer, options, metrics, generator, prompts, reading, calls: Calls::default() })
+    }
+
+    /// Serves until the last handle is gone and nothing is left to do.
+    pub(super) fn run(mut self, jobs: &Receiver<Job>) {
+        loop {
+            if self.is_idle() {
+                match jobs.recv() {
+                    Ok(job) => self.take(job),
+                    Err(_) => return,
+                }
+            }
+            while let Ok(job) = jobs.try_recv() {
+                self.take(job);
+            }
+            self.read_pass();
+            self.generation_step();
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        let generating = self.generator.as_ref().is_some_and(|generator| generator.len() > 0);
+        self.prompts.is_empty() && self.reading.is_empty() && !generating
+    }
+
+    /// Turns a job into units. Whatever is wrong with it is answered here, before it can cost a pass.
+    fn take(&mut self, job: Job) {
+        self.metrics.dequeue();
+        match job {
+            Job::Generate(request, listener) => {
+                self.prompts.extend(generate::prepare(&self.model, request, listener));
+            }
+            Job::LogProbs(request, reply) => match continuation(&self.model, &request) {
+                Ok((tokens, first)) => self.reading.push_back(Unit::Continuation { reply, tokens, first }),
+                Err(error) => self.refuse(reply, error),
+            },
+            Job::Score(requests, reply) => self.take_scores(&requests, reply),
+            Job::Embed(texts, reply) => self.take_texts(&texts, reply),
+        }
+    }
+
+    fn refuse<T>(&self, reply: Reply<T>, error: Error) {
+        self.metrics.fail(1);
+        drop(reply.send(Err(error)));
+    }
+
+    fn take_scores(&mut self, requests: &[gradus_core::contracts::ScoreRequest], reply: Reply<Vec<Result<StepScores>>>) {
+        let Some(scorer) = &self.scorer else {
+            let message = "this engine was started without a profile: it cannot score steps";
+            return self.refuse(reply, Error::request(message));
+        };
+        let (trees, failed) = scorer.trees(requests, &self.model);
+        let mut scores: Vec<Option<Result<StepScores>>> = requests.iter().map(|_| None).collect();
+        self.metrics.fail(failed.len());
+        for (number, error) in failed {
+            scores[number] = Some(Err(error));
+        }
+        let call = self.calls.number();
+        self.calls.scores.insert(call, ScoreCall { scores, reply });
+        self.reading.extend(trees.into_iter().map(|tree| Unit::Tree { call, tree }));
+        self.calls.finish_scores(call);
+    }
+
+    fn take_texts(&mut self, texts: &[String], reply: Reply<Embeddings>) {
+        let limit = self.model.context();
+        let tokenizer = &self.model.tokenizer;
+        let tokens: Result<Vec<Vec<u32>>> = texts.par_iter().map(|text| tokenizer.encode(text, true)).collect();
+        let mut tokens = match tokens {
+            Ok(tokens) => tokens,
+            Err(error) => return self.refuse(reply, error),
+        };
+        if let Some(number) = tokens.iter().position(Vec::is_empty) {
+            return self.refuse(reply, Error::request(format!("text {number} is empty")));
+        }
+        let mut truncated = 0;
+        for text in tokens.iter_mut().filter(|text| text.len() > limit) {
+            truncated += 1;
+            // The closing token of an encoder's text stays the last one.
+            let last = *text.last().expect("longer than the limit");
+            text.truncate(limit);
+            if matches!(self.model.body, Body::Encoder(_)) {
+                text[limit - 1] = last;
+            }
+        }
+        let usage = Usage { prompt_tokens: tokens.iter().map(|text| text.len() as u64).sum(), completion_tokens: 0 };
+        let call = self.calls.number();
+        let answer = Embeddings { dimension: 0, values: Vec::new(), truncated, usage };
+        self.calls.texts.insert(call, EmbedCall { left: tokens.len(), answer, reply });
+        let units = tokens.into_iter().enumerate().map(|(number, tokens)| Unit::Text { call, number, tokens });
+        self.reading.extend(units);
+        self.calls.finish_texts(call);
+    }
+
+    /// One pass over prompts that are only read: as many units of the first one's kind as the budget holds.
+    fn read_pass(&mut self) {
+        let mut units: Vec<Unit> = Vec::new();
+        let mut tokens = 0;
+        while let Some(unit) = self.reading.front() {
+            let size = unit.tokens();
+            let alike = units.first().is_none_or(|first| std::mem::discriminant(first) == std::mem::discriminant(unit));
+            if !alike || (!units.is_empty() && tokens + size > self.options.token_budget) {
+                break;
+            }
+            let unit = self.reading.pop_front().expect("there is a front");
+            if self.calls.is_gone(&unit) {
+                self.metrics.cancel();
+                continue;
+            }
+            tokens += size;
+            units.push(unit);
+        }
+        if units.is_empty() {
+            return;
+        }
+        let started = Instant::now();
+        self.serve(units);
+        self.metrics.pass(tokens, started.elapsed());
+    }
+
+    fn serve(&mut self, units: Vec<Unit>) {
+        let mut trees = Vec::new();
+        let mut continuations = Vec::new();
+        let mut texts = Vec::new();
+        for unit in units {
+            match unit {
+                Unit::Tree { call, tree } => trees.push((call, tree)),
+                Unit::Continuation { reply, tokens, first } => continuations.push((reply, tokens, first)),
+                Unit::Text { call, number, tokens } => texts.push((call, number, tokens)),
+            }
+        }
+        if !trees.is_empty() {
+            self.serve_trees(trees);
+        }
+        if !continuations.is_empty() {
+            self.serve_continuations(continuations);
+        }
+        if !texts.is_empty() {
+            self.serve_texts(texts);
+        }
+    }
+
+    fn serve_trees(&mut self, trees: Vec<(u64, Tree)>) {
+        let scorer = self.scorer.as_ref().expect("trees come from a scorer");
+        let (calls, trees): (Vec<u64>, Vec<Tree>) = trees.into_iter().unzip();
+        let numbers: Vec<Vec<usize>> = trees.iter().map(Tree::solutions).collect();
+        let scored = guarded(|| scorer.score(trees, &self.model));
+        match scored {
+            Ok(scored) => {
+                let mut scored = scored.into_iter();
+                for (call, numbers) in calls.iter().zip(&numbers) {
+                    for (number, scores) in scored.by_ref().take(numbers.len()) {
+                        self.calls.score(*call, number, Ok(scores));
+                    }
+                }
+            }
+            Err(error) => {
+                let message = error.to_string();
+                self.metrics.fail(numbers.iter().map(Vec::len).sum());
+                for (call, numbers) in calls.iter().zip(numbers) {
+                    for number in numbers {
+                        self.calls.score(*call, number, Err(Error::request(message.clone())));
+                    }
+                }
+            }
+        }
+        calls.iter().for_each(|call| self.calls.finish_scores(*call));
+    }
+
+    fn serve_continuations(&mut self, units: Vec<(Reply<TokenLogProbs>, Vec<u32>, usize)>) {
+        let answers = guarded(|| logprobs(&self.model, &units));
+        match answers {
+            Ok(answers) => {
+                for ((reply, _, _), answer) in units.into_iter().zip(answers) {
+                    drop(reply.send(Ok(answer)));
+                }
+            }
+            Err(error) => {
+                let message = error.to_string();
+                units.into_iter().for_each(|(reply, _, _)| self.refuse(reply, Error::request(message.clone())));
+            }
+        }
+    }
+
+    fn serve_texts(&mut self, texts: Vec<(u64, usize, Vec<u32>)>) {
+        let tokens: Vec<Vec<u32>> = texts.iter().map(|(_, _, tokens)| tokens.clone()).collect();
+        let embedded = guarded(|| self.model.embed(&tokens));
+        match embedded {
+            Ok((width, vectors)) => {
+                for ((call, number, _), vector) in texts.iter().zip(vectors.chunks_exact(width)) {
+                    self.calls.vector(*call, *number, vector);
+                }
+            }
+            Err(error) => {
+                let message = error.to_string();
+                for (call, _, _) in &texts {
+                    if let Some(call) = self.calls.texts.remove(call) {
+                        self.metrics.fail(1);
+                        drop(call.reply.send(Err(Error::request(message.clone()))));
+                    }
+                }
+            }
+        }
+        texts.iter().for_each(|(call, _, _)| self.calls.finish_texts(*call));
+    }
+
+    /// Lets new prompts in and draws one token for every sequence.
+    fn generation_step(&mut self) {
+        let Some(generator) = &mut self.generator else { return };
+        let mut admitted: Vec<Prepared> = Vec::new();
+        let mut tokens = 0;
+        let mut sequences = generator.len();
+        while let Some(prompt) = self.prompts.front() {
+            let (size, samples) = (prompt.tokens.len(), prompt.samples());
+            let full = sequences > 0 && sequences + samples > self.options.max_sequences;
+            if full || (!admitted.is_empty() && tokens + size > self.options.token_budget) {
+                break;
+            }
+            let prompt = self.prompts.pop_front().expect("there is a front");
+            if prompt.is_gone() {
+                self.metrics.cancel();
+                continue;
+            }
+            tokens += size;
+            sequences += samples;
+            admitted.push(prompt);
+        }
+        let model = &self.model;
+        if !admitted.is_empty() {
+            let started = Instant::now();
+            if let Err(error) = guarded(|| generator.admit(model, admitted)) {
+                generator.fail(&error.to_string());
+            }
+            self.metrics.pass(tokens, started.elapsed());
+        }
+        if generator.len() > 0 {
+            let (started, running) = (Instant::now(), generator.len());
+            if let Err(error) = guarded(|| generator.step(model)) {
+                self.metrics.fail(1);
+                generator.fail(&error.to_string());
+            }
+            self.metrics.step(running, started.elapsed());
+        }
+        self.metrics.running(generator.len());
+    }
+}
+
+impl Unit {
+    fn tokens(&self) -> usize {
+        match self {
+            Self::Tree { tree, .. } => tree.forest.tokens(),
+            Self::Continuation { tokens, .. } | Self::Text { tokens, .. } => tokens.len(),
+        }
+    }
+}
+
+impl Calls {
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn is_gone(&self, unit: &Unit) -> bool {
+        match unit {
+            Unit::Tree { call, .. } => self.scores.get(call).is_none_or(|call| call.reply.is_closed()),
+            Unit::Continuation { reply, .. } => reply.is_closed(),
+            Unit::Text { call, .. } => self.texts.get(call).is_none_or(|call| call.reply.is_closed()),
+        }
+    }
+
+    fn score(&mut self, call: u64, number: usize, score: Result<StepScores>) {
+        if let Some(call) = self.scores.get_mut(&call) {
+            call.scores[number] = Some(score);
+        }
+    }
+
+    fn finish_scores(&mut self, number: u64) {
+        if self.scores.get(&number).is_some_and(|call| call.scores.iter().all(Option::is_some)) {
+            let call = self.scores.remove(&number).expect("just seen");
+            drop(call.reply.send(Ok(call.scores.into_iter().flatten().collect())));
+        }
+    }
+
+    fn vector(&mut self, call: u64, number: usize, vector: &[f32]) {
+        let Some(call) = self.texts.get_mut(&call) else { return };
+        let answer = &mut call.answer;
+        answer.dimension = vector.len();
+        let end = (number + 1) * vector.len();
+        if answer.values.len() < end {
+            answer.values.resize(end, 0.0);
+        }
+        answer.values[end - vector.len()..end].copy_from_slice(vector);
+        call.left -= 1;
+    }
+
+    fn finish_texts(&mut self, number: u64) {
+        if self.texts.get(&number).is_some_and(|call| call.left == 0) {
+            let call = self.texts.remove(&number).expect("just seen");
+            drop(call.reply.send(Ok(call.answer)));
+        }
+    }
+}
+
+/// A panic in a pass is a bug, and the service survives it.
+fn guarded<T>(pass: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(pass)).unwrap_or_else(|panic| {
+        let words = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        Err(Error::Request(format!("a pass through the model failed: {}", words.unwrap_or("panic"))))
+    })
+}
+
+/// The tokens of prompt and continuation, and the index of the first one whose probability is asked for.
+fn continuation(model: &Model, request: &LogProbsRequest) -> Result<(Vec<u32>, usize)> {
+    let context = model.decoder()?.config.context;
+    let mut tokens = generate::prompt_tokens(model, &request.prompt)?;
+    // Without a prompt the first token has nothing before it, so it is given and not judged.
+    let first = tokens.len().max(1);
+    tokens.extend(model.tokenizer.encode(&request.continuation, false)?);
+    if tokens.len() <= first {
+        return Err(Error::request("the continuation has no token whose probability could be asked for"));
+    }
+    if tokens.len() > context {
+        let message = format!("the text takes {} tokens and the model's context holds {context}", tokens.len());
+        return Err(Error::request(message));
+    }
+    Ok((tokens, first))
+}
+
+fn logprobs(model: &Model, units: &[(Reply<TokenLogProbs>, Vec<u32>, usize)]) -> Result<Vec<TokenLogProbs>> {
+    let forests: Vec<Forest> = units.iter().map(|(_, tokens, _)| Forest::sequence(tokens.clone())).collect();
+    let mut reads = Vec::new();
+    let mut targets = Vec::new();
+    for (number, (_, tokens, first)) in units.iter().enumerate() {
+        // The distribution of a token is read where the token before it stands.
+        reads.extend((*first..tokens.len()).map(|token| (number, 0, token - 1)));
+        targets.extend(&tokens[*first..]);
+    }
+    let hidden = model.hidden(&forests, &reads)?;
+    let mut logprobs = model.target_logprobs(&hidden, &targets)?.into_iter();
+    let answers = units.iter().map(|(_, tokens, first)| {
+        let judged = tokens[*first..].iter().map(|id| TokenLogProb {
+            id: *id,
+            token: model.tokenizer.token_text(*id).unwrap_or_default(),
+            logprob: logprobs.next().expect("one for each target"),
+        });
+        let usage = Usage { prompt_tokens: tokens.len() as u64, completion_tokens: 0 };
+        TokenLogProbs { tokens: judged.collect(), usage }
+    });
+    Ok(answers.collect())
+}

@@ -1,0 +1,228 @@
+//! From stored tensors to the weights of layers, on a device, in a precision, with an adapter on top.
+
+use std::sync::Arc;
+
+use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
+use candle_core::{DType, Device, Module, Tensor};
+use gradus_kernels::{BlockKind, Matrix, Precision};
+
+use super::{Adapter, Checkpoint, Encoding, Stored};
+use crate::linear::{Linear, Lora};
+use crate::ops;
+use crate::{Error, Result};
+
+/// A weight matrix `[outputs, inputs]` where it will be used.
+#[derive(Clone)]
+pub(crate) enum Weight {
+    /// Packed for the CPU's matrix instructions, or the file's own blocks.
+    Packed(Arc<Matrix>),
+    /// A tensor on a GPU.
+    Dense(Tensor),
+    /// The file's own blocks on a GPU, with the table of rows when it serves as an embedding.
+    Quantised(Arc<QMatMul>),
+}
+
+impl Weight {
+    /// x `[m, inputs]` → `[m, outputs]`.
+    pub(crate) fn multiply(&self, x: &Tensor) -> Result<Tensor> {
+        Ok(match self {
+            Self::Packed(matrix) => ops::multiply(x, matrix)?,
+            Self::Dense(weight) => x.matmul(&weight.t()?)?,
+            Self::Quantised(weight) => weight.forward(&x.to_dtype(DType::F32)?)?.to_dtype(x.dtype())?,
+        })
+    }
+
+    /// Like [`Weight::multiply`] for a few of the outputs only.
+    pub(crate) fn multiply_rows(&self, x: &Tensor, wanted: &[u32]) -> Result<Tensor> {
+        Ok(match self {
+            Self::Packed(matrix) => ops::multiply_rows(x, matrix, wanted)?,
+            Self::Dense(weight) => {
+                let wanted = Tensor::new(wanted, weight.device())?;
+                x.matmul(&weight.index_select(&wanted, 0)?.t()?)?
+            }
+            Self::Quantised(_) => {
+                let wanted = Tensor::new(wanted, x.device())?;
+                self.multiply(x)?.index_select(&wanted, 1)?
+            }
+        })
+    }
+
+    /// The rows of an embedding table.
+    pub(crate) fn rows(&self, tokens: &[u32], device: &Device) -> Result<Tensor> {
+        Ok(match self {
+            Self::Packed(matrix) => {
+                let width = matrix.columns();
+                let mut rows = vec![0.0; tokens.len() * width];
+                for (token, row) in tokens.iter().zip(rows.chunks_exact_mut(width)) {
+                    matrix.row(*token as usize, row);
+                }
+                Tensor::from_vec(rows, (tokens.len(), width), device)?
+            }
+            Self::Dense(table) => table.index_select(&Tensor::new(tokens, device)?, 0)?,
+            Self::Quantised(table) => table.embedding(&Tensor::new(tokens, device)?)?.to_dtype(DType::BF16)?,
+        })
+    }
+
+    /// Bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Packed(matrix) => matrix.bytes(),
+            Self::Dense(tensor) => tensor.elem_count() * tensor.dtype().size_in_bytes(),
+            Self::Quantised(matrix) => match &**matrix {
+                QMatMul::QTensor(tensor) => tensor.storage_size_in_bytes(),
+                QMatMul::Tensor(tensor) | QMatMul::TensorF16(tensor) => {
+                    tensor.elem_count() * tensor.dtype().size_in_bytes()
+                }
+            },
+        }
+    }
+}
+
+/// Hands out a checkpoint's weights by name, checks their shapes, and puts the adapter's on top.
+pub(crate) struct Loader {
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) adapter: Option<Adapter>,
+    pub(crate) device: Device,
+    /// Arithmetic of matrix products; `None` follows each tensor's own storage.
+    pub(crate) precision: Option<Precision>,
+    /// Whether quantised weights are expanded when they are loaded.
+    pub(crate) dequantise: bool,
+}
+
+impl Loader {
+    /// The type of activations on this device.
+    pub(crate) fn dtype(&self) -> DType {
+        match (&self.device, self.precision) {
+            (Device::Cpu, _) | (_, Some(Precision::F32)) => DType::F32,
+            _ => DType::BF16,
+        }
+    }
+
+    /// Arithmetic for weights that are stored like this: f32 where the file holds more than bf16 can.
+    fn precision_for(&self, encoding: Encoding) -> Precision {
+        self.precision.unwrap_or(match encoding {
+            Encoding::F32 | Encoding::F16 => Precision::F32,
+            Encoding::Bf16 | Encoding::Blocks(_) => Precision::Bf16,
+        })
+    }
+
+    pub(crate) fn has(&self, name: &str) -> Result<bool> {
+        Ok(self.checkpoint.get(name)?.is_some())
+    }
+
+    /// Whether products with this tensor run in f32.
+    pub(crate) fn is_exact(&self, name: &str) -> Result<bool> {
+        let stored = self.checkpoint.get(name)?;
+        Ok(stored.is_none_or(|stored| self.precision_for(stored.encoding) == Precision::F32))
+    }
+
+    fn stored(&mut self, name: &str, shape: &[usize]) -> Result<Stored> {
+        let trained = self.adapter.as_mut().and_then(|adapter| adapter.whole(name));
+        let stored = match trained {
+            Some(stored) => stored,
+            None => self.checkpoint.get(name)?.ok_or_else(|| {
+                Error::model(self.checkpoint.path(), format!("tensor `{name}` is missing: the download may be incomplete"))
+            })?,
+        };
+        if stored.shape != shape {
+            let message =
+                format!("tensor `{name}` has shape {:?}: the configuration says {shape:?}", stored.shape);
+            return Err(Error::model(self.checkpoint.path(), message));
+        }
+        Ok(stored)
+    }
+
+    /// A vector such as a norm's weight or a bias.
+    pub(crate) fn vector(&mut self, name: &str, length: usize) -> Result<Tensor> {
+        let stored = self.stored(name, &[length])?;
+        Ok(Tensor::from_vec(stored.to_f32(), length, &self.device)?.to_dtype(self.dtype())?)
+    }
+
+    /// A weight matrix.
+    pub(crate) fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<Weight> {
+        let stored = self.stored(name, &[outputs, inputs])?;
+        self.place(&stored).map_err(|message| Error::model(self.checkpoint.path(), format!("tensor `{name}`: {message}")))
+    }
+
+    fn place(&self, stored: &Stored) -> Result<Weight, String> {
+        if self.device.is_cpu() {
+            let precision = self.precision_for(stored.encoding);
+            return stored.to_matrix(precision, self.dequantise).map(|matrix| Weight::Packed(Arc::new(matrix)));
+        }
+        let on_device = || -> candle_core::Result<Weight> {
+            if let (Encoding::Blocks(kind), false) = (stored.encoding, self.dequantise) {
+                let storage = QStorage::from_data(stored.bytes().into(), &self.device, ggml(kind))?;
+                let tensor = QTensor::new(storage, stored.shape.as_slice())?;
+                return Ok(Weight::Quantised(Arc::new(QMatMul::from_qtensor(tensor)?)));
+            }
+            let values = Tensor::from_vec(stored.to_f32(), stored.shape.as_slice(), &Device::Cpu)?;
+            // Converted before the transfer: half the bytes go over.
+            Ok(Weight::Dense(values.to_dtype(self.dtype())?.to_device(&self.device)?))
+        };
+        on_device().map_err(|error| error.to_string())
+    }
+
+    /// A projection `name`, with its bias if it has one and its adapter if there is one.
+    pub(crate) fn linear(&mut self, name: &str, outputs: usize, inputs: usize, bias: bool) -> Result<Linear> {
+        let weight = self.matrix(&format!("{name}.weight"), outputs, inputs)?;
+        let bias = bias.then(|| self.vector(&format!("{name}.bias"), outputs)).transpose()?;
+        let lora = match &mut self.adapter {
+            Some(adapter) => adapter.take(name, outputs, inputs)?,
+            None => None,
+        };
+        let lora = lora.map(|lora| {
+            let rank = lora.a.shape[0];
+            let scaled: Vec<f32> = lora.b.to_f32().iter().map(|b| (f64::from(*b) * lora.scale) as f32).collect();
+            Ok::<_, Error>(Lora {
+                a: self.small(lora.a.to_f32(), rank, inputs)?,
+                b: self.small(scaled, outputs, rank)?,
+            })
+        });
+        Ok(Linear { weight, bias, lora: lora.transpose()? })
+    }
+
+    /// How many outputs the projection `name` has, if there is one.
+    pub(crate) fn outputs(&self, name: &str) -> Result<Option<usize>> {
+        let name = format!("{name}.weight");
+        let trained = self.adapter.as_ref().and_then(|adapter| adapter.shape(&name));
+        let stored = self.checkpoint.get(&name)?.map(|stored| stored.shape);
+        Ok(trained.or(stored).and_then(|shape| shape.first().copied()))
+    }
+
+    /// A projection that has a bias if the file has one.
+    pub(crate) fn linear_as_stored(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<Linear> {
+        let bias_name = format!("{name}.bias");
+        let trained = self.adapter.as_ref().is_some_and(|adapter| adapter.shape(&bias_name).is_some());
+        let bias = trained || self.has(&bias_name)?;
+        self.linear(name, outputs, inputs, bias)
+    }
+
+    /// An adapter's matrix: exact on the CPU, in the activations' type on a GPU.
+    fn small(&self, values: Vec<f32>, rows: usize, columns: usize) -> Result<Weight> {
+        if self.device.is_cpu() {
+            let precision = self.precision.unwrap_or(Precision::F32);
+            return Ok(Weight::Packed(Arc::new(Matrix::from_f32(rows, columns, &values, precision))));
+        }
+        Ok(Weight::Dense(Tensor::from_vec(values, (rows, columns), &self.device)?.to_dtype(self.dtype())?))
+    }
+
+    /// All weights have been taken: an adapter with tensors left over does not belong to this model.
+    pub(crate) fn finish(self) -> Result<()> {
+        self.adapter.map_or(Ok(()), Adapter::finish)
+    }
+}
+
+fn ggml(kind: BlockKind) -> GgmlDType {
+    match kind {
+        BlockKind::Q4_0 => GgmlDType::Q4_0,
+        BlockKind::Q4_1 => GgmlDType::Q4_1,
+        BlockKind::Q5_0 => GgmlDType::Q5_0,
+        BlockKind::Q5_1 => GgmlDType::Q5_1,
+        BlockKind::Q8_0 => GgmlDType::Q8_0,
+        BlockKind::Q2K => GgmlDType::Q2K,
+        BlockKind::Q3K => GgmlDType::Q3K,
+        BlockKind::Q4K => GgmlDType::Q4K,
+        BlockKind::Q5K => GgmlDType::Q5K,
+        BlockKind::Q6K => GgmlDType::Q6K,
+    }
+}
