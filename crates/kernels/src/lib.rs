@@ -1,1 +1,12 @@
 //! Matrix products and attention on CPUs: AMX, AVX-512 and AVX2, chosen at run time.
+
+#[cfg(target_arch = "x86_64")]
+mod amx;
+pub mod attention;
+pub mod cpu;
+mod exp;
+mod precision;
+pub mod rows;
+mod simd;
+
+pub use precision::Precision;

@@ -1,0 +1,315 @@
+//! Segments of several rows in f32: AVX-512, AVX2 or plain Rust.
+//!
+//! A block of 128 keys is packed (keys transposed, values padded), then strips of 24 stacked rows run
+//! scores → softmax → weighted values, so that a strip's scores stay in the first cache.
+
+use super::plan::Block;
+use super::{Slots, scratch};
+use crate::exp::exp2;
+use crate::simd::{Simd, versions};
+
+/// Keys in a block.
+const KEYS: usize = 128;
+/// Rows of a register tile.
+const TILE_ROWS: usize = 6;
+/// Stacked rows between packing and the next block of keys.
+const STRIP: usize = 4 * TILE_ROWS;
+/// The most lanes that a vector has.
+const WIDEST: usize = 16;
+
+pub(super) fn attend(block: &Block) {
+    let dim = block.call.layer.head_dim;
+    let wide = dim.next_multiple_of(WIDEST);
+    let rows = block.stacked().next_multiple_of(TILE_ROWS);
+    let sizes = [rows * dim, rows * wide, rows, rows, dim * KEYS, KEYS * wide, STRIP * KEYS];
+    scratch::with(sizes, |[q, out, top, sum, k, v, scores]| {
+        let work = Work { dim, wide, rows, q, out, top, sum, k, v, scores };
+        // SAFETY: the level was checked, and the buffers have the sizes that `Work` states.
+        unsafe { fill(block.call.level, block, &work) }
+    });
+}
+
+/// Buffers of a task.
+struct Work {
+    dim: usize,
+    /// `dim` padded to whole vectors.
+    wide: usize,
+    /// Stacked rows, padded to whole register tiles.
+    rows: usize,
+    /// Queries times scale · log₂ e: [rows, dim].
+    q: *mut f32,
+    /// Weighted values so far: [rows, wide].
+    out: *mut f32,
+    /// Largest score so far: [rows].
+    top: *mut f32,
+    /// Sum of powers so far: [rows].
+    sum: *mut f32,
+    /// Keys of the block: [dim, KEYS].
+    k: *mut f32,
+    /// Values of the block: [KEYS, wide].
+    v: *mut f32,
+    /// Scores, then probabilities: [STRIP, KEYS].
+    scores: *mut f32,
+}
+
+versions! { unsafe fn fill(block: &Block, work: &Work) = fill_with; }
+
+#[inline(always)]
+unsafe fn fill_with<S: Simd>(s: S, block: &Block, work: &Work) {
+    // SAFETY: the buffers of `work` have their stated sizes; key and query offsets were checked by `attend`.
+    unsafe {
+        start(block, work);
+        let count = block.stacked();
+        let seen = block.visible_to(0..count);
+        let mut at = seen.start / KEYS * KEYS;
+        let mut slots = Slots::starting_at(&block.segment.keys, at);
+        let mut block_slots = [0; KEYS];
+        while at < seen.end {
+            let keys = KEYS.min(seen.end - at);
+            slots.fill(&mut block_slots[..keys]);
+            pack(s, block, work, &block_slots[..keys]);
+            for strip in (0..count).step_by(STRIP) {
+                let strip = strip..(strip + STRIP).min(count);
+                let seen = block.visible_to(strip.clone());
+                if seen.start >= at + keys || seen.end <= at {
+                    continue;
+                }
+                let width = keys.min(seen.end - at);
+                let vectors = width.div_ceil(S::LANES);
+                let tiles = strip.len().div_ceil(TILE_ROWS);
+                let q = work.q.add(strip.start * work.dim);
+                multiply(s, tiles, work.dim, vectors, q, work.dim, work.k, KEYS, work.scores, KEYS, false);
+                for (i, row) in strip.clone().enumerate() {
+                    let seen = block.visible(row);
+                    let seen = seen.start.clamp(at, at + width) - at..seen.end.clamp(at, at + width) - at;
+                    soften(s, work, row, work.scores.add(i * KEYS), seen, vectors * S::LANES);
+                }
+                let out = work.out.add(strip.start * work.wide);
+                let vectors = work.dim.div_ceil(S::LANES);
+                multiply(
+                    s, tiles, width, vectors, work.scores, KEYS, work.v, work.wide, out, work.wide, true,
+                );
+            }
+            at += keys;
+        }
+        finish(s, block, work);
+    }
+}
+
+/// Copies the queries; no keys seen yet.
+#[inline(always)]
+unsafe fn start(block: &Block, work: &Work) {
+    let scale = block.call.layer.log2_scale();
+    // SAFETY: the buffers have their stated sizes.
+    unsafe {
+        for row in 0..block.stacked() {
+            let from = &block.call.q[block.query(row)..][..work.dim];
+            let to = std::slice::from_raw_parts_mut(work.q.add(row * work.dim), work.dim);
+            for (to, from) in to.iter_mut().zip(from) {
+                *to = from * scale;
+            }
+        }
+        let padding = work.rows - block.stacked();
+        work.q.add(block.stacked() * work.dim).write_bytes(0, padding * work.dim);
+        work.out.write_bytes(0, work.rows * work.wide);
+        work.sum.write_bytes(0, work.rows);
+        std::slice::from_raw_parts_mut(work.top, work.rows).fill(f32::NEG_INFINITY);
+    }
+}
+
+/// Transposes the keys and copies the values of `slots`.
+#[inline(always)]
+unsafe fn pack<S: Simd>(s: S, block: &Block, work: &Work, slots: &[usize]) {
+    let dim = work.dim;
+    let whole = dim / S::LANES * S::LANES;
+    let mut rows = [std::ptr::null(); WIDEST];
+    for (group, slots) in slots.chunks(S::LANES).enumerate() {
+        for (lane, row) in rows[..S::LANES].iter_mut().enumerate() {
+            // Beyond the last key comes that key again: its scores are masked, and it holds no stray NaN.
+            *row = block.call.key(slots[lane.min(slots.len() - 1)], block.kv_head).0;
+        }
+        // SAFETY: each key holds `dim` values; `k` holds KEYS columns, of which this is one group of lanes.
+        unsafe {
+            let to = work.k.add(group * S::LANES);
+            for d in (0..whole).step_by(S::LANES) {
+                s.transpose(&rows[..S::LANES], to.add(d * KEYS), KEYS);
+                for row in &mut rows[..S::LANES] {
+                    *row = row.add(S::LANES);
+                }
+            }
+            for d in whole..dim {
+                for (lane, row) in rows[..S::LANES].iter().enumerate() {
+                    *to.add(d * KEYS + lane) = *row.add(d - whole);
+                }
+            }
+        }
+    }
+    for (i, &slot) in slots.iter().enumerate() {
+        let from = block.call.key(slot, block.kv_head).1;
+        // SAFETY: a value holds `dim` numbers; `v` holds KEYS rows of `wide`.
+        unsafe {
+            let to = work.v.add(i * work.wide);
+            for d in (0..whole).step_by(S::LANES) {
+                s.store(to.add(d), s.load(from.add(d)));
+            }
+            if whole < dim {
+                s.store(to.add(whole), s.load_part(from.add(whole), dim - whole));
+            }
+        }
+    }
+}
+
+/// Turns a row of scores into powers relative to the new maximum, and scales what the row has so far to it.
+#[inline(always)]
+unsafe fn soften<S: Simd>(
+    s: S,
+    work: &Work,
+    row: usize,
+    scores: *mut f32,
+    seen: std::ops::Range<usize>,
+    width: usize,
+) {
+    // SAFETY: `scores` holds `width` values, whole vectors; the other buffers have their stated sizes.
+    unsafe {
+        let all = std::slice::from_raw_parts_mut(scores, width);
+        all[..seen.start].fill(f32::NEG_INFINITY);
+        all[seen.end..].fill(f32::NEG_INFINITY);
+        let mut top = s.splat(f32::NEG_INFINITY);
+        for j in (0..width).step_by(S::LANES) {
+            top = s.max(top, s.load(scores.add(j)));
+        }
+        let before = *work.top.add(row);
+        let top = s.largest(top).max(before);
+        if top == f32::NEG_INFINITY {
+            scores.write_bytes(0, width);
+            return;
+        }
+        let shift = s.splat(top);
+        let mut sum = s.splat(0.0);
+        for j in (0..width).step_by(S::LANES) {
+            let power = exp2(s, s.sub(s.load(scores.add(j)), shift));
+            sum = s.add(sum, power);
+            s.store(scores.add(j), power);
+        }
+        let mut kept = *work.sum.add(row);
+        if top > before {
+            let scale = exp2(s, s.splat(before - top));
+            kept *= s.largest(scale);
+            let out = work.out.add(row * work.wide);
+            for d in (0..work.wide).step_by(S::LANES) {
+                s.store(out.add(d), s.mul(s.load(out.add(d)), scale));
+            }
+            *work.top.add(row) = top;
+        }
+        *work.sum.add(row) = kept + s.sum(sum);
+    }
+}
+
+/// Divides by the sums and writes the rows to the output.
+#[inline(always)]
+unsafe fn finish<S: Simd>(s: S, block: &Block, work: &Work) {
+    for row in 0..block.stacked() {
+        // SAFETY: the buffers have their stated sizes; this task alone writes these rows and heads.
+        unsafe {
+            let sum = *work.sum.add(row);
+            let share = s.splat(if sum > 0.0 { 1.0 / sum } else { 0.0 });
+            let from = work.out.add(row * work.wide);
+            let to = block.call.out.0.add(block.query(row));
+            let whole = work.dim / S::LANES * S::LANES;
+            for d in (0..whole).step_by(S::LANES) {
+                s.store(to.add(d), s.mul(s.load(from.add(d)), share));
+            }
+            if whole < work.dim {
+                s.store_part(to.add(whole), s.mul(s.load(from.add(whole)), share), work.dim - whole);
+            }
+        }
+    }
+}
+
+/// C = A·B, or C += A·B: `tiles` tiles of six rows, `vectors` vectors of columns, `depth` terms, row strides in values.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "the usual arguments of a matrix product")]
+unsafe fn multiply<S: Simd>(
+    s: S,
+    tiles: usize,
+    depth: usize,
+    vectors: usize,
+    a: *const f32,
+    a_stride: usize,
+    b: *const f32,
+    b_stride: usize,
+    c: *mut f32,
+    c_stride: usize,
+    add: bool,
+) {
+    let mut done = 0;
+    while done < vectors {
+        let now = S::TILE.min(vectors - done);
+        for tile in 0..tiles {
+            // SAFETY: the caller vouches for the matrices; the tile lies within them.
+            unsafe {
+                let a = a.add(tile * TILE_ROWS * a_stride);
+                let b = b.add(done * S::LANES);
+                let c = c.add(tile * TILE_ROWS * c_stride + done * S::LANES);
+                match now {
+                    1 => tile_product::<S, 1>(s, depth, a, a_stride, b, b_stride, c, c_stride, add),
+                    2 => tile_product::<S, 2>(s, depth, a, a_stride, b, b_stride, c, c_stride, add),
+                    3 if S::TILE >= 3 => {
+                        tile_product::<S, 3>(s, depth, a, a_stride, b, b_stride, c, c_stride, add);
+                    }
+                    _ if S::TILE >= 4 => {
+                        tile_product::<S, 4>(s, depth, a, a_stride, b, b_stride, c, c_stride, add);
+                    }
+                    _ => unreachable!("a tile is at most as wide as registers allow"),
+                }
+            }
+        }
+        done += now;
+    }
+}
+
+/// One tile of [`multiply`], its sums in registers.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "the usual arguments of a matrix product")]
+unsafe fn tile_product<S: Simd, const N: usize>(
+    s: S,
+    depth: usize,
+    a: *const f32,
+    a_stride: usize,
+    b: *const f32,
+    b_stride: usize,
+    c: *mut f32,
+    c_stride: usize,
+    add: bool,
+) {
+    // SAFETY: the caller vouches for the matrices.
+    unsafe {
+        let mut sums = [[s.splat(0.0); N]; TILE_ROWS];
+        if add {
+            for i in 0..TILE_ROWS {
+                for j in 0..N {
+                    sums[i][j] = s.load(c.add(i * c_stride + j * S::LANES));
+                }
+            }
+        }
+        let mut b = b;
+        for d in 0..depth {
+            let mut right = [s.splat(0.0); N];
+            for j in 0..N {
+                right[j] = s.load(b.add(j * S::LANES));
+            }
+            for i in 0..TILE_ROWS {
+                let left = s.splat(*a.add(i * a_stride + d));
+                for j in 0..N {
+                    sums[i][j] = s.fma(left, right[j], sums[i][j]);
+                }
+            }
+            b = b.add(b_stride);
+        }
+        for i in 0..TILE_ROWS {
+            for j in 0..N {
+                s.store(c.add(i * c_stride + j * S::LANES), sums[i][j]);
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Row-wise operations.
