@@ -1,5 +1,7 @@
 //! Runs language models, reward models and sentence encoders on a CPU or a GPU, on candle.
 
 mod error;
+mod gguf;
 
 pub use error::{Error, Result};
+pub use gguf::{Array, FromValue, Gguf, TensorInfo, TensorKind, Value};
