@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use candle_core::{CpuStorage, CustomOp3, DType, Device, Layout, Shape, Tensor};
-use gradus_kernels::{Attention, Mask, Precision, Segment};
+use gradus_kernels::Precision;
+use gradus_kernels::attention::{Attention, Mask, Segment};
 
 use crate::Result;
 use crate::ops::contiguous;

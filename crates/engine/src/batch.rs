@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-use gradus_kernels::Segment;
+use gradus_kernels::attention::Segment;
 
 /// A run of tokens that follows the first `after` tokens of another run.
 #[derive(Debug, Clone, PartialEq, Eq)]

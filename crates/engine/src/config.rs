@@ -155,66 +155,59 @@ impl DecoderConfig {
 
     /// Reads a GGUF's metadata.
     pub fn from_gguf(file: &Gguf) -> Result<Self> {
-        Self::from_metadata(file).map_err(|message| Error::model(file.path(), message))
-    }
-
-    fn from_metadata(file: &Gguf) -> Result<Self, String> {
-        let architecture = file.text("general.architecture").unwrap_or_default().to_owned();
-        if !["llama", "mistral", "qwen2", "qwen3"].contains(&architecture.as_str()) {
-            return Err(format!("architecture `{architecture}` is not one of llama, mistral, qwen2, qwen3"));
+        let architecture: &str = file.get("general.architecture")?;
+        let refused = |message: String| Error::model(file.path(), message);
+        if !["llama", "mistral", "qwen2", "qwen3"].contains(&architecture) {
+            let message = format!("architecture `{architecture}` is not one of llama, mistral, qwen2, qwen3");
+            return Err(refused(message));
         }
         let key = |name: &str| format!("{architecture}.{name}");
-        let wanted = |name: &str| {
-            let value = file.u64(&key(name)).and_then(|value| usize::try_from(value).ok());
-            value.ok_or_else(|| format!("metadata `{}` is missing", key(name)))
-        };
-        let float = |name: &str| file.f32(&key(name)).map(f64::from);
+        let wanted = |name: &str| file.get::<usize>(&key(name));
+        let maybe = |name: &str| file.find::<usize>(&key(name));
+        let float = |name: &str| Ok::<_, Error>(file.find::<f32>(&key(name))?.map(f64::from));
         let (hidden, heads, layers) =
             (wanted("embedding_length")?, wanted("attention.head_count")?, wanted("block_count")?);
         let context = wanted("context_length")?;
-        let head_dim = wanted("attention.key_length").unwrap_or(hidden / heads.max(1));
-        let factor = float("rope.scaling.factor").unwrap_or(1.0);
-        let original = float("rope.scaling.original_context_length")
-            .or_else(|| file.u64(&key("rope.scaling.original_context_length")).map(|value| value as f64))
-            .unwrap_or(context as f64);
-        let scaling = match file.text(&key("rope.scaling.type")).unwrap_or("none") {
+        let factor = float("rope.scaling.factor")?.unwrap_or(1.0);
+        let scaling = match file.find::<&str>(&key("rope.scaling.type"))?.unwrap_or("none") {
             "none" => RopeScaling::None,
             "linear" => RopeScaling::Linear { factor },
             "yarn" => RopeScaling::Yarn {
                 factor,
-                beta_fast: float("rope.scaling.yarn_beta_fast").unwrap_or(32.0),
-                beta_slow: float("rope.scaling.yarn_beta_slow").unwrap_or(1.0),
-                original,
-                attention: float("rope.scaling.attn_factor"),
+                beta_fast: float("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
+                beta_slow: float("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
+                original: float("rope.scaling.original_context_length")?.unwrap_or(context as f64),
+                attention: float("rope.scaling.attn_factor")?,
                 truncate: true,
             },
-            other => return Err(format!("rope scaling `{other}` is not supported")),
+            other => return Err(refused(format!("rope scaling `{other}` is not supported"))),
         };
-        let vocabulary = match file.tensors.get("token_embd.weight").map(|tensor| tensor.shape.as_slice()) {
-            Some([rows, _]) => *rows,
-            _ => return Err("tensor `token_embd.weight` is missing".to_owned()),
+        let has = |name: &str| file.tensors.contains_key(name);
+        let vocabulary = match file.tensor("token_embd.weight")?.shape[..] {
+            [rows, _] => rows,
+            _ => return Err(refused("tensor `token_embd.weight` is not a matrix".to_owned())),
         };
-        let window = wanted("attention.sliding_window").ok().filter(|window| *window > 0);
-        Ok(Self {
+        let window = maybe("attention.sliding_window")?.filter(|window| *window > 0);
+        let config = Self {
+            architecture: architecture.to_owned(),
             vocabulary,
             hidden,
             intermediate: wanted("feed_forward_length")?,
             layers,
             heads,
-            kv_heads: wanted("attention.head_count_kv").unwrap_or(heads),
-            head_dim,
-            norm_eps: float("attention.layer_norm_rms_epsilon").unwrap_or(1e-5) as f32,
-            rope: Rope { theta: float("rope.freq_base").unwrap_or(10_000.0), scaling },
+            kv_heads: maybe("attention.head_count_kv")?.unwrap_or(heads),
+            head_dim: maybe("attention.key_length")?.unwrap_or(hidden / heads.max(1)),
+            norm_eps: float("attention.layer_norm_rms_epsilon")?.unwrap_or(1e-5) as f32,
+            rope: Rope { theta: float("rope.freq_base")?.unwrap_or(10_000.0), scaling },
             context,
-            tied: !file.tensors.contains_key("output.weight"),
-            qkv_bias: file.tensors.contains_key("blk.0.attn_q.bias"),
-            output_bias: file.tensors.contains_key("blk.0.attn_output.bias"),
-            mlp_bias: file.tensors.contains_key("blk.0.ffn_gate.bias"),
-            qk_norm: file.tensors.contains_key("blk.0.attn_q_norm.weight"),
+            tied: !has("output.weight"),
+            qkv_bias: has("blk.0.attn_q.bias"),
+            output_bias: has("blk.0.attn_output.bias"),
+            mlp_bias: has("blk.0.ffn_gate.bias"),
+            qk_norm: has("blk.0.attn_q_norm.weight"),
             windows: vec![window; layers],
-            architecture,
-        })
-        .and_then(Self::checked)
+        };
+        config.checked().map_err(refused)
     }
 
     /// Refuses shapes that cannot be run, before anything is allocated for them.

@@ -10,7 +10,8 @@
 //! Logits are made only for the rows and tokens that somebody asks for: see [`Decoder::logits`].
 
 use candle_core::{DType, Device, Tensor};
-use gradus_kernels::{Mask, Precision};
+use gradus_kernels::Precision;
+use gradus_kernels::attention::Mask;
 
 use crate::attend::{Heads, Plan};
 use crate::batch::Batch;

@@ -7,7 +7,8 @@
 use std::path::Path;
 
 use candle_core::{Device, Tensor};
-use gradus_kernels::{Mask, Precision, Segment};
+use gradus_kernels::Precision;
+use gradus_kernels::attention::{Mask, Segment};
 use serde_json::Value;
 
 use crate::attend::{Heads, Plan};

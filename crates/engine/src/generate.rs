@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use gradus_core::contracts::{Choice, FinishReason, GenerateRequest, Generated, Prompt, TokenLogProb, Usage};
-use gradus_kernels::Segment;
+use gradus_kernels::attention::Segment;
 use rayon::prelude::*;
 
 use crate::batch::Batch;

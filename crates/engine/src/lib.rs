@@ -34,7 +34,7 @@ mod decoder;
 mod encoder;
 mod error;
 mod generate;
-pub mod gguf;
+mod gguf;
 mod head;
 mod linear;
 mod model;
@@ -50,6 +50,7 @@ mod weights;
 
 pub use error::{Error, Result};
 pub use generate::Piece;
+pub use gguf::Gguf;
 pub use gradus_kernels::Precision;
 pub use model::{LoadOptions, Model, Place};
 pub use service::{Engine, Reading, ServiceOptions};

@@ -110,7 +110,16 @@ impl Checkpoint {
     }
 
     /// A GGUF file; its heads are needed to undo the reordering of Llama's query and key rows.
-    pub(crate) fn from_gguf(file: Arc<Gguf>, heads: usize, kv_heads: usize) -> Self {
+    pub(crate) /// A mapped file behind one more pointer, so that tensors of both formats are held alike.
+struct Mapped(Arc<memmap2::Mmap>);
+
+impl AsRef<[u8]> for Mapped {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+fn from_gguf(file: Arc<Gguf>, heads: usize, kv_heads: usize) -> Self {
         Self::Gguf { file, heads, kv_heads }
     }
 
@@ -136,14 +145,28 @@ fn from_gguf(file: &Gguf, name: &str, heads: usize, kv_heads: usize) -> Result<O
     let encoding = match info.kind {
         TensorKind::F32 => Encoding::F32,
         TensorKind::F16 => Encoding::F16,
-        TensorKind::Bf16 => Encoding::Bf16,
-        TensorKind::Blocks(kind) => Encoding::Blocks(kind),
+        TensorKind::BF16 => Encoding::Bf16,
+        TensorKind::Q4_0 => Encoding::Blocks(BlockKind::Q4_0),
+        TensorKind::Q4_1 => Encoding::Blocks(BlockKind::Q4_1),
+        TensorKind::Q5_0 => Encoding::Blocks(BlockKind::Q5_0),
+        TensorKind::Q5_1 => Encoding::Blocks(BlockKind::Q5_1),
+        TensorKind::Q8_0 => Encoding::Blocks(BlockKind::Q8_0),
+        TensorKind::Q2_K => Encoding::Blocks(BlockKind::Q2K),
+        TensorKind::Q3_K => Encoding::Blocks(BlockKind::Q3K),
+        TensorKind::Q4_K => Encoding::Blocks(BlockKind::Q4K),
+        TensorKind::Q5_K => Encoding::Blocks(BlockKind::Q5K),
+        TensorKind::Q6_K => Encoding::Blocks(BlockKind::Q6K),
+        other => {
+            let message = format!("tensor `{name}` is stored as {other:?}, which no weights use");
+            return Err(Error::model(file.path(), message));
+        }
     };
-    let stored = Stored { encoding, shape: info.shape.clone(), file: file.bytes(), range: info.range.clone() };
+    let bytes = Arc::new(Mapped(Arc::clone(file.bytes())));
+    let stored = Stored { encoding, shape: info.shape.clone(), file: bytes, range: info.range.clone() };
     // llama.cpp's converter interleaves the two halves of each query and key head of the llama architecture, for its
     // own rotary convention. We use transformers' and put the rows back.
     let heads = match name {
-        _ if file.text("general.architecture") != Some("llama") => return Ok(Some(stored)),
+        _ if file.find("general.architecture")? != Some("llama") => return Ok(Some(stored)),
         _ if name.contains(".q_proj.") => heads,
         _ if name.contains(".k_proj.") => kv_heads,
         _ => return Ok(Some(stored)),

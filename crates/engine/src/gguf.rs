@@ -1,0 +1,713 @@
+//! GGUF files, versions 2 and 3, little-endian: metadata, a table of tensors, and the tensors' bytes.
+//!
+//! ```text
+//! "GGUF" version:u32 tensors:u64 pairs:u64
+//! pairs   × { key:string type:u32 value }                    string = length:u64 bytes
+//! tensors × { name:string n:u32 shape:[u64; n] type:u32 offset:u64 }
+//! padding to general.alignment, then the data that the offsets count from
+//! ```
+//!
+//! The file is mapped, not read, so quantised weights are used where they lie. Every length in the file is checked
+//! against the file's size before anything is allocated for it. Left out: version 1, big-endian files, the IQ and
+//! TQ families of quantisation, and files split into shards.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use memmap2::Mmap;
+
+use crate::error::{Error, Result};
+
+/// An open GGUF file.
+///
+/// ```no_run
+/// let gguf = gradus_engine::Gguf::open(std::path::Path::new("model.gguf"))?;
+/// let layers: u64 = gguf.get("llama.block_count")?;
+/// let eps: Option<f32> = gguf.find("llama.attention.layer_norm_rms_epsilon")?;
+/// let weights = &gguf.bytes()[gguf.tensor("token_embd.weight")?.range.clone()];
+/// # Ok::<(), gradus_engine::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Gguf {
+    path: PathBuf,
+    bytes: Arc<Mmap>,
+    /// The key-value pairs; [`Gguf::get`] and [`Gguf::find`] read them as a type.
+    pub metadata: BTreeMap<String, Value>,
+    /// The tensors by name.
+    pub tensors: BTreeMap<String, TensorInfo>,
+}
+
+/// A metadata value; integers of all widths are one kind here, and so are floats.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Any of the eight integer types.
+    Int(i128),
+    /// `f32` or `f64`.
+    Float(f64),
+    /// `true` or `false`.
+    Bool(bool),
+    /// UTF-8 text.
+    Text(String),
+    /// An array, which stays in the file until it is read.
+    Array(Array),
+}
+
+/// Where an array lies in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Array {
+    kind: u32,
+    len: usize,
+    range: Range<usize>,
+}
+
+impl Array {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+/// One tensor's place and type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TensorInfo {
+    /// Outermost dimension first: the reverse of the order in the file.
+    pub shape: Vec<usize>,
+    /// How the elements are stored.
+    pub kind: TensorKind,
+    /// Its bytes in the file.
+    pub range: Range<usize>,
+}
+
+macro_rules! tensor_kinds {
+    ($($name:ident = $id:literal, $block:literal elements in $bytes:literal bytes;)*) => {
+        /// How a tensor's elements are stored, under ggml's names.
+        #[allow(non_camel_case_types, missing_docs)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum TensorKind { $($name = $id),* }
+
+        impl TensorKind {
+            /// The kind with ggml's type number `id`.
+            pub fn from_id(id: u32) -> Option<Self> {
+                match id { $($id => Some(Self::$name),)* _ => None }
+            }
+
+            /// Elements that are stored together.
+            pub fn block_len(self) -> usize {
+                match self { $(Self::$name => $block),* }
+            }
+
+            /// Bytes of one such block.
+            pub fn block_bytes(self) -> usize {
+                match self { $(Self::$name => $bytes),* }
+            }
+        }
+    };
+}
+
+tensor_kinds! {
+    F32 = 0, 1 elements in 4 bytes;
+    F16 = 1, 1 elements in 2 bytes;
+    Q4_0 = 2, 32 elements in 18 bytes;
+    Q4_1 = 3, 32 elements in 20 bytes;
+    Q5_0 = 6, 32 elements in 22 bytes;
+    Q5_1 = 7, 32 elements in 24 bytes;
+    Q8_0 = 8, 32 elements in 34 bytes;
+    Q8_1 = 9, 32 elements in 36 bytes;
+    Q2_K = 10, 256 elements in 84 bytes;
+    Q3_K = 11, 256 elements in 110 bytes;
+    Q4_K = 12, 256 elements in 144 bytes;
+    Q5_K = 13, 256 elements in 176 bytes;
+    Q6_K = 14, 256 elements in 210 bytes;
+    Q8_K = 15, 256 elements in 292 bytes;
+    I8 = 24, 1 elements in 1 bytes;
+    I16 = 25, 1 elements in 2 bytes;
+    I32 = 26, 1 elements in 4 bytes;
+    I64 = 27, 1 elements in 8 bytes;
+    F64 = 28, 1 elements in 8 bytes;
+    BF16 = 30, 1 elements in 2 bytes;
+}
+
+impl TensorKind {
+    /// ggml's type number.
+    pub fn id(self) -> u32 {
+        self as u32
+    }
+}
+
+impl Gguf {
+    /// Maps the file and reads its header.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(|source| Error::io(path, source))?;
+        // SAFETY: the map is read-only. A model file must not be rewritten while a process runs it; that holds for
+        // every program that maps weights, and there is no portable lock that would enforce it.
+        #[allow(unsafe_code)]
+        let bytes = unsafe { Mmap::map(&file) }.map_err(|source| Error::io(path, source))?;
+        let (metadata, tensors) = parse(&bytes).map_err(|message| Error::model(path, message))?;
+        Ok(Self { path: path.to_owned(), bytes: Arc::new(bytes), metadata, tensors })
+    }
+
+    /// The file's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The whole mapped file.
+    pub fn bytes(&self) -> &Arc<Mmap> {
+        &self.bytes
+    }
+
+    /// The value of `key`, which must be there.
+    pub fn get<'a, T: FromValue<'a>>(&'a self, key: &str) -> Result<T> {
+        self.find(key)?.ok_or_else(|| Error::model(&self.path, format!("the metadata have no `{key}`")))
+    }
+
+    /// The value of `key`, if there is one; one of another type is an error.
+    pub fn find<'a, T: FromValue<'a>>(&'a self, key: &str) -> Result<Option<T>> {
+        let Some(value) = self.metadata.get(key) else { return Ok(None) };
+        match T::from_value(value, &self.bytes) {
+            Some(value) => Ok(Some(value)),
+            None => {
+                let message = format!("`{key}` should be {}, but is {}", T::EXPECTED, value.describe());
+                Err(Error::model(&self.path, message))
+            }
+        }
+    }
+
+    /// The tensor called `name`, which must be there.
+    pub fn tensor(&self, name: &str) -> Result<&TensorInfo> {
+        let missing = || Error::model(&self.path, format!("there is no tensor `{name}`"));
+        self.tensors.get(name).ok_or_else(missing)
+    }
+}
+
+/// A type that metadata can be read as: `&str`, `bool`, `f32`, `u32`, `u64`, `usize`, `i64`, and vectors of
+/// `&str`, `f32`, `u64` and `i64`.
+pub trait FromValue<'a>: Sized {
+    /// The type in words.
+    const EXPECTED: &'static str;
+    /// The value as this type; `None` when it is of another type or out of range.
+    fn from_value(value: &'a Value, file: &'a [u8]) -> Option<Self>;
+}
+
+macro_rules! from_int {
+    ($($int:ty),*) => {$(
+        impl FromValue<'_> for $int {
+            const EXPECTED: &'static str = concat!("an integer (", stringify!($int), ")");
+            fn from_value(value: &Value, _: &[u8]) -> Option<Self> {
+                match value { Value::Int(int) => (*int).try_into().ok(), _ => None }
+            }
+        }
+    )*};
+}
+from_int!(u32, u64, usize, i64);
+
+impl FromValue<'_> for bool {
+    const EXPECTED: &'static str = "true or false";
+    fn from_value(value: &Value, _: &[u8]) -> Option<Self> {
+        match value {
+            Value::Bool(bool) => Some(*bool),
+            _ => None,
+        }
+    }
+}
+
+impl FromValue<'_> for f32 {
+    const EXPECTED: &'static str = "a number";
+    fn from_value(value: &Value, _: &[u8]) -> Option<Self> {
+        match value {
+            Value::Float(float) => Some(*float as f32),
+            Value::Int(int) => Some(*int as f32),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> FromValue<'a> for &'a str {
+    const EXPECTED: &'static str = "text";
+    fn from_value(value: &'a Value, _: &'a [u8]) -> Option<Self> {
+        match value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> FromValue<'a> for Vec<&'a str> {
+    const EXPECTED: &'static str = "an array of texts in UTF-8";
+    fn from_value(value: &'a Value, file: &'a [u8]) -> Option<Self> {
+        let Value::Array(array) = value else { return None };
+        if array.kind != STRING {
+            return None;
+        }
+        let mut reader = Reader { bytes: &file[..array.range.end], at: array.range.start };
+        (0..array.len).map(|_| reader.text("an array's text").ok()).collect()
+    }
+}
+
+macro_rules! from_array {
+    ($($element:ty: $expected:literal),*) => {$(
+        impl FromValue<'_> for Vec<$element> {
+            const EXPECTED: &'static str = $expected;
+            fn from_value(value: &Value, file: &[u8]) -> Option<Self> {
+                let Value::Array(array) = value else { return None };
+                scalar_bytes(array.kind)?;
+                let mut reader = Reader { bytes: &file[..array.range.end], at: array.range.start };
+                let mut element = || {
+                    let value = reader.value(array.kind, 0).ok()?;
+                    <$element>::from_value(&value, file)
+                };
+                (0..array.len).map(|_| element()).collect()
+            }
+        }
+    )*};
+}
+from_array!(f32: "an array of numbers", u64: "an array of counts", i64: "an array of integers");
+
+impl Value {
+    fn describe(&self) -> String {
+        match self {
+            Self::Int(int) => int.to_string(),
+            Self::Float(float) => float.to_string(),
+            Self::Bool(bool) => bool.to_string(),
+            Self::Text(text) => format!("the text {:?}", text.chars().take(40).collect::<String>()),
+            Self::Array(array) => format!("an array of {} {}", array.len, type_name(array.kind)),
+        }
+    }
+}
+
+/// Errors below are sentences without the path, which [`Gguf::open`] adds.
+type Said<T> = std::result::Result<T, String>;
+type Header = (BTreeMap<String, Value>, BTreeMap<String, TensorInfo>);
+
+fn parse(bytes: &[u8]) -> Said<Header> {
+    let mut reader = Reader { bytes, at: 0 };
+    let magic = bytes.get(..4).ok_or_else(|| format!("{} bytes are too few for a GGUF file", bytes.len()))?;
+    if magic != b"GGUF" {
+        return Err(format!(
+            "not a GGUF file: it starts with {:?}, not \"GGUF\"",
+            String::from_utf8_lossy(magic)
+        ));
+    }
+    reader.at = 4;
+    match reader.u32("the version")? {
+        2 | 3 => {}
+        other if matches!(other.swap_bytes(), 1..=3) => {
+            return Err("a big-endian GGUF file; only little-endian ones are read".into());
+        }
+        other => return Err(format!("GGUF version {other}; only versions 2 and 3 are read")),
+    }
+    let tensor_count = reader.u64("the number of tensors")?;
+    let pair_count = reader.u64("the number of metadata pairs")?;
+
+    let mut metadata = BTreeMap::new();
+    for index in 0..pair_count {
+        let key = reader.text(&format!("the key of metadata pair {index} of {pair_count}"))?.to_owned();
+        let kind = reader.u32(&key)?;
+        let value = reader.value(kind, 0).map_err(|why| format!("metadata `{key}`: {why}"))?;
+        if metadata.insert(key.clone(), value).is_some() {
+            return Err(format!("the metadata have `{key}` twice"));
+        }
+    }
+    let alignment = match metadata.get("general.alignment") {
+        None => 32,
+        Some(Value::Int(n @ 1..=0x1_0000)) if (*n as usize).is_power_of_two() => *n as usize,
+        Some(other) => return Err(format!("general.alignment is {}, not a power of two", other.describe())),
+    };
+
+    let mut infos = Vec::new();
+    for index in 0..tensor_count {
+        let name = reader.text(&format!("the name of tensor {index} of {tensor_count}"))?;
+        infos.push((name, reader.tensor(name).map_err(|why| format!("tensor `{name}`: {why}"))?));
+    }
+    // The padding may be missing when there are no tensors behind it.
+    let start = reader.at.next_multiple_of(alignment);
+    let mut tensors = BTreeMap::new();
+    for (name, (shape, kind, size, offset)) in infos {
+        let range = usize::try_from(offset)
+            .ok()
+            .and_then(|offset| start.checked_add(offset))
+            .and_then(|from| Some(from..from.checked_add(size)?))
+            .filter(|range| range.end <= bytes.len())
+            .ok_or_else(|| {
+                let len = bytes.len();
+                let place = format!("{size} bytes at {start} + {offset}, beyond the file's {len}");
+                format!("cut short or corrupt: tensor `{name}` takes {place}")
+            })?;
+        if tensors.insert(name.to_owned(), TensorInfo { shape, kind, range }).is_some() {
+            return Err(format!("there are two tensors `{name}`"));
+        }
+    }
+    Ok((metadata, tensors))
+}
+
+const STRING: u32 = 8;
+const ARRAY: u32 = 9;
+
+fn type_name(kind: u32) -> &'static str {
+    const NAMES: [&str; 13] =
+        ["u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "text", "array", "u64", "i64", "f64"];
+    NAMES.get(kind as usize).copied().unwrap_or("of an unknown type")
+}
+
+fn scalar_bytes(kind: u32) -> Option<usize> {
+    match kind {
+        0 | 1 | 7 => Some(1),
+        2 | 3 => Some(2),
+        4..=6 => Some(4),
+        10..=12 => Some(8),
+        _ => None,
+    }
+}
+
+/// A position in the file.
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, n: u64, what: &str) -> Said<&'a [u8]> {
+        let left = self.bytes.len() - self.at;
+        let n = usize::try_from(n).ok().filter(|n| *n <= left).ok_or_else(|| {
+            format!(
+                "cut short or corrupt: {what} takes {n} bytes at offset {}, where {left} are left",
+                self.at
+            )
+        })?;
+        let taken = &self.bytes[self.at..self.at + n];
+        self.at += n;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self, what: &str) -> Said<[u8; N]> {
+        Ok(self.take(N as u64, what)?.try_into().expect("take gives as many bytes as asked"))
+    }
+
+    fn u32(&mut self, what: &str) -> Said<u32> {
+        self.array(what).map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self, what: &str) -> Said<u64> {
+        self.array(what).map(u64::from_le_bytes)
+    }
+
+    fn text(&mut self, what: &str) -> Said<&'a str> {
+        let len = self.u64(what)?;
+        let bytes = self.take(len, what)?;
+        std::str::from_utf8(bytes).map_err(|_| format!("{what} is not UTF-8"))
+    }
+
+    fn value(&mut self, kind: u32, depth: usize) -> Said<Value> {
+        const WHAT: &str = "the value";
+        Ok(match kind {
+            0 => Value::Int(u8::from_le_bytes(self.array(WHAT)?).into()),
+            1 => Value::Int(i8::from_le_bytes(self.array(WHAT)?).into()),
+            2 => Value::Int(u16::from_le_bytes(self.array(WHAT)?).into()),
+            3 => Value::Int(i16::from_le_bytes(self.array(WHAT)?).into()),
+            4 => Value::Int(u32::from_le_bytes(self.array(WHAT)?).into()),
+            5 => Value::Int(i32::from_le_bytes(self.array(WHAT)?).into()),
+            6 => Value::Float(f32::from_le_bytes(self.array(WHAT)?).into()),
+            7 => Value::Bool(self.array::<1>(WHAT)? != [0]),
+            STRING => Value::Text(self.text(WHAT)?.to_owned()),
+            ARRAY => Value::Array(self.array_value(depth)?),
+            10 => Value::Int(u64::from_le_bytes(self.array(WHAT)?).into()),
+            11 => Value::Int(i64::from_le_bytes(self.array(WHAT)?).into()),
+            12 => Value::Float(f64::from_le_bytes(self.array(WHAT)?)),
+            other => return Err(format!("unknown value type {other}")),
+        })
+    }
+
+    /// Steps over an array, so that its length is known to be true.
+    fn array_value(&mut self, depth: usize) -> Said<Array> {
+        if depth > 4 {
+            return Err("arrays are nested more than four deep".into());
+        }
+        let kind = self.u32("the array's type")?;
+        let len = self.u64("the array's length")?;
+        let start = self.at;
+        match (kind, scalar_bytes(kind)) {
+            (_, Some(size)) => {
+                self.take(len.saturating_mul(size as u64), "the array")?;
+            }
+            (STRING, _) => {
+                for _ in 0..len {
+                    let len = self.u64("an array's text")?;
+                    self.take(len, "an array's text")?;
+                }
+            }
+            (ARRAY, _) => {
+                for _ in 0..len {
+                    self.array_value(depth + 1)?;
+                }
+            }
+            _ => return Err(format!("an array of unknown type {kind}")),
+        }
+        // Every element takes at least a byte of the file, so the length fits.
+        Ok(Array { kind, len: len as usize, range: start..self.at })
+    }
+
+    /// Shape, kind, size in bytes and offset of a tensor.
+    fn tensor(&mut self, name: &str) -> Said<(Vec<usize>, TensorKind, usize, u64)> {
+        let dimensions = self.u32(name)?;
+        if dimensions > 8 {
+            return Err(format!("{dimensions} dimensions"));
+        }
+        let mut shape = Vec::with_capacity(dimensions as usize);
+        for _ in 0..dimensions {
+            let n = self.u64(name)?;
+            shape.push(usize::try_from(n).map_err(|_| format!("a dimension of {n}"))?);
+        }
+        let id = self.u32(name)?;
+        let offset = self.u64(name)?;
+        let kind = TensorKind::from_id(id).ok_or_else(|| unsupported(id))?;
+        let row = shape.first().copied().unwrap_or(1);
+        if !row.is_multiple_of(kind.block_len()) {
+            return Err(format!("rows of {row} elements do not divide into {kind:?}'s blocks"));
+        }
+        let elements = shape.iter().try_fold(1usize, |product, n| product.checked_mul(*n));
+        let size = elements
+            .and_then(|n| (n / kind.block_len()).checked_mul(kind.block_bytes()))
+            .ok_or_else(|| format!("a shape of {shape:?}, more than fits in memory"))?;
+        shape.reverse();
+        Ok((shape, kind, size, offset))
+    }
+}
+
+fn unsupported(id: u32) -> String {
+    const OTHERS: [(u32, &str); 13] = [
+        (16, "IQ2_XXS"),
+        (17, "IQ2_XS"),
+        (18, "IQ3_XXS"),
+        (19, "IQ1_S"),
+        (20, "IQ4_NL"),
+        (21, "IQ3_S"),
+        (22, "IQ2_S"),
+        (23, "IQ4_XS"),
+        (29, "IQ1_M"),
+        (34, "TQ1_0"),
+        (35, "TQ2_0"),
+        (39, "MXFP4"),
+        (40, "NVFP4"),
+    ];
+    match OTHERS.iter().find(|(other, _)| *other == id) {
+        Some((_, name)) => {
+            format!("stored as {name} (type {id}), which is not supported; take a Q4_K_M or Q8_0 file")
+        }
+        None => format!("unknown type {id}"),
+    }
+}
+
+/// Writes small GGUF files for tests.
+#[cfg(test)]
+#[derive(Default)]
+pub(crate) struct Writer {
+    pairs: Vec<u8>,
+    pair_count: u64,
+    infos: Vec<u8>,
+    tensor_count: u64,
+    data: Vec<u8>,
+}
+
+#[cfg(test)]
+impl Writer {
+    fn string(out: &mut Vec<u8>, text: &str) {
+        out.extend((text.len() as u64).to_le_bytes());
+        out.extend(text.as_bytes());
+    }
+
+    fn pair(&mut self, key: &str, kind: u32, value: &[u8]) -> &mut Self {
+        Self::string(&mut self.pairs, key);
+        self.pairs.extend(kind.to_le_bytes());
+        self.pairs.extend(value);
+        self.pair_count += 1;
+        self
+    }
+
+    pub(crate) fn text(&mut self, key: &str, value: &str) -> &mut Self {
+        let mut bytes = Vec::new();
+        Self::string(&mut bytes, value);
+        self.pair(key, STRING, &bytes)
+    }
+
+    pub(crate) fn u32(&mut self, key: &str, value: u32) -> &mut Self {
+        self.pair(key, 4, &value.to_le_bytes())
+    }
+
+    pub(crate) fn bool(&mut self, key: &str, value: bool) -> &mut Self {
+        self.pair(key, 7, &[value.into()])
+    }
+
+    fn list(&mut self, key: &str, kind: u32, len: usize, elements: &[u8]) -> &mut Self {
+        let mut bytes = kind.to_le_bytes().to_vec();
+        bytes.extend((len as u64).to_le_bytes());
+        bytes.extend(elements);
+        self.pair(key, ARRAY, &bytes)
+    }
+
+    pub(crate) fn texts<S: AsRef<str>>(&mut self, key: &str, values: &[S]) -> &mut Self {
+        let mut bytes = Vec::new();
+        values.iter().for_each(|value| Self::string(&mut bytes, value.as_ref()));
+        self.list(key, STRING, values.len(), &bytes)
+    }
+
+    pub(crate) fn f32s(&mut self, key: &str, values: &[f32]) -> &mut Self {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.list(key, 6, values.len(), &bytes)
+    }
+
+    pub(crate) fn i32s(&mut self, key: &str, values: &[i32]) -> &mut Self {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.list(key, 5, values.len(), &bytes)
+    }
+
+    /// `shape` outermost first.
+    pub(crate) fn tensor(&mut self, name: &str, shape: &[usize], kind: TensorKind, data: &[u8]) -> &mut Self {
+        self.data.resize(self.data.len().next_multiple_of(32), 0);
+        Self::string(&mut self.infos, name);
+        self.infos.extend((shape.len() as u32).to_le_bytes());
+        shape.iter().rev().for_each(|n| self.infos.extend((*n as u64).to_le_bytes()));
+        self.infos.extend(kind.id().to_le_bytes());
+        self.infos.extend((self.data.len() as u64).to_le_bytes());
+        self.tensor_count += 1;
+        self.data.extend(data);
+        self
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut out = b"GGUF\x03\0\0\0".to_vec();
+        out.extend(self.tensor_count.to_le_bytes());
+        out.extend(self.pair_count.to_le_bytes());
+        out.extend(&self.pairs);
+        out.extend(&self.infos);
+        out.resize(out.len().next_multiple_of(32), 0);
+        out.extend(&self.data);
+        out
+    }
+
+    pub(crate) fn open(&self) -> Gguf {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), self.bytes()).unwrap();
+        Gguf::open(file.path()).unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn small() -> Writer {
+        let mut writer = Writer::default();
+        writer
+            .text("general.architecture", "llama")
+            .u32("llama.block_count", 2)
+            .pair("llama.rope.freq_base", 6, &10_000f32.to_le_bytes())
+            .pair("nested", ARRAY, &[&[9, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &[0; 8]].concat())
+            .bool("tokenizer.ggml.add_bos_token", true)
+            .texts("tokenizer.ggml.tokens", &["a", "é", ""])
+            .f32s("tokenizer.ggml.scores", &[0.0, -1.5])
+            .i32s("tokenizer.ggml.token_type", &[1, -1])
+            .tensor("norm", &[4], TensorKind::F32, &[7; 16])
+            .tensor("q", &[2, 64], TensorKind::Q8_0, &[9; 136]);
+        writer
+    }
+
+    #[test]
+    fn reads_what_was_written() {
+        let gguf = small().open();
+        assert_eq!(gguf.get::<&str>("general.architecture").unwrap(), "llama");
+        assert_eq!(gguf.get::<u64>("llama.block_count").unwrap(), 2);
+        assert_eq!(gguf.get::<f32>("llama.rope.freq_base").unwrap(), 10_000.0);
+        assert_eq!(gguf.find::<bool>("tokenizer.ggml.add_bos_token").unwrap(), Some(true));
+        assert_eq!(gguf.get::<Vec<&str>>("tokenizer.ggml.tokens").unwrap(), ["a", "é", ""]);
+        assert_eq!(gguf.get::<Vec<f32>>("tokenizer.ggml.scores").unwrap(), [0.0, -1.5]);
+        assert_eq!(gguf.get::<Vec<i64>>("tokenizer.ggml.token_type").unwrap(), [1, -1]);
+        let q = gguf.tensor("q").unwrap();
+        assert_eq!((q.shape.as_slice(), q.kind), (&[2, 64][..], TensorKind::Q8_0));
+        assert_eq!(gguf.bytes()[q.range.clone()], [9; 136]);
+        assert_eq!(gguf.bytes()[gguf.tensor("norm").unwrap().range.clone()], [7; 16]);
+    }
+
+    #[test]
+    fn errors_say_what_was_found() {
+        let gguf = small().open();
+        let said = |result: Result<u64>| result.unwrap_err().to_string();
+        assert!(said(gguf.get("llama.head_count")).ends_with("the metadata have no `llama.head_count`"));
+        let wrong = said(gguf.get("general.architecture"));
+        assert!(
+            wrong.ends_with("`general.architecture` should be an integer (u64), but is the text \"llama\"")
+        );
+        let negative = gguf.get::<Vec<u64>>("tokenizer.ggml.token_type").unwrap_err().to_string();
+        assert!(negative.ends_with("should be an array of counts, but is an array of 2 i32"), "{negative}");
+        assert!(parse(b"GGU").unwrap_err().contains("3 bytes are too few"));
+        assert!(parse(b"PK\x03\x04rest").unwrap_err().contains("it starts with \"PK\\u{3}\\u{4}\""));
+        assert_eq!(parse(b"GGUF\x01\0\0\0").unwrap_err(), "GGUF version 1; only versions 2 and 3 are read");
+        assert!(parse(b"GGUF\0\0\0\x03").unwrap_err().contains("big-endian"));
+        let mut writer = Writer::default();
+        let mut bytes = writer.tensor("w", &[1, 512], TensorKind::F32, &[0; 2048]).bytes();
+        let kind = bytes.windows(4).position(|window| window == 512u32.to_le_bytes()).unwrap() + 16;
+        bytes[kind] = 23;
+        assert!(parse(&bytes).unwrap_err().contains("tensor `w`: stored as IQ4_XS (type 23)"));
+        bytes[kind] = 99;
+        assert_eq!(parse(&bytes).unwrap_err(), "tensor `w`: unknown type 99");
+    }
+
+    #[test]
+    fn counts_beyond_the_file_are_refused_at_once() {
+        let mut bytes = b"GGUF\x03\0\0\0".to_vec();
+        bytes.extend(u64::MAX.to_le_bytes());
+        bytes.extend(0u64.to_le_bytes());
+        assert!(parse(&bytes).unwrap_err().contains("cut short or corrupt"));
+    }
+
+    /// Reads everything that can be read, as a loader would.
+    fn read_all(bytes: &[u8]) {
+        let Ok((metadata, tensors)) = parse(bytes) else { return };
+        for value in metadata.values() {
+            Vec::<&str>::from_value(value, bytes);
+            Vec::<f32>::from_value(value, bytes);
+            Vec::<i64>::from_value(value, bytes);
+            value.describe();
+        }
+        for tensor in tensors.values() {
+            let elements: usize = tensor.shape.iter().product();
+            assert_eq!(elements / tensor.kind.block_len() * tensor.kind.block_bytes(), tensor.range.len());
+            assert!(bytes.get(tensor.range.clone()).is_some());
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn mutations_and_cuts_never_panic(
+            edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+            cut in prop::option::of(any::<prop::sample::Index>()),
+        ) {
+            let mut bytes = small().bytes();
+            for (at, byte) in edits {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            if let Some(cut) = cut {
+                bytes.truncate(cut.index(bytes.len()));
+            }
+            read_all(&bytes);
+        }
+
+        #[test]
+        fn every_true_cut_is_refused(cut in any::<prop::sample::Index>()) {
+            let bytes = small().bytes();
+            prop_assert!(parse(&bytes[..cut.index(bytes.len())]).is_err());
+        }
+    }
+}
