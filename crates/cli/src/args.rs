@@ -1,5 +1,7 @@
 //! The command line, as clap reads it.
 
+pub(crate) mod models;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -29,6 +31,9 @@ pub(crate) enum Command {
     Grade(Grade),
     /// Write a synthetic world of step-labelled problems
     Synth(Synth),
+    /// Fetch models, find them by name, and say what they are
+    #[command(subcommand)]
+    Models(models::ModelsCommand),
     /// Print a shell's completion script
     Completions {
         /// The shell

@@ -5,6 +5,7 @@ mod convert;
 mod dedup;
 mod formats;
 mod grade;
+mod models;
 mod split;
 mod stats;
 mod steps;
@@ -67,6 +68,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Steps(args) => steps::run(&args),
         Command::Grade(args) => grade::run(&args),
         Command::Synth(args) => synth::run(&args),
+        Command::Models(command) => models::run(&command),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "gradus", &mut script);
