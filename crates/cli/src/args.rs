@@ -1,6 +1,7 @@
 //! The command line, as clap reads it.
 
 pub(crate) mod engine;
+pub(crate) mod models;
 
 use std::path::PathBuf;
 
@@ -39,6 +40,9 @@ pub(crate) enum Command {
     Embed(engine::Embed),
     /// Ask a model how surprised it is by a text
     Perplexity(engine::Perplexity),
+    /// Fetch models, find them by name, and say what they are
+    #[command(subcommand)]
+    Models(models::ModelsCommand),
     /// Print a shell's completion script
     Completions {
         /// The shell

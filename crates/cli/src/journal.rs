@@ -27,7 +27,13 @@ pub(crate) struct Journal {
 
 /// A hash of what determines a solution's scores.
 pub(crate) fn key(name: &str, request: &ScoreRequest) -> String {
-    let text = serde_json::to_string(&(name, &request.problem, &request.steps, &request.references, &request.step_references));
+    let text = serde_json::to_string(&(
+        name,
+        &request.problem,
+        &request.steps,
+        &request.references,
+        &request.step_references,
+    ));
     blake3::hash(text.unwrap_or_default().as_bytes()).to_hex()[..32].to_owned()
 }
 

@@ -39,7 +39,9 @@ pub(crate) fn start(name: &str, options: &ModelOptions, purpose: &Purpose<'_>) -
     let profile = match purpose.score {
         None => None,
         Some(Some(name)) => Some(Profile::find(name)?),
-        Some(None) => Some(Profile::find(Profile::for_architecture(model.architecture()).unwrap_or("plain"))?),
+        Some(None) => {
+            Some(Profile::find(Profile::for_architecture(model.architecture()).unwrap_or("plain"))?)
+        }
     };
     let name = profile.as_ref().map(|profile| profile.name.clone());
     let service = ServiceOptions {

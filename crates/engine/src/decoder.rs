@@ -79,6 +79,16 @@ impl Decoder {
 
     /// Runs a batch; returns the normalised hidden states, one row per token.
     pub(crate) fn forward(&self, batch: &Batch, cache: Option<&Cache>) -> Result<Tensor> {
+        self.forward_observed(batch, cache, &mut |_| Ok(()))
+    }
+
+    /// Like [`Decoder::forward`], and shows the residual stream after the embedding and after every layer.
+    pub(crate) fn forward_observed(
+        &self,
+        batch: &Batch,
+        cache: Option<&Cache>,
+        observe: &mut dyn FnMut(&Tensor) -> Result<()>,
+    ) -> Result<Tensor> {
         self.check_tokens(&batch.tokens)?;
         let rows = batch.len();
         let heads = Heads { query: self.config.heads, key: self.config.kv_heads, dim: self.config.head_dim };
@@ -87,6 +97,7 @@ impl Decoder {
         let (cos, sin) = (angles(cos)?, angles(sin)?);
         let plan = Plan::new(&batch.segments, rows, &self.masks(), self.dtype, &self.device)?;
         let mut x = self.embedding.rows(&batch.tokens, &self.device)?.to_dtype(self.dtype)?;
+        observe(&x)?;
         for (number, layer) in self.layers.iter().enumerate() {
             let h = ops::rms_norm(&x, &layer.attention_norm, self.config.norm_eps)?;
             let (q, k, v) = layer.project(&h, heads, self.config.norm_eps)?;
@@ -100,6 +111,7 @@ impl Decoder {
             let h = ops::rms_norm(&x, &layer.mlp_norm, self.config.norm_eps)?;
             let inner = ops::silu_mul(&layer.gate.forward(&h)?, &layer.up.forward(&h)?)?;
             x = (x + layer.down.forward(&inner)?)?;
+            observe(&x)?;
         }
         ops::rms_norm(&x, &self.norm, self.config.norm_eps)
     }

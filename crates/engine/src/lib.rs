@@ -35,6 +35,8 @@ mod encoder;
 mod error;
 mod generate;
 mod gguf;
+#[cfg(test)]
+mod golden;
 mod head;
 mod linear;
 mod model;

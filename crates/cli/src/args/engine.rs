@@ -33,7 +33,9 @@ pub(crate) struct ModelOptions {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  gradus score solutions.jsonl --model smollm2-135m\n  gradus score data.jsonl --model ./Qwen2.5-Math-PRM-7B -o scored.jsonl --json")]
+#[command(
+    after_help = "Examples:\n  gradus score solutions.jsonl --model smollm2-135m\n  gradus score data.jsonl --model ./Qwen2.5-Math-PRM-7B -o scored.jsonl --json"
+)]
 pub(crate) struct Score {
     #[command(flatten)]
     pub(crate) input: Input,
@@ -160,8 +162,10 @@ pub(crate) struct Embed {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  gradus perplexity 'The sky is blue.'\n  gradus perplexity 'It is 42.' --prompt 'What is 6 × 7?'\n  \
-gradus perplexity --data solutions.jsonl -o with-perplexity.jsonl")]
+#[command(
+    after_help = "Examples:\n  gradus perplexity 'The sky is blue.'\n  gradus perplexity 'It is 42.' --prompt 'What is 6 × 7?'\n  \
+gradus perplexity --data solutions.jsonl -o with-perplexity.jsonl"
+)]
 pub(crate) struct Perplexity {
     /// The text; without it, standard input
     #[arg(conflicts_with = "data")]
@@ -198,7 +202,9 @@ fn place(text: &str) -> Result<Place, String> {
         None if text == "cpu" => Ok(Place::Cpu),
         None if text == "cuda" => Ok(Place::Cuda(0)),
         None if text == "metal" => Ok(Place::Metal),
-        Some(("cuda", number)) => number.parse().map(Place::Cuda).map_err(|_| format!("`{number}` is not a GPU's number")),
+        Some(("cuda", number)) => {
+            number.parse().map(Place::Cuda).map_err(|_| format!("`{number}` is not a GPU's number"))
+        }
         _ => Err(format!("`{text}` is not one of cpu, cuda, cuda:N, metal")),
     }
 }

@@ -10,10 +10,10 @@ use serde::Serialize;
 use super::Status;
 use super::generate::standard_input;
 use crate::args::engine::{Embed, EmbedTable};
+use crate::input;
 use crate::local::{self, Local, Purpose};
 use crate::printer::{self, Printer};
 use crate::progress::Progress;
-use crate::input;
 
 /// Texts that are sent to the engine at once.
 const CHUNK: usize = 256;
@@ -63,7 +63,10 @@ fn embed(local: &Local, texts: &[String]) -> Result<Embeddings> {
         all.dimension = part.dimension;
         all.values.extend(part.values);
         all.truncated += part.truncated;
-        progress.now((done * CHUNK + chunk.len()) as u64, &printer::counted(all.values.len() as u64 / part.dimension.max(1) as u64, "text"));
+        progress.now(
+            (done * CHUNK + chunk.len()) as u64,
+            &printer::counted(all.values.len() as u64 / part.dimension.max(1) as u64, "text"),
+        );
     }
     Ok(all)
 }

@@ -7,6 +7,7 @@ mod embed;
 mod formats;
 mod generate;
 mod grade;
+mod models;
 mod perplexity;
 mod score;
 mod split;
@@ -75,6 +76,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Generate(args) => generate::run(&args),
         Command::Embed(args) => embed::run(&args),
         Command::Perplexity(args) => perplexity::run(&args),
+        Command::Models(command) => models::run(&command),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "gradus", &mut script);

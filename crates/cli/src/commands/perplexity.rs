@@ -35,11 +35,14 @@ fn text(args: &Perplexity, local: &Local) -> Result<Status> {
     let printer = Printer::new(None);
     let perplexity = answer.perplexity();
     if args.print.json {
-        printer.json(&json!({ "perplexity": perplexity, "logprob": answer.sum(), "tokens": answer.tokens }))?;
+        printer
+            .json(&json!({ "perplexity": perplexity, "logprob": answer.sum(), "tokens": answer.tokens }))?;
         return Ok(Status::Done);
     }
     if args.tokens {
-        let row = |token: &gradus_core::contracts::TokenLogProb| vec![format!("{:?}", token.token), format!("{:.4}", token.logprob)];
+        let row = |token: &gradus_core::contracts::TokenLogProb| {
+            vec![format!("{:?}", token.token), format!("{:.4}", token.logprob)]
+        };
         printer.table(&["token", "log-probability"], &answer.tokens.iter().map(row).collect::<Vec<_>>())?;
     }
     let tokens = printer::counted(answer.tokens.len() as u64, "token");
@@ -105,7 +108,11 @@ fn dataset(args: &Perplexity, local: &Local) -> Result<Status> {
         .collect();
     printer.table(&["generator", "solutions", "median perplexity", "mean"], &rows)?;
     if report.refused + report.skipped > 0 {
-        printer.line(format!("{} refused, {} skipped", report.refused, printer::counted(report.skipped, "record")))?;
+        printer.line(format!(
+            "{} refused, {} skipped",
+            report.refused,
+            printer::counted(report.skipped, "record")
+        ))?;
     }
     Ok(Status::Done)
 }
@@ -129,7 +136,9 @@ fn judge(record: &mut Record, local: &Local, on_error: OnError, report: &mut Rep
                 printer::note(format!("solution `{}`: {error}", solution.id));
                 continue;
             }
-            Err(error) => bail!("solution `{}`: {error} (--on-error skip leaves such solutions out)", solution.id),
+            Err(error) => {
+                bail!("solution `{}`: {error} (--on-error skip leaves such solutions out)", solution.id)
+            }
         };
         let Some(perplexity) = answer.perplexity() else { continue };
         report.solutions += 1;

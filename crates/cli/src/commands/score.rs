@@ -14,8 +14,8 @@ use crate::args::engine::Score;
 use crate::input;
 use crate::journal::{Journal, key};
 use crate::local::{self, Local, Purpose};
-use crate::printer::{self, Printer};
 use crate::paint;
+use crate::printer::{self, Printer};
 
 /// Solutions that are with the engine at once, so that it can fill its passes.
 const AHEAD: usize = 64;
@@ -142,7 +142,13 @@ impl<'a> Job<'a> {
     }
 
     /// Prints a solution step by step, the first suspected error marked.
-    fn show(&self, solution: &Solution, record: &Record, scores: &[f64], suspected: Option<usize>) -> Result<()> {
+    fn show(
+        &self,
+        solution: &Solution,
+        record: &Record,
+        scores: &[f64],
+        suspected: Option<usize>,
+    ) -> Result<()> {
         let labelled = solution.annotations.iter().map(|annotation| annotation.first_error);
         let labelled = labelled.filter(|first| *first != FirstError::Unknown).next();
         let title = format!("{}  {}", solution.id, printer::excerpt(&record.problem.text, 90));
@@ -196,7 +202,8 @@ impl<'a> Job<'a> {
             report.profile
         ))?;
         if report.resumed > 0 {
-            self.printer.line(format!("{} from an earlier run", printer::counted(report.resumed, "solution")))?;
+            self.printer
+                .line(format!("{} from an earlier run", printer::counted(report.resumed, "solution")))?;
         }
         if report.refused + report.skipped > 0 {
             let skipped = printer::counted(report.skipped, "record");

@@ -1,0 +1,193 @@
+//! `gradus models`: fetches models, finds them by name, and says what they are.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use gradus_engine::models::{self, Event, Facts, Listed, Pulled, Store};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
+
+use super::Status;
+use crate::args::Output;
+use crate::args::models::{ModelsCommand, Name, Pull, Show};
+use crate::printer::{self, Printer, counted};
+
+pub(super) fn run(command: &ModelsCommand) -> Result<Status> {
+    let store = Store::from_env()?;
+    match command {
+        ModelsCommand::List(args) => list(&store, args)?,
+        ModelsCommand::Pull(args) => pull(&store, args)?,
+        ModelsCommand::Show(args) => show(&store, args)?,
+        ModelsCommand::Path(args) => {
+            let path = models::resolve_in(&store, &args.name)?;
+            Printer::new(None).line(path.as_path().display().to_string())?;
+        }
+        ModelsCommand::Remove(args) => remove(&store, args)?,
+    }
+    Ok(Status::Done)
+}
+
+fn list(store: &Store, args: &Output) -> Result<()> {
+    let all = models::list(store)?;
+    let printer = Printer::new(None);
+    if args.json {
+        return printer.json(&json!({"models": all}));
+    }
+    let (here, absent): (Vec<_>, Vec<_>) = all.into_iter().partition(|listed| listed.path.is_some());
+    if here.is_empty() {
+        printer.line("no models here yet")?;
+    } else {
+        let row = |listed: Listed| {
+            let path = listed.path.unwrap_or_default().display().to_string();
+            let kind = listed.kind.unwrap_or_default().to_owned();
+            vec![listed.name, kind, bytes(listed.size), listed.source, path]
+        };
+        let rows: Vec<_> = here.into_iter().map(row).collect();
+        printer.table(&["name", "kind", "size", "source", "where"], &rows)?;
+    }
+    if !absent.is_empty() {
+        let row = |listed: Listed| {
+            vec![listed.name, bytes(listed.size), listed.source, listed.about.unwrap_or_default().to_owned()]
+        };
+        let rows: Vec<_> = absent.into_iter().map(row).collect();
+        printer.line("")?;
+        printer.table(&["can be pulled", "size", "source", "what it is"], &rows)?;
+    }
+    Ok(())
+}
+
+fn pull(store: &Store, args: &Pull) -> Result<()> {
+    let mut bar = Bar::new();
+    let what = models::Pull { name: &args.name, file: args.file.as_deref(), force: args.force };
+    let pulled = models::pull(store, what, &mut |event| bar.on(&event));
+    drop(bar);
+    let pulled = pulled?;
+    let printer = Printer::new(None);
+    if args.print.json {
+        return printer.json(&json!({
+            "name": pulled.name, "path": pulled.path.as_path(), "fresh": pulled.fresh, "record": pulled.record,
+        }));
+    }
+    let Pulled { name, path, record, fresh } = pulled;
+    let path = path.as_path().display();
+    match record {
+        Some(record) if fresh => printer.line(format!(
+            "{name}: {} in {} from {} {}, in {path}",
+            bytes(record.size()),
+            counted(record.files.len() as u64, "file"),
+            record.source,
+            record.version
+        )),
+        _ => printer.line(format!("{name} is already here, in {path} (--force fetches it again)")),
+    }
+}
+
+fn show(store: &Store, args: &Show) -> Result<()> {
+    let facts = models::show(store, &args.name.name)?;
+    let printer = Printer::new(None);
+    if args.print.json {
+        return printer.json(&facts);
+    }
+    let mut rows = vec![vec!["name".to_owned(), facts.name.clone()]];
+    rows.extend(details(&facts).into_iter().filter_map(|(what, value)| Some(vec![what.to_owned(), value?])));
+    rows.push(vec!["where".to_owned(), facts.path.display().to_string()]);
+    printer.table(&["what", "value"], &rows)?;
+    printer.line("")?;
+    let files: Vec<_> = facts.files.into_iter().map(|(file, size)| vec![file, bytes(size)]).collect();
+    printer.table(&["file", "size"], &files)
+}
+
+fn details(facts: &Facts) -> [(&'static str, Option<String>); 15] {
+    let count = |number: Option<u64>| number.map(printer::count);
+    [
+        ("kind", Some(facts.kind.to_owned())),
+        ("architecture", facts.architecture.clone()),
+        ("base model", facts.base_model.clone()),
+        ("parameters", count(facts.parameters)),
+        ("stored as", facts.dtype.clone()),
+        ("layers", count(facts.layers)),
+        ("hidden size", count(facts.hidden_size)),
+        ("heads", count(facts.heads)),
+        ("key-value heads", count(facts.kv_heads)),
+        ("vocabulary", count(facts.vocabulary)),
+        ("context", count(facts.context)),
+        ("licence", facts.licence.clone()),
+        ("source", facts.source.clone()),
+        ("version", facts.version.clone()),
+        ("pulled", facts.pulled.clone()),
+    ]
+}
+
+fn remove(store: &Store, args: &Name) -> Result<()> {
+    let kept = models::remove(store, &args.name)?;
+    let printer = Printer::new(None);
+    printer.line(format!("{} is removed", args.name))?;
+    if let Some(folder) = kept.as_deref().and_then(repository) {
+        printer.line(format!(
+            "its files stay in the hub's cache, which other programs share: {}",
+            folder.display()
+        ))?;
+    }
+    Ok(())
+}
+
+/// The folder `models--org--name` above `snapshots/COMMIT`.
+fn repository(snapshot: &Path) -> Option<&Path> {
+    snapshot.parent()?.parent()
+}
+
+/// `98.4 MB`.
+fn bytes(size: u64) -> String {
+    let (unit, name) = match size {
+        0..1_000 => return format!("{size} B"),
+        1_000..1_000_000 => (1e3, "kB"),
+        1_000_000..1_000_000_000 => (1e6, "MB"),
+        _ => (1e9, "GB"),
+    };
+    format!("{:.1} {name}", size as f64 / unit)
+}
+
+/// Bytes, rate and time left of what is being done; silent when standard error is no terminal.
+struct Bar {
+    bar: ProgressBar,
+    /// Whether the piece of work has a known size.
+    measured: bool,
+}
+
+impl Bar {
+    fn new() -> Self {
+        Self { bar: ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()), measured: false }
+    }
+
+    fn on(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Begin { what, bytes } => {
+                self.measured = bytes.is_some();
+                let template = match bytes {
+                    Some(_) => "{msg}  {bar:30} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left",
+                    None => "{spinner} {msg}  {elapsed}",
+                };
+                if let Ok(style) = ProgressStyle::with_template(template) {
+                    self.bar.set_style(style);
+                }
+                self.bar.reset();
+                self.bar.set_length(bytes.unwrap_or(0));
+                self.bar.set_message((*what).to_owned());
+                self.bar.enable_steady_tick(Duration::from_millis(200));
+            }
+            Event::At(position) if self.measured => self.bar.set_position(*position),
+            Event::At(_) => {}
+            Event::Failed { source, reason } => {
+                self.bar
+                    .suspend(|| printer::note(format!("{source} failed, trying the next source: {reason}")));
+            }
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,255 @@
+//! The engine against transformers: tiny seeded models of every architecture and head, whose values are in
+//! `tests/reference/expected/`. The Python that made them is in `tests/reference/make_models.py`.
+//!
+//! f32 on the CPU agrees to 1e-4. `GRADUS_TEST_DEVICE=cuda` runs the same on a GPU in bf16, with looser bounds and
+//! without comparing generated tokens, which rounding may change.
+
+use std::path::{Path, PathBuf};
+
+use candle_core::{DType, Tensor};
+use gradus_core::contracts::{Embed, Generate, GenerateRequest, LogProbs, LogProbsRequest, Prompt, Sampling};
+use serde::Deserialize;
+
+use crate::batch::{Batch, Forest};
+use crate::models::ModelPath;
+use crate::{Engine, LoadOptions, Model, Place, Precision, ServiceOptions};
+
+#[derive(Deserialize)]
+struct Expected {
+    prompts: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    text: String,
+    ids: Vec<u32>,
+    positions: Vec<u32>,
+    #[serde(default)]
+    entries: Vec<usize>,
+    #[serde(default)]
+    logits: Vec<Vec<f32>>,
+    #[serde(default)]
+    logsumexp: Vec<f32>,
+    #[serde(default)]
+    hidden: Vec<Hidden>,
+    #[serde(default)]
+    greedy: Vec<u32>,
+    #[serde(default)]
+    continuation: Vec<u32>,
+    #[serde(default)]
+    continuation_logprobs: Vec<f32>,
+    #[serde(default)]
+    class_logits: Vec<Vec<f32>>,
+    #[serde(default)]
+    values: Vec<f32>,
+}
+
+#[derive(Deserialize)]
+struct Hidden {
+    norm: Vec<f32>,
+    values: Vec<Vec<f32>>,
+}
+
+fn on_gpu() -> bool {
+    std::env::var("GRADUS_TEST_DEVICE").is_ok_and(|device| device == "cuda")
+}
+
+fn options() -> LoadOptions {
+    match on_gpu() {
+        true => LoadOptions { place: Place::Cuda(0), ..LoadOptions::default() },
+        false => LoadOptions { precision: Some(Precision::F32), ..LoadOptions::default() },
+    }
+}
+
+/// The reference files; a test binary that was carried to another machine is run in the repository's root.
+fn reference(path: &str) -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference");
+    let root = if here.exists() { here } else { PathBuf::from("crates/engine/tests/reference") };
+    root.join(path)
+}
+
+fn expected<T: for<'a> Deserialize<'a>>(name: &str) -> T {
+    let path = reference(&format!("expected/{name}.json"));
+    let text = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_slice(&text).unwrap()
+}
+
+fn load(name: &str) -> Model {
+    Model::load(&ModelPath::Folder(reference(&format!("models/{name}"))), &options()).unwrap()
+}
+
+/// Fails with the place and both numbers when they differ by more than 1e-4, or by 3 % of their size in bf16.
+#[track_caller]
+fn close(what: &str, found: f32, wanted: f32) {
+    let bound = if on_gpu() { 0.15 + 0.03 * wanted.abs() } else { 1e-4 * wanted.abs().max(1.0) };
+    assert!((found - wanted).abs() <= bound, "{what}: found {found}, expected {wanted}");
+}
+
+/// Checks logits, hidden states, greedy tokens and log-probabilities of a language model.
+fn check_language_model(model: Model, expected: &Expected) {
+    let decoder = model.decoder().unwrap();
+    for (number, case) in expected.prompts.iter().enumerate() {
+        assert_eq!(model.tokenizer.encode(&case.text, false).unwrap(), case.ids, "tokens of prompt {number}");
+        let mut batch = Batch::default();
+        // A neighbour in the batch must change nothing.
+        batch.add(&Forest::sequence(vec![7, 8, 9]));
+        batch.add(&Forest::sequence(case.ids.clone()));
+        let rows: Vec<u32> = case.positions.iter().map(|position| position + 3).collect();
+        let rows = Tensor::new(rows, decoder.device()).unwrap();
+        let mut layers: Vec<Vec<Vec<f32>>> = Vec::new();
+        let last = decoder
+            .forward_observed(&batch, None, &mut |x| {
+                layers.push(x.index_select(&rows, 0)?.to_dtype(DType::F32)?.to_vec2()?);
+                Ok(())
+            })
+            .unwrap();
+        let last = last.index_select(&rows, 0).unwrap();
+        // Transformers' last hidden state has the final norm applied.
+        *layers.last_mut().unwrap() = last.to_dtype(DType::F32).unwrap().to_vec2().unwrap();
+        for (layer, (found, wanted)) in layers.iter().zip(&case.hidden).enumerate() {
+            for (at, row) in found.iter().enumerate() {
+                let norm = row.iter().map(|x| x * x).sum::<f32>().sqrt();
+                close(&format!("prompt {number}, layer {layer}, norm"), norm, wanted.norm[at]);
+                for (entry, value) in wanted.values[at].iter().enumerate() {
+                    close(&format!("prompt {number}, layer {layer}, row {at}, entry {entry}"), row[entry], *value);
+                }
+            }
+        }
+        let logits: Vec<Vec<f32>> = decoder.logits(&last, None).unwrap().to_vec2().unwrap();
+        for (at, (found, wanted)) in logits.iter().zip(&case.logits).enumerate() {
+            for (entry, value) in case.entries.iter().zip(wanted) {
+                close(&format!("prompt {number}, row {at}, logit {entry}"), found[*entry], *value);
+            }
+            close("log-sum-exp", gradus_kernels::rows::log_sum_exp(found), case.logsumexp[at]);
+        }
+        let wanted: Vec<u32> = case.entries.iter().map(|entry| *entry as u32).collect();
+        let few: Vec<Vec<f32>> = decoder.logits(&last, Some(&wanted)).unwrap().to_vec2().unwrap();
+        for (found, wanted) in few.iter().zip(&case.logits) {
+            found.iter().zip(wanted).for_each(|(found, wanted)| close("chosen logit", *found, *wanted));
+        }
+    }
+    check_service(model, expected);
+}
+
+fn check_service(model: Model, expected: &Expected) {
+    let engine = Engine::start(model, None, ServiceOptions::default()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    for case in &expected.prompts {
+        let prompt = Prompt::Text(case.text.clone());
+        let request = GenerateRequest {
+            sampling: Sampling { temperature: 0.0, ..Sampling::default() },
+            logprobs: true,
+            ..GenerateRequest::new(prompt.clone(), case.greedy.len())
+        };
+        let generated = runtime.block_on(engine.generate(request)).unwrap();
+        let found: Vec<u32> = generated.choices[0].logprobs.iter().map(|token| token.id).collect();
+        // The reference goes on after the end-of-text token; generation ends there.
+        let eos = engine.tokenizer().eos();
+        let wanted: Vec<u32> = case.greedy.iter().copied().take_while(|id| !eos.contains(id)).collect();
+        if !on_gpu() {
+            assert_eq!(found, wanted, "greedy tokens after {:?}", case.text);
+        }
+        let continuation = engine.tokenizer().decode(&case.continuation, false).unwrap();
+        let answer = runtime.block_on(engine.logprobs(LogProbsRequest { prompt, continuation })).unwrap();
+        let ids: Vec<u32> = answer.tokens.iter().map(|token| token.id).collect();
+        assert_eq!(ids, case.continuation);
+        for (token, wanted) in answer.tokens.iter().zip(&case.continuation_logprobs) {
+            close("continuation", token.logprob, *wanted);
+        }
+    }
+}
+
+macro_rules! language_models {
+    ($($test:ident: $name:literal,)*) => {$(
+        #[test]
+        fn $test() {
+            check_language_model(load($name), &expected($name));
+        }
+    )*};
+}
+
+language_models! {
+    llama_matches_transformers: "llama",
+    llama_with_llama3_rope_matches_transformers: "llama3-rope",
+    llama_with_linear_rope_matches_transformers: "llama-linear-rope",
+    llama_in_bf16_shards_matches_transformers: "llama-sharded",
+    llama_in_f16_matches_transformers: "llama-f16",
+    mistral_with_sliding_window_matches_transformers: "mistral",
+    qwen2_matches_transformers: "qwen2",
+    qwen2_with_yarn_matches_transformers: "qwen2-yarn",
+    qwen3_matches_transformers: "qwen3",
+}
+
+#[test]
+fn lora_adapters_match_peft() {
+    for name in ["llama-lora", "llama-rslora"] {
+        let adapter = Some(reference(&format!("models/{name}")));
+        let path = ModelPath::Folder(reference("models/llama"));
+        let model = Model::load(&path, &LoadOptions { adapter, ..options() }).unwrap();
+        check_language_model(model, &expected(name));
+    }
+}
+
+#[test]
+fn quantised_models_match_transformers_on_the_same_weights() {
+    for name in ["f16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "k"] {
+        for dequantise in [Some(false), Some(true)] {
+            let path = ModelPath::Gguf(reference(&format!("gguf/llama-{name}.gguf")));
+            let model = Model::load(&path, &LoadOptions { dequantise, ..options() }).unwrap();
+            check_language_model(model, &expected(&format!("gguf-llama-{name}")));
+        }
+    }
+    let path = ModelPath::Gguf(reference("gguf/qwen2-q8_0.gguf"));
+    check_language_model(Model::load(&path, &options()).unwrap(), &expected("gguf-qwen2-q8_0"));
+}
+
+#[test]
+fn reward_heads_match_transformers() {
+    for name in ["qwen2-prm", "qwen2-token-classification", "skywork"] {
+        let model = load(name);
+        let expected: Expected = expected(name);
+        for case in &expected.prompts {
+            let reads: Vec<(usize, usize, usize)> =
+                case.positions.iter().map(|position| (0, 0, *position as usize)).collect();
+            let hidden = model.hidden(&[Forest::sequence(case.ids.clone())], &reads).unwrap();
+            let kind = if case.values.is_empty() { "class head" } else { "value head" };
+            let found: Vec<Vec<f32>> = model.head(kind).unwrap().forward(&hidden).unwrap().to_vec2().unwrap();
+            for (at, row) in found.iter().enumerate() {
+                match case.values.get(at) {
+                    Some(value) => close(name, row[0], *value),
+                    None => row.iter().zip(&case.class_logits[at]).for_each(|(a, b)| close(name, *a, *b)),
+                }
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Sentences {
+    sentences: Vec<Sentence>,
+}
+
+#[derive(Deserialize)]
+struct Sentence {
+    text: String,
+    ids: Vec<u32>,
+    embedding: Vec<f32>,
+}
+
+#[test]
+fn encoders_match_sentence_transformers() {
+    for name in ["bert-mean", "bert-cls"] {
+        let expected: Sentences = expected(name);
+        let model = load(name);
+        for sentence in expected.sentences.iter().filter(|sentence| sentence.ids.len() < model.context()) {
+            assert_eq!(model.tokenizer.encode(&sentence.text, true).unwrap(), sentence.ids);
+        }
+        let engine = Engine::start(model, None, ServiceOptions::default()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let texts = expected.sentences.iter().map(|sentence| sentence.text.clone()).collect();
+        let found = runtime.block_on(engine.embed(texts)).unwrap();
+        for (vector, sentence) in found.rows().zip(&expected.sentences) {
+            vector.iter().zip(&sentence.embedding).for_each(|(a, b)| close(&sentence.text, *a, *b));
+        }
+    }
+}

