@@ -72,7 +72,8 @@ struct Sequence {
     /// Prompt and generated tokens.
     seen: Vec<u32>,
     generated: usize,
-    stream: TextStream,
+    /// Gone when the sample has ended.
+    stream: Option<TextStream>,
     text: String,
     /// Bytes of `text` that have been sent.
     sent: usize,
@@ -200,7 +201,7 @@ impl Generator {
                 slots: Slots::default(),
                 seen: tokens.clone(),
                 generated: 0,
-                stream: model.tokenizer.stream(),
+                stream: Some(model.tokenizer.stream(true)),
                 text: String::new(),
                 sent: 0,
                 logprobs: Vec::new(),
@@ -359,16 +360,15 @@ impl Sequence {
         if let Some(matcher) = &mut self.matcher {
             matcher.accept(drawn.token)?;
         }
-        if tokenizer.eos().contains(&drawn.token) {
-            self.text.push_str(&self.stream.finish());
-            return Ok(Step::End(FinishReason::Stop));
+        if tokenizer.eos.contains(&drawn.token) {
+            return self.end(FinishReason::Stop);
         }
         if request.logprobs {
-            let token = tokenizer.token_text(drawn.token).unwrap_or_default();
+            let token = tokenizer.token_text(drawn.token);
             self.logprobs.push(TokenLogProb { id: drawn.token, token, logprob: drawn.logprob });
         }
         let before = self.text.len();
-        if let Some(text) = self.stream.push(drawn.token) {
+        if let Some(text) = self.stream.as_mut().and_then(|stream| stream.push(drawn.token)) {
             self.text.push_str(&text);
         }
         if let Some(at) = stop_at(&self.text, before, &request.stop) {
@@ -376,14 +376,20 @@ impl Sequence {
             return Ok(Step::End(FinishReason::Stop));
         }
         if self.matcher.as_ref().is_some_and(Matcher::finished) {
-            self.text.push_str(&self.stream.finish());
-            return Ok(Step::End(FinishReason::Stop));
+            return self.end(FinishReason::Stop);
         }
         if self.generated >= request.max_tokens || self.seen.len() >= model.context() {
-            self.text.push_str(&self.stream.finish());
-            return Ok(Step::End(FinishReason::Length));
+            return self.end(FinishReason::Length);
         }
         Ok(Step::On)
+    }
+
+    /// Adds the text that was waiting for more tokens.
+    fn end(&mut self, finish: FinishReason) -> Result<Step> {
+        if let Some(stream) = self.stream.take() {
+            self.text.push_str(&stream.finish()?);
+        }
+        Ok(Step::End(finish))
     }
 }
 

@@ -144,7 +144,7 @@ fn check_service(model: Model, expected: &Expected) {
         let generated = runtime.block_on(engine.generate(request)).unwrap();
         let found: Vec<u32> = generated.choices[0].logprobs.iter().map(|token| token.id).collect();
         // The reference goes on after the end-of-text token; generation ends there.
-        let eos = engine.tokenizer().eos();
+        let eos = &engine.tokenizer().eos;
         let wanted: Vec<u32> = case.greedy.iter().copied().take_while(|id| !eos.contains(id)).collect();
         if !on_gpu() {
             assert_eq!(found, wanted, "greedy tokens after {:?}", case.text);

@@ -57,8 +57,8 @@ impl Assembler {
             let added = templates.add_template_owned(name, text.to_owned());
             added.map_err(|error| Error::request(format!("profile `{}`, template `{name}`: {error}", profile.name)))?;
         }
-        let single = |text: &str| {
-            tokenizer.single(text).ok_or_else(|| {
+        let token = |text: &str| {
+            single(tokenizer, text).ok_or_else(|| {
                 Error::request(format!(
                     "profile `{}` needs `{text}` as one token, and this model's tokenizer has no such token: is it the \
                      right profile for the model?",
@@ -67,11 +67,11 @@ impl Assembler {
             })
         };
         let tag = match &profile.input {
-            Input::Tagged(tagged) => Some(single(&tagged.tag)?),
+            Input::Tagged(tagged) => Some(token(&tagged.tag)?),
             _ => None,
         };
         let verdict = match &profile.score {
-            Score::Tokens { positive, negative } => Some([single(positive)?, single(negative)?]),
+            Score::Tokens { positive, negative } => Some([token(positive)?, token(negative)?]),
             _ => None,
         };
         Ok(Self { profile, templates, tag, verdict })
@@ -121,7 +121,7 @@ impl Assembler {
         let values = context! {
             problem => request.problem,
             sentences => sentences(&request.problem),
-            bos => tokenizer.bos_text(),
+            bos => tokenizer.bos.map(|id| tokenizer.token_text(id)).unwrap_or_default(),
         };
         let steps = request.steps.iter().enumerate().map(|(index, step)| {
             self.render("step", context! { step, number => index + 1, problem => request.problem })
@@ -231,6 +231,15 @@ impl Assembler {
 
 /// Stands for the steps while the chat template is rendered; no text has it.
 const MARK: &str = "\u{F8FF}steps\u{F8FF}";
+
+/// The one token that stands for exactly this text: a special token of that name, or a token with these bytes.
+fn single(tokenizer: &Tokenizer, text: &str) -> Option<u32> {
+    let named = tokenizer.token_id(text).filter(|id| tokenizer.is_special(*id));
+    named.or_else(|| {
+        let mut ids = 0..tokenizer.vocab_size() as u32;
+        ids.find(|id| !tokenizer.is_special(*id) && tokenizer.token_bytes(*id) == text.as_bytes())
+    })
+}
 
 /// The problem's sentences.
 fn sentences(text: &str) -> Vec<&str> {

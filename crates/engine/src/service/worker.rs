@@ -407,7 +407,7 @@ fn logprobs(model: &Model, units: &[(Reply<TokenLogProbs>, Vec<u32>, usize)]) ->
     let answers = units.iter().map(|(_, tokens, first)| {
         let judged = tokens[*first..].iter().map(|id| TokenLogProb {
             id: *id,
-            token: model.tokenizer.token_text(*id).unwrap_or_default(),
+            token: model.tokenizer.token_text(*id),
             logprob: logprobs.next().expect("one for each target"),
         });
         let usage = Usage { prompt_tokens: tokens.len() as u64, completion_tokens: 0 };

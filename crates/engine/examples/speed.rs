@@ -1,0 +1,164 @@
+//! Speed of the engine on this machine, as JSON lines; `make bench-engine` puts its peers' beside it.
+//!
+//! Run with `cargo run --release -p gradus-engine --example speed -- TASK…`, where a task is one of `score`, `long`,
+//! `generate`, `batch`, `embed`, `memory`; `GRADUS_DATA` names the folder with the datasets. Each figure is the best of
+//! three repetitions after one that warms up.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use gradus_core::contracts::{Embed, Generate, GenerateRequest, LogProbs, LogProbsRequest, Prompt, Sampling};
+use gradus_core::data::files;
+use gradus_engine::{Engine, LoadOptions, Model, ServiceOptions, models};
+
+type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Outcome {
+    let tasks: Vec<String> = std::env::args().skip(1).collect();
+    let wanted = |task: &str| tasks.is_empty() || tasks.iter().any(|name| name == task);
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    if ["score", "long", "generate", "batch", "memory"].iter().any(|task| wanted(task)) {
+        let engine = start("smollm2-135m")?;
+        let texts = solutions("processbench/gsm8k.json", 64)?;
+        if wanted("score") {
+            runtime.block_on(score(&engine, &texts))?;
+        }
+        if wanted("long") {
+            let long: String = solutions("processbench/math.json", 40)?.concat();
+            let long = cut(&engine, &long, 2000)?;
+            runtime.block_on(score_long(&engine, &long))?;
+        }
+        if wanted("generate") {
+            runtime.block_on(generate(&engine, 1))?;
+        }
+        if wanted("batch") {
+            runtime.block_on(generate(&engine, 16))?;
+        }
+        if wanted("memory") {
+            let long: String = solutions("processbench/math.json", 60)?.concat();
+            let before = memory("VmRSS");
+            runtime.block_on(score_long(&engine, &cut(&engine, &long, 4000)?))?;
+            print("memory of a 4,000-token pass over the loaded model", (memory("VmHWM") - before) / 1e6, "MB");
+            print("peak memory", memory("VmHWM") / 1e6, "MB");
+        }
+    }
+    if wanted("embed") {
+        let engine = start("all-minilm-l6-v2")?;
+        let texts = problems("math/train.jsonl", 1000)?;
+        let seconds = best(|| {
+            let answer = runtime.block_on(engine.embed(texts.clone()))?;
+            Ok(answer.values.len())
+        })?;
+        print("embed", texts.len() as f64 / seconds, "texts/s");
+    }
+    Ok(())
+}
+
+fn start(name: &str) -> Outcome<Engine> {
+    let model = Model::load(&models::resolve(name)?, &LoadOptions::default())?;
+    Ok(Engine::start(model, None, ServiceOptions::default())?)
+}
+
+/// Prompt tokens per second: the log-probability of a last token, for many texts at once.
+async fn score(engine: &Engine, texts: &[String]) -> Outcome {
+    let mut fastest = f64::MAX;
+    let mut tokens = 0;
+    for _ in 0..4 {
+        let started = Instant::now();
+        let asked: Vec<_> = texts.iter().map(|text| engine.logprobs(last_token(text))).collect();
+        tokens = 0;
+        for answer in asked {
+            tokens += answer.await?.usage.prompt_tokens;
+        }
+        fastest = fastest.min(started.elapsed().as_secs_f64());
+    }
+    print("score", tokens as f64 / fastest, "tokens/s");
+    Ok(())
+}
+
+async fn score_long(engine: &Engine, text: &str) -> Outcome {
+    let mut fastest = f64::MAX;
+    let mut tokens = 0;
+    for _ in 0..4 {
+        let started = Instant::now();
+        tokens = engine.logprobs(last_token(text)).await?.usage.prompt_tokens;
+        fastest = fastest.min(started.elapsed().as_secs_f64());
+    }
+    print("long", tokens as f64 / fastest, "tokens/s");
+    Ok(())
+}
+
+fn last_token(text: &str) -> LogProbsRequest {
+    LogProbsRequest { prompt: Prompt::Text(text.to_owned()), continuation: " +".to_owned() }
+}
+
+/// Generated tokens per second, all samples together.
+async fn generate(engine: &Engine, samples: usize) -> Outcome {
+    let mut fastest = f64::MAX;
+    let mut tokens = 0;
+    for _ in 0..4 {
+        let request = GenerateRequest {
+            n: samples,
+            sampling: Sampling { temperature: if samples == 1 { 0.0 } else { 1.0 }, ..Sampling::default() },
+            ..GenerateRequest::new(Prompt::Text("Once upon a time in a small village".to_owned()), 128)
+        };
+        let started = Instant::now();
+        tokens = engine.generate(request).await?.usage.completion_tokens;
+        fastest = fastest.min(started.elapsed().as_secs_f64());
+    }
+    let name = if samples == 1 { "generate".to_owned() } else { format!("generate, batch {samples}") };
+    print(&name, tokens as f64 / fastest, "tokens/s");
+    Ok(())
+}
+
+fn best(mut run: impl FnMut() -> Outcome<usize>) -> Outcome<f64> {
+    let mut fastest = f64::MAX;
+    for _ in 0..4 {
+        let started = Instant::now();
+        std::hint::black_box(run()?);
+        fastest = fastest.min(started.elapsed().as_secs_f64());
+    }
+    Ok(fastest)
+}
+
+fn data(path: &str) -> PathBuf {
+    let root = std::env::var_os("GRADUS_DATA").map_or_else(|| PathBuf::from("../shared/data"), PathBuf::from);
+    root.join(path)
+}
+
+/// Problem and solution, as one text each.
+fn solutions(path: &str, count: usize) -> Outcome<Vec<String>> {
+    let mut texts = Vec::new();
+    for item in files::open(&[data(path)], None)? {
+        let record = item?.record;
+        let solution = record.solutions.first().map(gradus_core::data::Solution::full_text).unwrap_or_default();
+        texts.push(format!("{}\n{solution}", record.problem.text));
+        if texts.len() == count {
+            break;
+        }
+    }
+    Ok(texts)
+}
+
+fn problems(path: &str, count: usize) -> Outcome<Vec<String>> {
+    let texts = files::open(&[data(path)], None)?.take(count).map(|item| Ok(item?.record.problem.text));
+    texts.collect()
+}
+
+/// The first `tokens` tokens of a text.
+fn cut(engine: &Engine, text: &str, tokens: usize) -> Outcome<String> {
+    let ids = engine.tokenizer().encode(text, false)?;
+    Ok(engine.tokenizer().decode(&ids[..tokens.min(ids.len())], false)?)
+}
+
+/// A line of this process's memory use, in bytes.
+fn memory(name: &str) -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok()).unwrap_or(0.0) * 1024.0
+}
+
+#[expect(clippy::print_stdout, reason = "an example's purpose")]
+fn print(task: &str, value: f64, unit: &str) {
+    println!("{}", serde_json::json!({ "peer": "gradus", "task": task, "value": value, "unit": unit }));
+}
