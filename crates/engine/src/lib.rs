@@ -2,6 +2,7 @@
 
 mod error;
 mod gguf;
+pub mod text;
 
 pub use error::{Error, Result};
 pub use gguf::{Array, FromValue, Gguf, TensorInfo, TensorKind, Value};
