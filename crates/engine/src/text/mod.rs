@@ -1,0 +1,10 @@
+//! Between text and token ids: tokenizers, chat templates, streamed decoding.
+
+mod from_folder;
+mod from_gguf;
+mod stream;
+mod template;
+mod tokenizer;
+
+pub use stream::TextStream;
+pub use tokenizer::Tokenizer;

@@ -1,0 +1,185 @@
+//! Chat templates: the Jinja that comes with a model, rendered as `transformers.apply_chat_template` renders it.
+//!
+//! That is: blocks trimmed, Python's methods on strings and dictionaries, `tojson` as `json.dumps(ensure_ascii=False)`
+//! writes it, `True` and `None` spelled as in Python, `raise_exception`, `strftime_now`, and `{% generation %}` as a
+//! mark without effect. Tools and documents are `none`. `strftime_now` tells the time in UTC.
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use gradus_core::contracts::Message;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Kwargs, Serde, Value, ValueKind};
+use minijinja::{Environment, Error as Jinja, ErrorKind, context, escape_formatter};
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+
+/// A parsed template with the special tokens that it may name.
+pub(super) struct ChatTemplate {
+    environment: Environment<'static>,
+    named: BTreeMap<String, String>,
+}
+
+impl ChatTemplate {
+    /// `named`: `bos_token` and the like.
+    pub(super) fn parse(source: &str, named: BTreeMap<String, String>) -> std::result::Result<Self, String> {
+        let mut environment = Environment::new();
+        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+        environment.set_syntax(syntax.map_err(|why| why.to_string())?);
+        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        environment.set_formatter(|out, state, value| match value.kind() {
+            ValueKind::Bool if value.is_true() => Ok(out.write_str("True")?),
+            ValueKind::Bool => Ok(out.write_str("False")?),
+            ValueKind::None => Ok(out.write_str("None")?),
+            _ => escape_formatter(out, state, value),
+        });
+        environment.add_filter("tojson", |value: &Value, options: Kwargs| tojson(value, &options));
+        environment.add_function("raise_exception", |message: String| -> std::result::Result<Value, Jinja> {
+            Err(Jinja::new(ErrorKind::InvalidOperation, message))
+        });
+        environment.add_function("strftime_now", |format: String| {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            strftime(&format, since.as_secs())
+        });
+        environment.add_template_owned("chat", without_generation_tags(source)).map_err(|why| said(&why))?;
+        Ok(Self { environment, named })
+    }
+
+    pub(super) fn render(&self, messages: &[Message], add_generation_prompt: bool) -> Result<String> {
+        let template = self.environment.get_template("chat").expect("parse adds it");
+        let variables = context! {
+            messages => Serde(messages), add_generation_prompt, tools => (), documents => (),
+            ..Value::from(Serde(&self.named))
+        };
+        let refused =
+            |why: Jinja| Error::request(format!("the model's chat template refuses: {}", said(&why)));
+        template.render(variables).map_err(refused)
+    }
+}
+
+/// The innermost cause in one line: what `raise_exception` was given, or what is wrong with the template.
+fn said(error: &Jinja) -> String {
+    let line = error.line().map(|line| format!(" (line {line} of the template)")).unwrap_or_default();
+    let what = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+    format!("{what}{line}")
+}
+
+/// `{% generation %}` marks what the assistant says, for training masks; the tags become ones without effect, which
+/// keep their control of white space.
+fn without_generation_tags(source: &str) -> String {
+    let mut out = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(start) = rest.find("{%") {
+        let Some(len) = rest[start..].find("%}") else { break };
+        let tag = &rest[start..start + len + 2];
+        out.push_str(&rest[..start]);
+        match tag[2..tag.len() - 2].trim_matches(['-', '+', ' ', '\n']) {
+            "generation" => out.push_str(&tag.replace("generation", "if true")),
+            "endgeneration" => out.push_str(&tag.replace("endgeneration", "endif")),
+            _ => out.push_str(tag),
+        }
+        rest = &rest[start + len + 2..];
+    }
+    out + rest
+}
+
+/// Python's `json.dumps(value, ensure_ascii=False, indent=indent)`.
+fn tojson(value: &Value, options: &Kwargs) -> std::result::Result<Value, Jinja> {
+    struct Spaced;
+    impl serde_json::ser::Formatter for Spaced {
+        fn begin_array_value<W: ?Sized + std::io::Write>(
+            &mut self,
+            out: &mut W,
+            first: bool,
+        ) -> std::io::Result<()> {
+            if first { Ok(()) } else { out.write_all(b", ") }
+        }
+        fn begin_object_key<W: ?Sized + std::io::Write>(
+            &mut self,
+            out: &mut W,
+            first: bool,
+        ) -> std::io::Result<()> {
+            if first { Ok(()) } else { out.write_all(b", ") }
+        }
+        fn begin_object_value<W: ?Sized + std::io::Write>(&mut self, out: &mut W) -> std::io::Result<()> {
+            out.write_all(b": ")
+        }
+    }
+    let indent: Option<usize> = options.get("indent")?;
+    // Templates written for other libraries pass these; they change nothing here.
+    let _: Option<bool> = options.get("ensure_ascii")?;
+    let _: Option<bool> = options.get("sort_keys")?;
+    options.assert_all_used()?;
+    let mut out = Vec::new();
+    let written = match indent {
+        Some(width) => {
+            let spaces = vec![b' '; width];
+            let pretty = serde_json::ser::PrettyFormatter::with_indent(&spaces);
+            value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, pretty))
+        }
+        None => value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, Spaced)),
+    };
+    written.map_err(|why| Jinja::new(ErrorKind::InvalidOperation, format!("tojson: {why}")))?;
+    Ok(Value::from_safe_string(String::from_utf8(out).expect("JSON is UTF-8")))
+}
+
+/// The parts of `strftime` that dates and times need, for seconds since 1970 in UTC.
+fn strftime(format: &str, seconds: u64) -> std::result::Result<String, Jinja> {
+    const MONTHS: [&str; 12] = [
+        "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+        "November", "December",
+    ];
+    const DAYS: [&str; 7] = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let (mut year, mut day) = (1970, days);
+    while day >= 365 + u64::from(is_leap(year)) {
+        day -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let ordinal = day + 1;
+    let lengths = [31, 28 + u64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 0;
+    while day >= lengths[month] {
+        day -= lengths[month];
+        month += 1;
+    }
+    let weekday = DAYS[(days % 7) as usize];
+    let (hour, minute) = (second / 3600, second / 60 % 60);
+    let mut out = String::new();
+    let mut letters = format.chars();
+    while let Some(letter) = letters.next() {
+        if letter != '%' {
+            out.push(letter);
+            continue;
+        }
+        match letters.next() {
+            Some('Y') => out += &year.to_string(),
+            Some('y') => out += &format!("{:02}", year % 100),
+            Some('m') => out += &format!("{:02}", month + 1),
+            Some('d') => out += &format!("{:02}", day + 1),
+            Some('j') => out += &format!("{ordinal:03}"),
+            Some('B') => out += MONTHS[month],
+            Some('b') => out += &MONTHS[month][..3],
+            Some('A') => out += weekday,
+            Some('a') => out += &weekday[..3],
+            Some('H') => out += &format!("{hour:02}"),
+            Some('I') => out += &format!("{:02}", (hour + 11) % 12 + 1),
+            Some('p') => out += if hour < 12 { "AM" } else { "PM" },
+            Some('M') => out += &format!("{minute:02}"),
+            Some('S') => out += &format!("{:02}", second % 60),
+            Some('F') => out += &format!("{year}-{:02}-{:02}", month + 1, day + 1),
+            Some('T') => out += &format!("{hour:02}:{minute:02}:{:02}", second % 60),
+            Some('%') => out.push('%'),
+            other => {
+                let unknown: String = other.into_iter().collect();
+                return Err(Jinja::new(
+                    ErrorKind::InvalidOperation,
+                    format!("strftime_now: no %{unknown} here"),
+                ));
+            }
+        }
+    }
+    Ok(out)
+}
