@@ -134,10 +134,10 @@ impl Assembler {
             }
             messages.push(Message::new("user", self.render("user", values)?));
             // The template goes around a mark that stands for the steps; what is before and after it is kept.
-            messages.push(Message::new("assistant", MARK));
+            messages.push(Message::new(&tagged.role, format!("{}{MARK}{}", tagged.opening, tagged.closing)));
             let text = tokenizer.chat(&messages, false)?;
             let around = text.split_once(MARK).map(|(before, end)| (before.to_owned(), end.to_owned()));
-            around.ok_or_else(|| Error::request("the model's chat template drops the assistant's turn"))?
+            around.ok_or_else(|| Error::request("the model's chat template drops the turn with the steps"))?
         } else {
             (self.render("before", values)?, String::new())
         };
@@ -152,8 +152,15 @@ impl Assembler {
         }
         for (index, step) in steps.iter().enumerate() {
             pending.push_str(step);
-            tokens.extend(tokenizer.encode(&pending, special && tokens.is_empty())?);
-            tokens.push(tag);
+            let pieces: Vec<&str> =
+                if tagged.cut_at_tag { pending.split(&tagged.tag).collect() } else { vec![&pending] };
+            for piece in pieces {
+                let first = special && tokens.is_empty();
+                if !piece.is_empty() {
+                    tokens.extend(tokenizer.encode(piece, first)?);
+                }
+                tokens.push(tag);
+            }
             reads.push(tokens.len() - 1);
             pending.clear();
             if index + 1 < steps.len() {

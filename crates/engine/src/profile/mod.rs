@@ -76,6 +76,15 @@ pub struct Tagged {
     /// Whether what comes before is cut into tokens apart from the first step, rather than together with it.
     #[serde(default)]
     pub separate: bool,
+    /// Whether a separator inside a step's own text is cut out as one, too; it is not read.
+    #[serde(default)]
+    pub cut_at_tag: bool,
+    /// With `chat`: whose turn the steps are.
+    #[serde(default = "assistant")]
+    pub role: String,
+    /// With `chat`: what comes before the first step in that turn.
+    #[serde(default)]
+    pub opening: String,
     /// A step.
     pub step: String,
     /// The separator, one token.
@@ -83,6 +92,13 @@ pub struct Tagged {
     /// What follows a separator, except the last.
     #[serde(default)]
     pub after: String,
+    /// With `chat`: what follows the last separator in that turn.
+    #[serde(default)]
+    pub closing: String,
+}
+
+fn assistant() -> String {
+    "assistant".to_owned()
 }
 
 /// How the verdict is read.
@@ -106,7 +122,7 @@ pub enum Score {
 }
 
 /// The profiles that ship with the program.
-const BUILT_IN: [&str; 7] = [
+const BUILT_IN: [&str; 8] = [
     include_str!("../../../../assets/profiles/plain.toml"),
     include_str!("../../../../assets/profiles/retrieval-prm.toml"),
     include_str!("../../../../assets/profiles/math-shepherd.toml"),
@@ -114,6 +130,7 @@ const BUILT_IN: [&str; 7] = [
     include_str!("../../../../assets/profiles/rlhflow.toml"),
     include_str!("../../../../assets/profiles/qwen2.5-math-prm.toml"),
     include_str!("../../../../assets/profiles/skywork-prm.toml"),
+    include_str!("../../../../assets/profiles/trl.toml"),
 ];
 
 impl Profile {
@@ -155,11 +172,18 @@ impl Profile {
     fn parse(text: &str) -> Result<Self, String> {
         let profile: Self = toml::from_str(text).map_err(|error| format!("not a profile: {}", error.message()))?;
         if let Input::Tagged(tagged) = &profile.input {
-            let unused = if tagged.chat { !tagged.before.is_empty() || tagged.separate } else {
-                !tagged.system.is_empty() || !tagged.user.is_empty()
+            let Tagged { system, user, opening, closing, role, before, .. } = tagged;
+            let unused = if tagged.chat {
+                !before.is_empty() || tagged.separate
+            } else {
+                role != "assistant" || [system, user, opening, closing].iter().any(|text| !text.is_empty())
             };
             if unused {
-                let words = if tagged.chat { "`before` and `separate` need" } else { "`system` and `user` need" };
+                let words = if tagged.chat {
+                    "`before` and `separate` need"
+                } else {
+                    "`system`, `user`, `role`, `opening` and `closing` need"
+                };
                 return Err(format!("{words} chat = {}", !tagged.chat));
             }
         }
@@ -181,7 +205,7 @@ mod tests {
     #[test]
     fn a_setting_without_effect_is_refused() {
         let text = "name='x'\ndescription=''\n[input]\nkind='tagged'\nsystem='s'\nstep='{{ step }}'\ntag='t'\n[score]\nkind='value'";
-        assert_eq!(Profile::parse(text).unwrap_err(), "`system` and `user` need chat = true");
+        assert_eq!(Profile::parse(text).unwrap_err(), "`system`, `user`, `role`, `opening` and `closing` need chat = true");
         let text = text.replace("system='s'", "colour='s'");
         assert!(Profile::parse(&text).unwrap_err().contains("unknown field `colour`"));
     }

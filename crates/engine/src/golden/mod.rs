@@ -4,6 +4,9 @@
 //! f32 on the CPU agrees to 1e-4. `GRADUS_TEST_DEVICE=cuda` runs the same on a GPU in bf16, with looser bounds and
 //! without comparing generated tokens, which rounding may change.
 
+mod profiles;
+mod real;
+
 use std::path::{Path, PathBuf};
 
 use candle_core::{DType, Tensor};
