@@ -2,4 +2,8 @@
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
+mod blocks;
 pub mod cpu;
+mod matrix;
+
+pub use blocks::{BlockKind, dequantise};
