@@ -7,3 +7,4 @@ pub mod cpu;
 mod matrix;
 
 pub use blocks::{BlockKind, dequantise};
+pub use matrix::{Matrix, Precision, SharedBytes};
