@@ -1,12 +1,23 @@
 //! Matrix products and attention on CPUs: AMX, AVX-512 and AVX2, chosen at run time.
+//!
+//! - [`Matrix`]: a weight matrix packed for products, or kept in ggml's quantised blocks
+//! - [`attention`]: exact attention over segments of packed rows
+//! - [`rows`]: norms, rotary positions, activations, logit statistics
+//! - [`cpu`]: which instructions this machine has
+//!
+//! Results depend on a row's own numbers only: not on the other rows of a call, nor on the number of threads.
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
 pub mod attention;
+mod blocks;
 pub mod cpu;
 mod exp;
+mod matrix;
 mod precision;
 pub mod rows;
 mod simd;
 
+pub use blocks::{BlockKind, dequantise};
+pub use matrix::{Matrix, SharedBytes};
 pub use precision::Precision;

@@ -5,7 +5,6 @@
 //! without comparing generated tokens, which rounding may change.
 
 mod profiles;
-mod real;
 
 use std::path::{Path, PathBuf};
 
