@@ -1,1 +1,70 @@
-//! Row-wise operations.
+//! Operations on each row, or each value, of a matrix of f32: norms, rotary positions, activations, statistics of logits.
+//!
+//! The result of a row depends on that row alone, to the bit, whatever the number of rows and threads.
+//!
+//! ```
+//! use gradus_kernels::rows::rms_norm;
+//!
+//! let mut out = [0.0; 4];
+//! rms_norm(&[3.0, 4.0, 0.0, 0.0], &[1.0, 1.0, 2.0, 2.0], 0.0, &mut out);
+//! assert!((out[0] - 1.2).abs() < 1e-6 && (out[1] - 1.6).abs() < 1e-6);
+//! ```
+
+mod activation;
+mod logits;
+mod norm;
+mod rope;
+
+pub use activation::{gelu, gelu_tanh, silu_mul};
+pub use logits::{argmax, log_sum_exp};
+pub use norm::{add, add_rms_norm, layer_norm, rms_norm};
+pub use rope::rope_in_place;
+
+use rayon::prelude::*;
+
+/// Values below which waking other threads costs more than it gains.
+const WORTH_SHARING: usize = 1 << 16;
+
+/// How many rows of `width` a task takes; `None` if one thread does them all.
+fn rows_per_task(values: usize, width: usize) -> Option<usize> {
+    let threads = rayon::current_num_threads();
+    let rows = values / width.max(1);
+    (values >= WORTH_SHARING && threads > 1 && rows > 1).then(|| {
+        // Four tasks a thread, so that one that started late does not hold up the rest.
+        rows.div_ceil(4 * threads).max((WORTH_SHARING / 8).div_ceil(width))
+    })
+}
+
+/// Calls `f` with pieces of `out` of whole rows of `width`, and the index of the first value of each.
+fn share(out: &mut [f32], width: usize, f: impl Fn(usize, &mut [f32]) + Sync) {
+    match rows_per_task(out.len(), width) {
+        None => f(0, out),
+        Some(rows) => {
+            let step = rows * width;
+            out.par_chunks_mut(step).enumerate().for_each(|(i, piece)| f(i * step, piece));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What the tests of this family share.
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    pub(super) fn noise(count: usize) -> Vec<f32> {
+        let mut rng = ChaCha8Rng::seed_from_u64(count as u64);
+        (0..count).map(|_| rng.random_range(-3.0..3.0)).collect()
+    }
+
+    pub(super) fn assert_close(found: &[f32], expected: &[f64], tolerance: f64, what: &str) {
+        assert_eq!(found.len(), expected.len());
+        for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
+            let error = (f64::from(*found) - expected).abs();
+            assert!(
+                error <= tolerance * (1.0 + expected.abs()),
+                "{what}, value {i}: {found}, expected {expected}"
+            );
+        }
+    }
+}
