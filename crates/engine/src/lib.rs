@@ -2,7 +2,9 @@
 
 mod error;
 mod gguf;
+mod sample;
 pub mod text;
 
 pub use error::{Error, Result};
 pub use gguf::{Array, FromValue, Gguf, TensorInfo, TensorKind, Value};
+pub use sample::{Drawn, Sampler};
