@@ -1,0 +1,394 @@
+//! Drawing the next token from a model's logits.
+//!
+//! The order is that of transformers: mask, repetition penalty, temperature, top-k, top-p, min-p; each filter sees
+//! the distribution that the one before has left. Unlike there, top-k keeps exactly k tokens: of equals, the lowest
+//! ids. Each sample has its own ChaCha stream, so its text does not depend on what else is in the batch.
+
+use gradus_core::contracts::Sampling;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+use crate::error::{Error, Result};
+
+/// Draws the tokens of one sample.
+///
+/// ```
+/// use gradus_core::contracts::Sampling;
+/// let greedy = Sampling { temperature: 0.0, ..Sampling::default() };
+/// let mut sampler = gradus_engine::Sampler::new(&greedy, 0)?;
+/// let drawn = sampler.next(&[0.0, 2.0, 1.0], &[], None)?;
+/// assert_eq!(drawn.token, 1);
+/// assert!((drawn.logprob - -0.4076).abs() < 1e-4);
+/// # Ok::<(), gradus_engine::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Sampler {
+    sampling: Sampling,
+    rng: ChaCha8Rng,
+    /// Kept between draws for their memory.
+    candidates: Vec<Candidate>,
+    was_seen: Vec<u64>,
+}
+
+/// A drawn token.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Drawn {
+    /// Its id.
+    pub token: u32,
+    /// Natural logarithm of its probability under the logits as the model gave them.
+    pub logprob: f32,
+}
+
+/// A token that may be drawn. The score is a logit; after the temperature, the share of the best token's probability.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    score: f32,
+    id: u32,
+}
+
+impl Candidate {
+    /// Best first; of equals, the lowest id first.
+    fn order(&self, other: &Self) -> std::cmp::Ordering {
+        other.score.total_cmp(&self.score).then(self.id.cmp(&other.id))
+    }
+}
+
+impl Sampler {
+    /// A sampler whose draws follow from `seed`; settings out of range are refused.
+    pub fn new(sampling: &Sampling, seed: u64) -> Result<Self> {
+        let Sampling { temperature, top_p, min_p, repetition_penalty, .. } = *sampling;
+        let checks = [
+            ("temperature", temperature, temperature >= 0.0 && temperature.is_finite(), "0 or more"),
+            ("top_p", top_p, top_p > 0.0 && top_p <= 1.0, "above 0 and at most 1"),
+            ("min_p", min_p, (0.0..=1.0).contains(&min_p), "between 0 and 1"),
+            (
+                "repetition_penalty",
+                repetition_penalty,
+                repetition_penalty > 0.0 && repetition_penalty.is_finite(),
+                "above 0",
+            ),
+        ];
+        for (name, value, is_good, range) in checks {
+            if !is_good {
+                return Err(Error::request(format!("{name} must be {range}, but is {value}")));
+            }
+        }
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        let rng = ChaCha8Rng::from_seed(key);
+        Ok(Self { sampling: sampling.clone(), rng, candidates: Vec::new(), was_seen: Vec::new() })
+    }
+
+    /// Draws one token.
+    ///
+    /// `seen` are the tokens of the prompt and the text so far, for the repetition penalty. `mask` has a bit for each
+    /// token, the lowest of the first word for token 0; tokens without a set bit are not drawn.
+    pub fn next(&mut self, logits: &[f32], seen: &[u32], mask: Option<&[u32]>) -> Result<Drawn> {
+        let log_total = log_sum_exp(logits)?;
+        self.gather(logits, seen, mask);
+        let best = self.candidates.iter().min_by(|a, b| a.order(b)).copied();
+        let Some(best) = best.filter(|best| best.score > f32::NEG_INFINITY) else {
+            return Err(Error::request(
+                "no token is allowed here: the constraint excludes all that have a probability",
+            ));
+        };
+        let token = if self.sampling.temperature == 0.0 {
+            best.id
+        } else {
+            self.filter(best.score);
+            self.draw()
+        };
+        Ok(Drawn { token, logprob: (f64::from(logits[token as usize]) - log_total) as f32 })
+    }
+
+    /// Candidates are the tokens that the mask allows, with penalised logits.
+    fn gather(&mut self, logits: &[f32], seen: &[u32], mask: Option<&[u32]>) {
+        let candidate = |(id, score): (usize, &f32)| Candidate { score: *score, id: id as u32 };
+        let all = logits.iter().enumerate().map(candidate);
+        self.candidates.clear();
+        match mask {
+            None => self.candidates.extend(all),
+            Some(mask) => {
+                let is_allowed =
+                    |id: u32| mask.get(id as usize / 32).is_some_and(|word| word >> (id % 32) & 1 == 1);
+                self.candidates.extend(all.filter(|candidate| is_allowed(candidate.id)));
+            }
+        }
+        let penalty = self.sampling.repetition_penalty;
+        if penalty == 1.0 {
+            return;
+        }
+        self.was_seen.clear();
+        self.was_seen.resize(logits.len().div_ceil(64), 0);
+        for id in seen.iter().filter(|id| (**id as usize) < logits.len()) {
+            self.was_seen[*id as usize / 64] |= 1 << (id % 64);
+        }
+        for Candidate { score, id } in &mut self.candidates {
+            if self.was_seen[*id as usize / 64] >> (*id % 64) & 1 == 1 {
+                *score = if *score < 0.0 { *score * penalty } else { *score / penalty };
+            }
+        }
+    }
+
+    /// Temperature, then top-k, top-p and min-p.
+    fn filter(&mut self, best: f32) {
+        let Sampling { temperature, top_p, top_k, min_p, .. } = self.sampling;
+        let candidates = &mut self.candidates;
+        for Candidate { score, .. } in candidates.iter_mut() {
+            *score = ((*score - best) / temperature).exp();
+        }
+        if top_k > 0 && top_k < candidates.len() {
+            candidates.select_nth_unstable_by(top_k - 1, Candidate::order);
+            candidates.truncate(top_k);
+        }
+        if top_p < 1.0 {
+            keep_mass(candidates, f64::from(top_p));
+        }
+        if min_p > 0.0 {
+            candidates.retain(|candidate| candidate.score >= min_p);
+        }
+    }
+
+    fn draw(&mut self) -> u32 {
+        let total: f64 = self.candidates.iter().map(|candidate| f64::from(candidate.score)).sum();
+        // 53 random bits: every float in [0, 1) that is a multiple of 2^-53.
+        let uniform = (self.rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        let mut left = uniform * total;
+        for candidate in &self.candidates {
+            left -= f64::from(candidate.score);
+            if left < 0.0 {
+                return candidate.id;
+            }
+        }
+        // Rounding can leave a crumb at the end.
+        let last = self.candidates.iter().rev().find(|candidate| candidate.score > 0.0);
+        last.expect("the best candidate scores 1").id
+    }
+}
+
+/// Keeps the fewest best candidates that hold `share` of the mass. They are looked for among ever more of the best, so
+/// that a peaked distribution, which is the usual one, is never sorted as a whole.
+fn keep_mass(candidates: &mut Vec<Candidate>, share: f64) {
+    let wanted = share * candidates.iter().map(|candidate| f64::from(candidate.score)).sum::<f64>();
+    let (mut held, mut sorted) = (0.0, 0);
+    while sorted < candidates.len() {
+        let size = (sorted * 8).max(64).min(candidates.len());
+        if size < candidates.len() {
+            candidates[sorted..].select_nth_unstable_by(size - 1 - sorted, Candidate::order);
+        }
+        candidates[sorted..size].sort_unstable_by(Candidate::order);
+        for index in sorted..size {
+            held += f64::from(candidates[index].score);
+            if held >= wanted {
+                candidates.truncate(index + 1);
+                return;
+            }
+        }
+        sorted = size;
+    }
+}
+
+/// ln Σ exp; refuses logits that are no distribution.
+fn log_sum_exp(logits: &[f32]) -> Result<f64> {
+    let mut max = f32::NEG_INFINITY;
+    for (id, logit) in logits.iter().enumerate() {
+        if logit.is_nan() || *logit == f32::INFINITY {
+            return Err(Error::request(format!(
+                "the model gave {logit} for token {id}: its weights or its number format are unfit for this input"
+            )));
+        }
+        max = max.max(*logit);
+    }
+    if max == f32::NEG_INFINITY {
+        return Err(Error::request("the model gave no token a probability"));
+    }
+    let total: f64 = logits.iter().map(|logit| f64::from((logit - max).exp())).sum();
+    Ok(f64::from(max) + total.ln())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde::Deserialize;
+
+    use super::*;
+
+    /// The distribution that a draw is made from, by token.
+    fn distribution(sampler: &mut Sampler, logits: &[f32], seen: &[u32], mask: Option<&[u32]>) -> Vec<f64> {
+        sampler.next(logits, seen, mask).unwrap();
+        let mut shares = vec![0.0; logits.len()];
+        let total: f64 = sampler.candidates.iter().map(|candidate| f64::from(candidate.score)).sum();
+        for candidate in &sampler.candidates {
+            shares[candidate.id as usize] = f64::from(candidate.score) / total;
+        }
+        shares
+    }
+
+    /// `tests/sample/reference.py` computes the same with numpy and full sorts.
+    #[test]
+    fn filtered_distributions_equal_numpy() {
+        #[derive(Deserialize)]
+        struct Case {
+            logits: Vec<f32>,
+            sampling: Sampling,
+            seen: Vec<u32>,
+            mask: Option<Vec<u32>>,
+            probabilities: Vec<f64>,
+            logprobs: Vec<f32>,
+        }
+        let cases: Vec<Case> = serde_json::from_str(include_str!("../tests/sample/expected.json")).unwrap();
+        assert!(cases.len() >= 40);
+        for (index, case) in cases.iter().enumerate() {
+            let mut sampler = Sampler::new(&case.sampling, index as u64).unwrap();
+            let found = distribution(&mut sampler, &case.logits, &case.seen, case.mask.as_deref());
+            for (token, (found, expected)) in found.iter().zip(&case.probabilities).enumerate() {
+                assert!(
+                    (found - expected).abs() < 2e-6,
+                    "case {index}, token {token}: {found} for {expected}"
+                );
+            }
+            let drawn = sampler.next(&case.logits, &case.seen, case.mask.as_deref()).unwrap();
+            assert!((drawn.logprob - case.logprobs[drawn.token as usize]).abs() < 1e-5, "case {index}");
+        }
+    }
+
+    /// Pearson's statistic of draws against a distribution, with its degrees of freedom.
+    fn chi_square(draws: impl Iterator<Item = u32>, shares: &[f64]) -> (f64, usize) {
+        let mut counts = vec![0u32; shares.len()];
+        let mut n = 0.0;
+        draws.for_each(|token| {
+            counts[token as usize] += 1;
+            n += 1.0;
+        });
+        let terms = counts.iter().zip(shares).filter(|(_, share)| **share > 0.0);
+        let statistic =
+            terms.map(|(count, share)| (f64::from(*count) - n * share).powi(2) / (n * share)).sum();
+        let impossible = counts.iter().zip(shares).any(|(count, share)| *share == 0.0 && *count > 0);
+        assert!(!impossible);
+        (statistic, shares.iter().filter(|share| **share > 0.0).count() - 1)
+    }
+
+    #[test]
+    fn draws_follow_the_distribution() {
+        let logits: Vec<f32> = (0..30).map(|i| ((i * 37 % 30) as f32) * 0.15).collect();
+        let settings = [
+            Sampling::default(),
+            Sampling { temperature: 0.7, top_k: 10, ..Sampling::default() },
+            Sampling { temperature: 1.3, top_p: 0.9, min_p: 0.05, ..Sampling::default() },
+        ];
+        for sampling in settings {
+            let mut sampler = Sampler::new(&sampling, 1).unwrap();
+            let shares = distribution(&mut sampler, &logits, &[], None);
+            let one_stream = (0..40_000).map(|_| sampler.next(&logits, &[], None).unwrap().token);
+            let (statistic, freedom) = chi_square(one_stream, &shares);
+            // Mean + 4 standard deviations; the seeds are fixed, so this passes always or never.
+            let limit = freedom as f64 + 4.0 * (2.0 * freedom as f64).sqrt();
+            assert!(statistic < limit, "{sampling:?}: {statistic} for {freedom} degrees of freedom");
+            let first = |seed| Sampler::new(&sampling, seed).unwrap().next(&logits, &[], None).unwrap().token;
+            let (statistic, _) = chi_square((0..40_000).map(first), &shares);
+            assert!(statistic < limit, "first draws of {sampling:?}: {statistic}");
+        }
+    }
+
+    #[test]
+    fn zero_temperature_takes_the_lowest_of_the_best() {
+        let greedy = Sampling { temperature: 0.0, ..Sampling::default() };
+        let mut sampler = Sampler::new(&greedy, 0).unwrap();
+        let logits = [1.0, 3.0, 3.0, f32::NEG_INFINITY];
+        assert_eq!(sampler.next(&logits, &[], None).unwrap().token, 1);
+        assert_eq!(sampler.next(&logits, &[], Some(&[0b1101])).unwrap().token, 2);
+        let mut penalised = Sampler::new(&Sampling { repetition_penalty: 4.0, ..greedy }, 0).unwrap();
+        assert_eq!(penalised.next(&logits, &[1, 2, 1, 99], None).unwrap().token, 0);
+    }
+
+    #[test]
+    fn what_cannot_be_drawn_from_is_an_error() {
+        let mut sampler = Sampler::new(&Sampling::default(), 0).unwrap();
+        let mut said = |logits: &[f32], mask| sampler.next(logits, &[], mask).unwrap_err().to_string();
+        assert!(said(&[0.0, f32::NAN], None).starts_with("the model gave NaN for token 1"));
+        assert!(said(&[f32::INFINITY], None).starts_with("the model gave inf for token 0"));
+        assert!(said(&[f32::NEG_INFINITY; 3], None).contains("no token a probability"));
+        assert!(said(&[0.0, f32::NEG_INFINITY], Some(&[0b10])).starts_with("no token is allowed here"));
+        assert!(said(&[0.0; 40], Some(&[])).starts_with("no token is allowed here"));
+    }
+
+    #[test]
+    fn settings_out_of_range_are_refused() {
+        let said = |sampling: Sampling| Sampler::new(&sampling, 0).unwrap_err().to_string();
+        let default = Sampling::default;
+        assert_eq!(
+            said(Sampling { temperature: -1.0, ..default() }),
+            "temperature must be 0 or more, but is -1"
+        );
+        assert_eq!(
+            said(Sampling { top_p: 0.0, ..default() }),
+            "top_p must be above 0 and at most 1, but is 0"
+        );
+        assert_eq!(said(Sampling { min_p: 1.5, ..default() }), "min_p must be between 0 and 1, but is 1.5");
+        let penalty = said(Sampling { repetition_penalty: 0.0, ..default() });
+        assert_eq!(penalty, "repetition_penalty must be above 0, but is 0");
+        assert!(said(Sampling { temperature: f32::NAN, ..default() }).ends_with("but is NaN"));
+    }
+
+    fn settings() -> impl Strategy<Value = Sampling> {
+        let temperature = prop_oneof![Just(0.0f32), Just(1e-6), 0.1f32..3.0];
+        (temperature, 0.01f32..=1.0, 0usize..80, 0.0f32..=1.0, 0.5f32..2.0).prop_map(
+            |(temperature, top_p, top_k, min_p, repetition_penalty)| Sampling {
+                temperature,
+                top_p,
+                top_k,
+                min_p,
+                repetition_penalty,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn draws_are_allowed_and_repeatable(
+            sampling in settings(),
+            logits in prop::collection::vec(-30f32..30.0, 1..200),
+            seen in prop::collection::vec(0u32..250, 0..20),
+            mask in prop::collection::vec(any::<u32>(), 7),
+            seed in any::<u64>(),
+        ) {
+            let allowed = |id: usize| mask[id / 32] >> (id % 32) & 1 == 1;
+            let mut sampler = Sampler::new(&sampling, seed).unwrap();
+            let mut twin = Sampler::new(&sampling, seed).unwrap();
+            for _ in 0..5 {
+                let drawn = sampler.next(&logits, &seen, Some(&mask));
+                prop_assert_eq!(drawn.is_ok(), (0..logits.len()).any(allowed));
+                let Ok(drawn) = drawn else { break };
+                prop_assert!(allowed(drawn.token as usize));
+                prop_assert!(drawn.logprob <= 1e-6);
+                prop_assert_eq!(drawn, twin.next(&logits, &seen, Some(&mask)).unwrap());
+                if sampling.temperature > 0.0 && sampling.top_k > 0 {
+                    prop_assert!(sampler.candidates.len() <= sampling.top_k);
+                }
+            }
+        }
+
+        /// The partial search for top-p finds what a full sort finds.
+        #[test]
+        fn mass_is_kept_as_by_a_full_sort(
+            scores in prop::collection::vec(0f32..1.0, 1..3000),
+            power in 1i32..12,
+            share in 0.01f64..0.999,
+        ) {
+            let mut all: Vec<Candidate> =
+                scores.iter().zip(0..).map(|(score, id)| Candidate { score: score.powi(power), id }).collect();
+            let mut kept = all.clone();
+            let wanted = share * all.iter().map(|candidate| f64::from(candidate.score)).sum::<f64>();
+            keep_mass(&mut kept, share);
+            all.sort_by(Candidate::order);
+            let mut held = 0.0;
+            let count = all.iter().take_while(|candidate| {
+                let more = held < wanted;
+                held += f64::from(candidate.score);
+                more
+            }).count();
+            let ids = |candidates: &[Candidate]| candidates.iter().map(|candidate| candidate.id).collect::<Vec<_>>();
+            prop_assert_eq!(ids(&kept), ids(&all[..count.max(1)]));
+        }
+    }
+}
