@@ -206,7 +206,7 @@ impl Generator {
                 sent: 0,
                 logprobs: Vec::new(),
             };
-            let drawn = sequence.draw(model, &request, &mut logits.to_vec());
+            let drawn = sequence.draw(model, &request, logits);
             self.sequences.push(sequence);
             match drawn {
                 Ok(step) => self.settle(self.sequences.len() - 1, step),
@@ -246,7 +246,7 @@ impl Generator {
             .zip(logits.par_chunks(width))
             .map(|(sequence, logits)| {
                 let request = &requests[&sequence.request].request;
-                sequence.draw(model, request, &mut logits.to_vec())
+                sequence.draw(model, request, logits)
             })
             .collect();
         let mut touched: Vec<u64> = self.sequences.iter().map(|sequence| sequence.request).collect();
@@ -351,7 +351,7 @@ enum Step {
 
 impl Sequence {
     /// Draws the next token and appends its text.
-    fn draw(&mut self, model: &Model, request: &GenerateRequest, logits: &mut [f32]) -> Result<Step> {
+    fn draw(&mut self, model: &Model, request: &GenerateRequest, logits: &[f32]) -> Result<Step> {
         let tokenizer = &model.tokenizer;
         let mask = self.matcher.as_mut().map(Matcher::mask).transpose()?;
         let drawn = self.sampler.next(logits, &self.seen, mask)?;

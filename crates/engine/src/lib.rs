@@ -54,5 +54,6 @@ pub use error::{Error, Result};
 pub use generate::Piece;
 pub use gguf::Gguf;
 pub use gradus_kernels::Precision;
+pub use sample::{Drawn, Sampler};
 pub use model::{LoadOptions, Model, Place};
 pub use service::{Engine, Reading, ServiceOptions};

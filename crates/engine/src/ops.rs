@@ -119,10 +119,10 @@ pub(crate) fn rope(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Result<Tensor> {
         return Ok(candle_nn::rotary_emb::rope(&x, cos, sin)?.squeeze(0)?.transpose(0, 1)?.contiguous()?);
     }
     let rotate = Cpu3("rope", |x: &[f32], shape: &Shape, cos: &[f32], sin: &[f32]| {
-        let (count, heads, dim) = shape.dims3()?;
+        let (count, _, dim) = shape.dims3()?;
         let mut y = x.to_vec();
         let own: Vec<u32> = (0..count as u32).collect();
-        rows::rope_in_place(&mut y, heads, dim, cos, sin, &own);
+        rows::rope_in_place(&mut y, dim, cos, sin, &own);
         Ok(y)
     });
     Ok(x.contiguous()?.apply_op3_no_bwd(cos, sin, &rotate)?)
@@ -148,7 +148,7 @@ pub(crate) fn gelu(x: &Tensor) -> Result<Tensor> {
     }
     let gelu = Cpu1("gelu", |x: &[f32], shape: &Shape| {
         let mut y = x.to_vec();
-        rows::gelu_in_place(&mut y);
+        rows::gelu(&mut y);
         Ok((y, shape.clone()))
     });
     Ok(x.contiguous()?.apply_op1_no_bwd(&gelu)?)
