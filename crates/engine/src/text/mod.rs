@@ -6,5 +6,8 @@ mod stream;
 mod template;
 mod tokenizer;
 
+#[cfg(test)]
+pub(crate) mod tests;
+
 pub use stream::TextStream;
 pub use tokenizer::Tokenizer;

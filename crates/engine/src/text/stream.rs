@@ -2,7 +2,8 @@
 //!
 //! A piece is given out once it cannot change any more: a character's last byte has arrived, or, with SentencePiece,
 //! the run of byte tokens has ended (a later invalid byte would turn the whole run into `�`). All pieces and
-//! [`TextStream::finish`] together are exactly [`Tokenizer::decode`] of all ids.
+//! [`TextStream::finish`] together are [`Tokenizer::decode`] of all ids, except that a stream continues a prompt: a
+//! space before its first word stays, where SentencePiece drops it at the start of a text.
 
 use std::sync::Arc;
 
@@ -18,14 +19,11 @@ pub struct TextStream {
     pending: Vec<u8>,
     /// Tokens that are no text yet, where text cannot be had token by token.
     ids: Vec<u32>,
-    /// Whether the space that SentencePiece puts before a text is behind us.
-    started: bool,
 }
 
 impl TextStream {
     pub(super) fn new(tokenizer: Arc<Tokenizer>, skip_special: bool) -> Self {
-        let started = tokenizer.style != Style::Pieces { strip: true };
-        Self { tokenizer, skip_special, pending: Vec::new(), ids: Vec::new(), started }
+        Self { tokenizer, skip_special, pending: Vec::new(), ids: Vec::new() }
     }
 
     /// Takes the next token; gives the text that has become final, if any.
@@ -40,15 +38,12 @@ impl TextStream {
                 let tail = self.pending.split_off(self.pending.len() - incomplete(&self.pending));
                 lossy(std::mem::replace(&mut self.pending, tail))
             }
-            Style::Pieces { .. } => match fallback_byte(&token) {
+            Style::Pieces => match fallback_byte(&token) {
                 Some(byte) => {
                     self.pending.push(byte);
                     return None;
                 }
-                None => {
-                    let text = self.take_run() + &token.replace('▁', " ");
-                    self.without_first_space(text)
-                }
+                None => self.take_run() + &token.replace('▁', " "),
             },
             Style::Whole => {
                 self.ids.push(id);
@@ -62,10 +57,7 @@ impl TextStream {
     pub fn finish(mut self) -> Result<String> {
         Ok(match self.tokenizer.style {
             Style::ByteLevel => lossy(self.pending),
-            Style::Pieces { .. } => {
-                let text = self.take_run();
-                self.without_first_space(text)
-            }
+            Style::Pieces => self.take_run(),
             Style::Whole => self.tokenizer.decode(&self.ids, self.skip_special)?,
         })
     }
@@ -74,16 +66,6 @@ impl TextStream {
     fn take_run(&mut self) -> String {
         let run = std::mem::take(&mut self.pending);
         String::from_utf8(run).unwrap_or_else(|error| "�".repeat(error.as_bytes().len()))
-    }
-
-    fn without_first_space(&mut self, mut text: String) -> String {
-        if !self.started && !text.is_empty() {
-            self.started = true;
-            if text.starts_with(' ') {
-                text.remove(0);
-            }
-        }
-        text
     }
 }
 

@@ -9,8 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use gradus_core::contracts::Message;
 use tokenizers::{
-    AddedVocabulary, Decoder as _, DecoderWrapper, Model as _, OffsetType, PostProcessorWrapper,
-    PreTokenizer as _,
+    AddedVocabulary, DecoderWrapper, Model as _, OffsetType, PostProcessorWrapper, PreTokenizer as _,
 };
 
 use super::stream::TextStream;
@@ -30,7 +29,8 @@ pub struct Tokenizer {
     vocab_size: usize,
     pub(super) style: Style,
     no_added: AddedVocabulary,
-    pub(crate) trie: OnceLock<Arc<toktrie::TokTrie>>,
+    /// What `constrain.rs` builds once for this tokenizer.
+    pub(crate) constraints: OnceLock<std::result::Result<Arc<llguidance::ParserFactory>, String>>,
 }
 
 /// How tokens become text.
@@ -38,8 +38,8 @@ pub struct Tokenizer {
 pub(super) enum Style {
     /// GPT-2's alphabet, in which each character stands for a byte.
     ByteLevel,
-    /// SentencePiece: `▁` is a space and `<0x0A>` a byte. The text's first space may be dropped.
-    Pieces { strip: bool },
+    /// SentencePiece: `▁` is a space and `<0x0A>` a byte.
+    Pieces,
     /// Anything else, such as WordPiece: text cannot be had token by token.
     Whole,
 }
@@ -96,7 +96,7 @@ impl Tokenizer {
             path: path.to_owned(),
             template,
             no_added: AddedVocabulary::new(),
-            trie: OnceLock::new(),
+            constraints: OnceLock::new(),
         })
     }
 
@@ -161,7 +161,7 @@ impl Tokenizer {
         let Some(token) = self.inner.id_to_token(id) else { return Vec::new() };
         match self.style {
             Style::ByteLevel => byte_level(&token),
-            Style::Pieces { .. } => match fallback_byte(&token) {
+            Style::Pieces => match fallback_byte(&token) {
                 Some(byte) => vec![byte],
                 None => token.replace('▁', " ").into_bytes(),
             },
@@ -207,9 +207,7 @@ impl Style {
         if contains(decoder, |kind| matches!(kind, DecoderWrapper::ByteLevel(_))) {
             Self::ByteLevel
         } else if contains(decoder, |kind| matches!(kind, DecoderWrapper::ByteFallback(_))) {
-            // Asking the decoder is surer than reading its parts.
-            let first = decoder.decode(vec!["▁a".into()]);
-            Self::Pieces { strip: first.is_ok_and(|text| text == "a") }
+            Self::Pieces
         } else {
             Self::Whole
         }
