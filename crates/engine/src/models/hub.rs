@@ -103,7 +103,7 @@ pub(super) fn fetch(store: &Store, name: &HubName, force: bool, events: &mut Eve
 
 /// The files to fetch: those of the weights first and `config.json` last, so that a cut never looks like a whole model.
 fn choose(name: &HubName, names: &[&str]) -> Result<Vec<String>> {
-    let refuse = |message: String| Err(Error::Fetch(format!("{}: {message}", name.id)));
+    let refuse = |message: String| Err(Error::Fetch(message));
     if let Some(file) = &name.file {
         return match names.contains(&file.as_str()) {
             true => Ok(vec![file.clone()]),
@@ -124,8 +124,13 @@ fn choose(name: &HubName, names: &[&str]) -> Result<Vec<String>> {
         let ggufs: Vec<_> = names.iter().copied().filter(|file| is_gguf(file)).collect();
         return match ggufs.as_slice() {
             [one] => Ok(vec![(*one).to_owned()]),
-            [] => refuse(format!("neither safetensors nor .gguf files are in it, only {}", listing(names))),
-            several => refuse(format!("pick a file with --file: {}", listing(several))),
+            [] => refuse(format!(
+                "the hub has neither safetensors nor .gguf files of it, only {}",
+                listing(names)
+            )),
+            several => {
+                refuse(format!("it has several .gguf files, pick one with --file: {}", listing(several)))
+            }
         };
     }
     chosen.extend(names.iter().copied().filter(|file| goes_with_weights(file) && *file != CONFIG));
@@ -258,10 +263,13 @@ mod tests {
 
     #[test]
     fn nothing_to_choose() {
-        assert_eq!(chosen("a/b", &["x.gguf", "y.gguf"]), "a/b: pick a file with --file: x.gguf, y.gguf");
-        let pickle = "a/b: neither safetensors nor .gguf files are in it, only pytorch_model.bin";
+        assert_eq!(
+            chosen("a/b", &["x.gguf", "y.gguf"]),
+            "it has several .gguf files, pick one with --file: x.gguf, y.gguf"
+        );
+        let pickle = "the hub has neither safetensors nor .gguf files of it, only pytorch_model.bin";
         assert_eq!(chosen("a/b", &["pytorch_model.bin"]), pickle);
-        let missing = "a/b: the hub has no file z.gguf in it; there are x.gguf";
+        let missing = "the hub has no file z.gguf in it; there are x.gguf";
         assert_eq!(chosen("a/b:z.gguf", &["x.gguf"]), missing);
     }
 }

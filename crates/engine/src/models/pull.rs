@@ -117,6 +117,9 @@ pub fn pull(store: &Store, what: Pull<'_>, listener: &mut dyn FnMut(Event<'_>)) 
         let label = source.label();
         match from_source(store, source, &stage, what.force, &mut Events::new(listener)) {
             Ok(record) => return finish(&name, record, stage),
+            Err(Error::Fetch(reason)) if sources.len() == 1 => {
+                return Err(Error::Fetch(format!("{name} cannot be pulled: {reason}")));
+            }
             Err(error) if sources.len() == 1 => return Err(error),
             Err(error) => {
                 let reason = error.to_string();
