@@ -2,6 +2,9 @@
 # make test    everything that must pass: formatting, lints, docs, all tests
 # make check   formatting, lints (warnings denied) and docs only
 # make fuzz    60 seconds of fuzzing for the grader, the step splitter, the containers and each reader
+# make models  the two small real models that the demo, some tests and the benchmarks use, into target/gradus-home
+# make bench-engine  speed of the engine and of its peers (transformers, llama.cpp, sentence-transformers), in one run
+# make cuda-toolkit  a CUDA compiler from PyPI; then: . scripts/cuda-toolkit.sh && cargo build --release --features cuda
 # make bench-grade   answers graded per second, ours and math-verify's, in one run
 # make bench-dedup   time and memory of the duplicate index
 # make install       the optimised program, into cargo's bin folder
@@ -12,15 +15,26 @@ OUT := demo-out
 # Real datasets for tests and benchmarks; tests that need them say so when they are absent.
 export GRADUS_DATA ?= $(abspath ../shared/data)
 
-.PHONY: demo test check build fuzz bench-grade bench-dedup install clean
+# Models for the demo, tests and benchmarks stay inside the checkout.
+export GRADUS_HOME ?= $(abspath target/gradus-home)
+TOKENIZERS := target/models/tokenizers
+
+.PHONY: demo test check build models tokenizers fuzz bench-grade bench-dedup bench-engine cuda-toolkit install clean
 
 build:
 	$(CARGO) build --locked
 
+models: build
+	@$(GRADUS) models pull smollm2-135m
+	@$(GRADUS) models pull all-minilm-l6-v2
+
+tokenizers:
+	sh crates/engine/tests/reference/fetch_tokenizers.sh $(TOKENIZERS)
+
 demo: build
 	@GRADUS=$(GRADUS) OUT=$(OUT) sh scripts/demo.sh
 
-test: check
+test: check models tokenizers
 	$(CARGO) test --locked --workspace
 
 check:
@@ -36,6 +50,12 @@ bench-grade:
 
 bench-dedup:
 	$(CARGO) bench --locked -q -p gradus-core --bench dedup
+
+bench-engine:
+	sh benches/peers/engine.sh
+
+cuda-toolkit:
+	bash scripts/cuda-toolkit.sh
 
 install:
 	$(CARGO) install --locked --path crates/cli

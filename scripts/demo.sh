@@ -1,5 +1,6 @@
 #!/bin/sh
-# The main job so far, on data that the synthetic world writes: convert → check → stats → grade.
+# The main jobs so far: scores for every step from a real model, and convert → check → stats → grade on data that the
+# synthetic world writes.
 set -eu
 : "${GRADUS:=target/debug/gradus}" "${OUT:=demo-out}"
 
@@ -11,6 +12,25 @@ run() {
 mkdir -p "$OUT"
 echo "Problems with right and wrong solutions, every step labelled, from a seed:"
 run synth -n 200 --seed 1 -o "$OUT/world.jsonl.gz"
+
+echo
+echo "Two small real models (about 190 MB, once):"
+run models pull smollm2-135m
+run models pull all-minilm-l6-v2
+
+echo
+echo "Every step scored in one pass per solution. This small chat model was never trained for it: expect noise."
+run synth -n 3 --solutions 2 --difficulty 2-3 --seed 4 -o "$OUT/few.jsonl"
+run score "$OUT/few.jsonl" --model smollm2-135m --profile plain --show 4 -o "$OUT/scored.jsonl"
+
+echo
+echo "Which problems resemble each other?"
+run embed 'How many apples are left?' 'How many pears remain?' 'Find the area of the circle.' --as similarity
+
+echo
+echo "Text from the same model, held to a JSON schema:"
+run generate 'Name a city and its country.' --max-tokens 40 \
+    --schema '{"type":"object","properties":{"city":{"type":"string"},"country":{"type":"string"}},"required":["city","country"]}'
 
 echo
 echo "Into other tools' formats and containers:"
