@@ -162,7 +162,7 @@ def k_quants():
     h = 256
     config = LlamaConfig(
         vocab_size=296, hidden_size=h, intermediate_size=h, num_hidden_layers=1, num_attention_heads=8, num_key_value_heads=2,
-        max_position_embeddings=256, rms_norm_eps=1e-5, rope_theta=10000.0, tie_word_embeddings=True,
+        max_position_embeddings=4096, rms_norm_eps=1e-5, rope_theta=10000.0, tie_word_embeddings=True,
     )
     generator = np.random.default_rng(51)
     layer = "model.layers.0."

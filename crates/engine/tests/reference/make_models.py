@@ -43,7 +43,7 @@ CONTINUATION = " = 4 - 1.\n"
 ENTRIES = [0, 1, 10, 12, 32, 43, 64, 100, 128, 175, 200, 256, 270, 287, 290, 295]
 COMMON = dict(
     vocab_size=296, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-    max_position_embeddings=256, rms_norm_eps=1e-5, bos_token_id=291, eos_token_id=290, pad_token_id=294,
+    max_position_embeddings=4096, rms_norm_eps=1e-5, bos_token_id=291, eos_token_id=290, pad_token_id=294,
 )
 
 
@@ -197,7 +197,7 @@ def qwen2():
 def qwen2_yarn():
     # The factor agrees with max_position_embeddings / original: transformers takes the ratio and ignores `factor` where they differ.
     scaling = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
-    config = Qwen2Config(**COMMON, tie_word_embeddings=True, rope_theta=1000.0, rope_scaling=dict(scaling))
+    config = Qwen2Config(**{**COMMON, "max_position_embeddings": 256}, tie_word_embeddings=True, rope_theta=1000.0, rope_scaling=dict(scaling))
     language_model("qwen2-yarn", Qwen2ForCausalLM, config, 18, torch.bfloat16, rope_scaling=scaling)
 
 

@@ -58,7 +58,7 @@ def bpe():
         eos_token="<|im_end|>",
         pad_token="<pad>",
         clean_up_tokenization_spaces=False,
-        model_max_length=256,
+        model_max_length=4096,
     )
     fast.chat_template = CHAT_TEMPLATE
     for text in [" ки", "ки", "+", "-", "\n", "<extra_0>", ".\n"]:
