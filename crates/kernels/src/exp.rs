@@ -10,7 +10,7 @@ use crate::simd::Simd;
 #[inline(always)]
 pub(crate) fn exp2<S: Simd>(s: S, t: S::V) -> S::V {
     const POLYNOMIAL: [f32; 6] =
-        [0.693_147_2, 0.240_226_5, 0.055_503_57, 0.009_618_083, 0.001_339_086_3, 0.000_154_531_63];
+        [std::f32::consts::LN_2, 0.240_226_5, 0.055_503_57, 0.009_618_083, 0.001_339_086_3, 0.000_154_531_63];
     // Deep enough to give zero; −∞ itself would leave NaN as the rest.
     let t = s.max(t, s.splat(-150.0));
     let whole = s.round(t);

@@ -3,10 +3,12 @@
 #[cfg(target_arch = "x86_64")]
 mod amx;
 pub mod attention;
+mod blocks;
 pub mod cpu;
 mod exp;
-mod precision;
+mod matrix;
 pub mod rows;
 mod simd;
 
-pub use precision::Precision;
+pub use blocks::{BlockKind, dequantise};
+pub use matrix::{Matrix, Precision, SharedBytes};

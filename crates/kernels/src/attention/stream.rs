@@ -3,6 +3,8 @@
 //! A block of 128 keys is packed (keys transposed, values padded), then strips of 24 stacked rows run
 //! scores → softmax → weighted values, so that a strip's scores stay in the first cache.
 
+#![expect(clippy::needless_range_loop, reason = "loops over registers, which index several arrays alike")]
+
 use super::plan::Block;
 use super::{Slots, scratch};
 use crate::exp::exp2;

@@ -1,5 +1,7 @@
 //! AVX2 with FMA, and AVX-512 (F, BW, DQ, VL).
 
+#![expect(clippy::needless_range_loop, reason = "loops over registers, which index several arrays alike")]
+
 use super::Simd;
 use std::arch::x86_64::*;
 

@@ -1,0 +1,151 @@
+//! ggml's quantised block formats: what the tensors of a GGUF file are made of.
+//!
+//! A row of a matrix is a run of blocks. The plain kinds hold 32 weights and one or two f16 numbers;
+//! the K kinds hold 256 weights, with small scales for each 16 or 32 of them. `scalar.rs` is the
+//! definition of every kind; `avx512.rs` gives the same bits faster. Quantising is left out: files come
+//! ready.
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
+mod scalar;
+
+use crate::cpu::Level;
+
+/// A ggml block format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names are ggml's own")]
+pub enum BlockKind {
+    Q4_0,
+    Q4_1,
+    Q5_0,
+    Q5_1,
+    Q8_0,
+    Q2K,
+    Q3K,
+    Q4K,
+    Q5K,
+    Q6K,
+}
+
+impl BlockKind {
+    /// Every kind.
+    pub const ALL: [BlockKind; 10] = [
+        BlockKind::Q4_0,
+        BlockKind::Q4_1,
+        BlockKind::Q5_0,
+        BlockKind::Q5_1,
+        BlockKind::Q8_0,
+        BlockKind::Q2K,
+        BlockKind::Q3K,
+        BlockKind::Q4K,
+        BlockKind::Q5K,
+        BlockKind::Q6K,
+    ];
+
+    /// Weights in a block.
+    pub const fn block_length(self) -> usize {
+        match self {
+            BlockKind::Q4_0 | BlockKind::Q4_1 | BlockKind::Q5_0 | BlockKind::Q5_1 | BlockKind::Q8_0 => 32,
+            BlockKind::Q2K | BlockKind::Q3K | BlockKind::Q4K | BlockKind::Q5K | BlockKind::Q6K => 256,
+        }
+    }
+
+    /// Bytes of a block.
+    pub const fn block_bytes(self) -> usize {
+        match self {
+            BlockKind::Q4_0 => 18,
+            BlockKind::Q4_1 => 20,
+            BlockKind::Q5_0 => 22,
+            BlockKind::Q5_1 => 24,
+            BlockKind::Q8_0 => 34,
+            BlockKind::Q2K => 84,
+            BlockKind::Q3K => 110,
+            BlockKind::Q4K => 144,
+            BlockKind::Q5K => 176,
+            BlockKind::Q6K => 210,
+        }
+    }
+
+    /// Bytes of `weights` weights, or `None` when they do not fill whole blocks.
+    ///
+    /// ```
+    /// use gradus_kernels::BlockKind;
+    /// assert_eq!(BlockKind::Q4_0.bytes_of(576), Some(18 * 18));
+    /// assert_eq!(BlockKind::Q4K.bytes_of(576), None);
+    /// ```
+    pub const fn bytes_of(self, weights: usize) -> Option<usize> {
+        if weights.is_multiple_of(self.block_length()) {
+            Some(weights / self.block_length() * self.block_bytes())
+        } else {
+            None
+        }
+    }
+}
+
+/// The weights in `bytes` as f32, the same bits on every machine.
+///
+/// ```
+/// use gradus_kernels::{BlockKind, dequantise};
+/// let mut block = vec![0u8; 34];
+/// block[..2].copy_from_slice(&[0x00, 0x38]); // 0.5 as f16
+/// block[2] = 6;
+/// let mut weights = [0f32; 32];
+/// dequantise(BlockKind::Q8_0, &block, &mut weights);
+/// assert_eq!(weights[0], 3.0);
+/// ```
+///
+/// # Panics
+/// When `out` is not whole blocks or `bytes` is not exactly its blocks.
+pub fn dequantise(kind: BlockKind, bytes: &[u8], out: &mut [f32]) {
+    dequantise_at(Level::current(), kind, bytes, out);
+}
+
+/// [`dequantise`] with the code of `level`, which this machine must have.
+pub(crate) fn dequantise_at(level: Level, kind: BlockKind, bytes: &[u8], out: &mut [f32]) {
+    assert_eq!(
+        kind.bytes_of(out.len()),
+        Some(bytes.len()),
+        "{} weights of kind {kind:?} do not fill {} bytes",
+        out.len(),
+        bytes.len()
+    );
+    assert!(level <= Level::detected());
+    match level {
+        // SAFETY: the level is available, and the lengths agree.
+        #[cfg(target_arch = "x86_64")]
+        Level::Amx | Level::Avx512 => unsafe {
+            avx512::row_to_f32(kind, bytes.as_ptr(), out.as_mut_ptr(), out.len());
+        },
+        // SAFETY: the level is available.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { scalar::dequantise_avx2(kind, bytes, out) },
+        _ => scalar::dequantise(kind, bytes, out),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng};
+
+    #[test]
+    fn every_level_gives_the_same_bits() {
+        let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+        for kind in BlockKind::ALL {
+            let mut bytes = vec![0u8; 64 * kind.block_bytes()];
+            random.fill_bytes(&mut bytes);
+            let mut reference = vec![0f32; 64 * kind.block_length()];
+            scalar::dequantise(kind, &bytes, &mut reference);
+            for level in Level::available() {
+                let mut out = vec![0f32; reference.len()];
+                dequantise_at(level, kind, &bytes, &mut out);
+                for (index, (a, b)) in out.iter().zip(&reference).enumerate() {
+                    assert!(
+                        a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),
+                        "{kind:?} at {level:?}, weight {index}: {a} is not {b}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Weight matrices, packed once for the machine's best product: y = x · Wᵀ.
+//!
+//! | level          | `Bf16`                              | `F32`                                        |
+//! |----------------|-------------------------------------|----------------------------------------------|
+//! | AMX            | x and w rounded to bf16, f32 sums   | x and w as sums of two bf16, three products  |
+//! | AVX-512, AVX2, portable | w rounded to bf16, f32 x, f32 sums | f32 throughout                        |
+//!
+//! Two laws hold for every matrix, and tests check them bit by bit: a row of y does not depend on the
+//! other rows of x or on how many there are, and nothing depends on the number of threads. So a
+//! generated text is the same in every batch. Different levels round differently.
+//!
+//! Quantised weights stay in the file's blocks; panels of them are decoded while they are multiplied.
+//! Not here: biases, activations, and products of two activations (attention has its own kernels).
+
+mod dot;
+mod parallel;
+mod scratch;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
+
+use crate::blocks::{BlockKind, dequantise_at};
+use crate::cpu::Level;
+use half::{bf16, f16};
+use std::ops::Range;
+use std::sync::Arc;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use tiles::TILE_BYTES;
+
+/// The arithmetic of a product; the module's table says what it means on each level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Precision {
+    /// Errors below 1e-5 of ‖x‖·‖w‖ (measured: about 1e-6 at worst).
+    F32,
+    /// Two to three significant digits, half the memory, about three times the speed on AMX.
+    Bf16,
+}
+
+/// Bytes that a matrix may share with others, a memory map for one.
+pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
+
+/// Weights W[rows, columns] (outputs, inputs), packed for y[m, rows] = x[m, columns] · Wᵀ.
+///
+/// ```
+/// use gradus_kernels::{Matrix, Precision};
+/// let matrix = Matrix::from_f32(2, 3, &[1., 2., 3., 4., 5., 6.], Precision::Bf16);
+/// let mut y = [0f32; 4];
+/// matrix.multiply(&[1., 0., 0., 0., 1., 1.], &mut y);
+/// assert_eq!(y, [1., 4., 5., 11.]);
+/// ```
+pub struct Matrix {
+    rows: usize,
+    columns: usize,
+    level: Level,
+    storage: Storage,
+}
+
+/// How the weights lie in memory.
+enum Storage {
+    /// AMX panels of bf16.
+    #[cfg(target_arch = "x86_64")]
+    Tiles(tiles::Panels),
+    /// Rows of f32, padded with zeros to [`dot::padded`] columns.
+    F32(Vec<f32>),
+    /// Rows of bf16, padded likewise.
+    Bf16(Vec<bf16>),
+    /// Blocks as in the file.
+    Blocks(Blocks),
+}
+
+struct Blocks {
+    kind: BlockKind,
+    bytes: SharedBytes,
+    range: Range<usize>,
+    row_bytes: usize,
+    /// Only the AMX level computes differently for the two precisions: decoded weights are f32 elsewhere.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    precision: Precision,
+}
+
+impl Blocks {
+    fn row(&self, row: usize) -> &[u8] {
+        let bytes = &(*self.bytes).as_ref()[self.range.clone()];
+        &bytes[row * self.row_bytes..(row + 1) * self.row_bytes]
+    }
+}
+
+impl Matrix {
+    /// Packs f32 weights, row after row.
+    ///
+    /// # Panics
+    /// When there are not rows · columns weights; so for the other constructors.
+    pub fn from_f32(rows: usize, columns: usize, weights: &[f32], precision: Precision) -> Matrix {
+        Matrix::at_level(Level::current(), rows, columns, precision, weights, |w| *w)
+    }
+
+    /// Packs bf16 weights; both precisions keep them exactly.
+    pub fn from_bf16(rows: usize, columns: usize, weights: &[bf16], precision: Precision) -> Matrix {
+        Matrix::at_level(Level::current(), rows, columns, precision, weights, |w| w.to_f32())
+    }
+
+    /// Packs f16 weights; `Bf16` drops three of their eleven significant bits.
+    pub fn from_f16(rows: usize, columns: usize, weights: &[f16], precision: Precision) -> Matrix {
+        Matrix::at_level(Level::current(), rows, columns, precision, weights, |w| w.to_f32())
+    }
+
+    /// Packs weights of any type for a level that this machine has, [`Level::current`] or lower.
+    pub fn at_level<T: Copy + Sync>(
+        level: Level,
+        rows: usize,
+        columns: usize,
+        precision: Precision,
+        weights: &[T],
+        to_f32: impl Fn(&T) -> f32 + Sync,
+    ) -> Matrix {
+        assert!(level <= Level::detected(), "this machine has no {level:?}");
+        assert_eq!(weights.len(), rows * columns, "{rows} × {columns} weights expected");
+        let fill = |row: usize, out: &mut [f32]| {
+            for (out, weight) in out.iter_mut().zip(&weights[row * columns..]) {
+                *out = to_f32(weight);
+            }
+        };
+        let padded = || {
+            let padded = dot::padded(columns);
+            let mut all = vec![0f32; rows * padded];
+            for row in 0..rows {
+                fill(row, &mut all[row * padded..][..columns]);
+            }
+            all
+        };
+        let storage = match (level, precision) {
+            #[cfg(target_arch = "x86_64")]
+            (Level::Amx, _) => Storage::Tiles(tiles::Panels::pack(rows, columns, precision, fill)),
+            (_, Precision::F32) => Storage::F32(padded()),
+            (_, Precision::Bf16) => Storage::Bf16(padded().into_iter().map(bf16::from_f32).collect()),
+        };
+        Matrix { rows, columns, level, storage }
+    }
+
+    /// Keeps quantised weights in the file's own blocks: `bytes[range]` is used in place, not copied.
+    pub fn from_blocks(
+        rows: usize,
+        columns: usize,
+        kind: BlockKind,
+        bytes: SharedBytes,
+        range: Range<usize>,
+        precision: Precision,
+    ) -> Result<Matrix, String> {
+        let level = Level::current();
+        Matrix::blocks_at_level(level, rows, columns, kind, bytes, range, precision)
+    }
+
+    /// [`Matrix::from_blocks`] for a level that this machine has.
+    pub fn blocks_at_level(
+        level: Level,
+        rows: usize,
+        columns: usize,
+        kind: BlockKind,
+        bytes: SharedBytes,
+        range: Range<usize>,
+        precision: Precision,
+    ) -> Result<Matrix, String> {
+        assert!(level <= Level::detected(), "this machine has no {level:?}");
+        let row_bytes = kind.bytes_of(columns).ok_or_else(|| {
+            let length = kind.block_length();
+            format!("{columns} columns are not whole {kind:?} blocks of {length} weights")
+        })?;
+        let available = (*bytes).as_ref().len();
+        if range.start > range.end || range.end > available {
+            return Err(format!(
+                "bytes {}..{} lie outside of the {available} bytes given",
+                range.start, range.end
+            ));
+        }
+        let expected = rows
+            .checked_mul(row_bytes)
+            .ok_or_else(|| format!("{rows} rows of {row_bytes} bytes are too many"))?;
+        if range.len() != expected {
+            let found = range.len();
+            return Err(format!(
+                "{rows} × {columns} weights of kind {kind:?} take {expected} bytes, found {found}"
+            ));
+        }
+        Ok(Matrix {
+            rows,
+            columns,
+            level,
+            storage: Storage::Blocks(Blocks { kind, bytes, range, row_bytes, precision }),
+        })
+    }
+
+    /// y[m, rows] = x[m, columns] · Wᵀ for any m, in parallel on rayon's current pool when it is worth it.
+    ///
+    /// Small products are fastest when the caller itself runs on a thread of that pool.
+    ///
+    /// # Panics
+    /// When x is not whole rows, or y does not have room for exactly the product.
+    pub fn multiply(&self, x: &[f32], y: &mut [f32]) {
+        self.product(x, None, y);
+    }
+
+    /// Only the outputs in `wanted`, in that order: y[m, wanted.len()], with the bits of [`Matrix::multiply`].
+    ///
+    /// # Panics
+    /// As [`Matrix::multiply`], and when a wanted output does not exist.
+    pub fn multiply_rows(&self, x: &[f32], wanted: &[usize], y: &mut [f32]) {
+        if let Some(row) = wanted.iter().find(|row| **row >= self.rows) {
+            panic!("output {row} of a matrix with {} outputs", self.rows);
+        }
+        self.product(x, Some(wanted), y);
+    }
+
+    fn product(&self, x: &[f32], wanted: Option<&[usize]>, y: &mut [f32]) {
+        let outputs = wanted.map_or(self.rows, <[usize]>::len);
+        if self.columns == 0 || outputs == 0 {
+            // An empty sum is zero; with no columns the rows of x cannot be counted, only those of y.
+            assert!(self.columns > 0 || x.is_empty());
+            assert!(outputs > 0 || y.is_empty());
+            y.fill(0.0);
+            return;
+        }
+        let m = x.len() / self.columns;
+        assert_eq!(x.len(), m * self.columns, "x is not whole rows of {} columns", self.columns);
+        assert_eq!(y.len(), m * outputs, "y is not {m} rows of {outputs} outputs");
+        if m == 0 {
+            return;
+        }
+        match self.level {
+            #[cfg(target_arch = "x86_64")]
+            Level::Amx => tiles::product(self, x, wanted, y),
+            _ => dot::product(self, x, wanted, y),
+        }
+    }
+
+    /// One row of W as f32, as the product sees it: an embedding looked up.
+    ///
+    /// `F32` on AMX keeps 16 to 17 of the 24 significant bits; the other levels keep f32 exactly.
+    ///
+    /// # Panics
+    /// When the row does not exist or `out` is not one row long.
+    pub fn row(&self, row: usize, out: &mut [f32]) {
+        assert!(row < self.rows, "row {row} of {}", self.rows);
+        assert_eq!(out.len(), self.columns);
+        match &self.storage {
+            #[cfg(target_arch = "x86_64")]
+            Storage::Tiles(panels) => panels.row(row, out),
+            Storage::F32(weights) => {
+                out.copy_from_slice(&weights[row * dot::padded(self.columns)..][..self.columns]);
+            }
+            Storage::Bf16(weights) => {
+                let weights = &weights[row * dot::padded(self.columns)..];
+                for (out, weight) in out.iter_mut().zip(weights) {
+                    *out = weight.to_f32();
+                }
+            }
+            Storage::Blocks(blocks) => {
+                dequantise_at(self.level, blocks.kind, blocks.row(row), out);
+            }
+        }
+    }
+
+    /// Outputs.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Inputs.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Memory that the weights take, shared bytes of a file included.
+    pub fn bytes(&self) -> usize {
+        match &self.storage {
+            #[cfg(target_arch = "x86_64")]
+            Storage::Tiles(panels) => panels.bytes(),
+            Storage::F32(weights) => size_of_val(&weights[..]),
+            Storage::Bf16(weights) => size_of_val(&weights[..]),
+            Storage::Blocks(blocks) => blocks.range.len(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Matrix {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (rows, columns, level) = (self.rows, self.columns, self.level);
+        write!(f, "Matrix({rows} × {columns}, {level:?})")
+    }
+}

@@ -1,0 +1,177 @@
+//! Weights as AMX tiles: panels of 32 outputs.
+//!
+//! A panel is, for each 32 columns, two tiles of 16 outputs (each followed by its remainder when split):
+//! `[k tile][half][part][1,024 bytes]`. Stored panels hold tiles of B (pairs of columns down, outputs across).
+//! Rows and columns that the matrix does not have are zero.
+
+use super::TILE_BYTES;
+use super::kernel::Operand;
+use super::pack::{TILE_COLUMNS, TileRow, row_to_tiles, transpose};
+use crate::matrix::Precision;
+use crate::matrix::parallel::{Shared, share};
+use crate::matrix::scratch::{Line, Scratch};
+use half::bf16;
+
+/// Outputs of a panel.
+pub(super) const PANEL: usize = 32;
+
+/// The shape of a panel.
+#[derive(Clone, Copy)]
+pub(super) struct Layout {
+    pub(super) k_tiles: usize,
+    pub(super) split: bool,
+}
+
+impl Layout {
+    pub(super) fn new(columns: usize, precision: Precision) -> Layout {
+        Layout { k_tiles: columns.div_ceil(TILE_COLUMNS), split: precision == Precision::F32 }
+    }
+
+    pub(super) fn parts(self) -> usize {
+        if self.split { 2 } else { 1 }
+    }
+
+    /// Bytes of both halves of one k.
+    pub(super) fn k_step(self) -> usize {
+        2 * self.parts() * TILE_BYTES
+    }
+
+    pub(super) fn bytes(self) -> usize {
+        self.k_tiles * self.k_step()
+    }
+
+    /// Where the first tile of output `output` (of 32) begins.
+    pub(super) fn half(self, output: usize) -> usize {
+        output / 16 * self.parts() * TILE_BYTES
+    }
+
+    /// The row of output `output` (of 32) in a panel of tiles of A.
+    ///
+    /// # Safety
+    /// `panel` has the bytes of this layout.
+    pub(super) unsafe fn row(self, panel: *mut u8, output: usize) -> TileRow {
+        TileRow {
+            // SAFETY: the caller's promise.
+            first: unsafe { panel.add(self.half(output) + output % 16 * 64) },
+            k_step: self.k_step(),
+            part_step: self.split.then_some(TILE_BYTES),
+        }
+    }
+
+    /// A panel as one side of the tile product.
+    pub(super) fn operand(self, panel: *const u8) -> Operand {
+        Operand {
+            base: panel,
+            tile_step: self.half(16),
+            k_step: self.k_step(),
+            part_step: TILE_BYTES,
+            row_step: 64,
+        }
+    }
+
+    /// Turns a panel of tiles of A into tiles of B.
+    ///
+    /// # Safety
+    /// The level AMX is available and `panel` has the bytes of this layout.
+    pub(super) unsafe fn transpose(self, panel: *mut u8) {
+        for tile in 0..self.bytes() / TILE_BYTES {
+            // SAFETY: the caller's promise.
+            unsafe { transpose(panel.add(tile * TILE_BYTES)) };
+        }
+    }
+}
+
+/// A whole matrix in panels.
+pub(in crate::matrix) struct Panels {
+    rows: usize,
+    pub(super) layout: Layout,
+    lines: Vec<Line>,
+}
+
+impl Panels {
+    /// Packs rows that `fill` writes as f32.
+    ///
+    /// The caller has checked that the level AMX is available.
+    pub(in crate::matrix) fn pack(
+        rows: usize,
+        columns: usize,
+        precision: Precision,
+        fill: impl Fn(usize, &mut [f32]) + Sync,
+    ) -> Panels {
+        let layout = Layout::new(columns, precision);
+        let panels = rows.div_ceil(PANEL);
+        let mut lines = vec![Line([0; 64]); panels * layout.bytes() / 64];
+        let shared = Shared::new(lines.as_mut_ptr().cast::<u8>());
+        share(panels, (rows * columns) as f64, |range| {
+            let mut room = Scratch::with_bytes(columns * 4);
+            // SAFETY: the scratch is initialised and large enough.
+            let values = unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().cast::<f32>(), columns) };
+            for panel in range {
+                // SAFETY: every task writes its own panels, and AMX implies AVX-512 BF16.
+                unsafe {
+                    let at = shared.get().add(panel * layout.bytes());
+                    for row in panel * PANEL..rows.min((panel + 1) * PANEL) {
+                        fill(row, values);
+                        row_to_tiles(values, layout.row(at, row % PANEL));
+                    }
+                    layout.transpose(at);
+                }
+            }
+        });
+        Panels { rows, layout, lines }
+    }
+
+    pub(in crate::matrix) fn bytes(&self) -> usize {
+        size_of_val(&self.lines[..])
+    }
+
+    pub(super) fn panel(&self, panel: usize) -> *const u8 {
+        self.lines[panel * self.layout.bytes() / 64..].as_ptr().cast()
+    }
+
+    /// The pairs of columns of row `row`: for each k tile, part and pair, a dword.
+    fn pair(&self, row: usize, k_tile: usize, part: usize, pair: usize) -> u32 {
+        assert!(row < self.rows && k_tile < self.layout.k_tiles && pair < 16);
+        let at = row / PANEL * self.layout.bytes()
+            + k_tile * self.layout.k_step()
+            + self.layout.half(row % PANEL)
+            + part * TILE_BYTES;
+        let line = &self.lines[at / 64 + pair].0;
+        let at = row % 16 * 4;
+        u32::from_le_bytes([line[at], line[at + 1], line[at + 2], line[at + 3]])
+    }
+
+    /// See `Matrix::row`.
+    pub(in crate::matrix) fn row(&self, row: usize, out: &mut [f32]) {
+        for (k, out) in out.iter_mut().enumerate() {
+            let number = |part| {
+                let pair = self.pair(row, k / TILE_COLUMNS, part, k % TILE_COLUMNS / 2);
+                bf16::from_bits((pair >> (k % 2 * 16)) as u16).to_f32()
+            };
+            *out = number(0) + if self.layout.split { number(1) } else { 0.0 };
+        }
+    }
+
+    /// Copies row `row` to output `output` of another panel.
+    ///
+    /// # Safety
+    /// `panel` has the bytes of this matrix's layout.
+    pub(super) unsafe fn gather(&self, row: usize, panel: *mut u8, output: usize) {
+        for k_tile in 0..self.layout.k_tiles {
+            for part in 0..self.layout.parts() {
+                for pair in 0..16 {
+                    let at = k_tile * self.layout.k_step()
+                        + self.layout.half(output)
+                        + part * TILE_BYTES
+                        + pair * 64
+                        + output % 16 * 4;
+                    // SAFETY: the caller's promise.
+                    unsafe {
+                        let at = panel.add(at).cast::<u32>();
+                        at.write(self.pair(row, k_tile, part, pair).to_le());
+                    }
+                }
+            }
+        }
+    }
+}
