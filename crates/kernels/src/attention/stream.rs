@@ -194,14 +194,15 @@ unsafe fn soften<S: Simd>(
             s.store(scores.add(j), power);
         }
         let mut kept = *work.sum.add(row);
-        if top > before {
+        *work.top.add(row) = top;
+        // Nothing is kept yet where no key was seen.
+        if top > before && before > f32::NEG_INFINITY {
             let scale = exp2(s, s.splat(before - top));
             kept *= s.largest(scale);
             let out = work.out.add(row * work.wide);
             for d in (0..work.wide).step_by(S::LANES) {
                 s.store(out.add(d), s.mul(s.load(out.add(d)), scale));
             }
-            *work.top.add(row) = top;
         }
         *work.sum.add(row) = kept + s.sum(sum);
     }
