@@ -57,6 +57,14 @@ pub(crate) trait Simd: Copy {
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
     /// The smaller of each lane.
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
+    /// A whole number near t and the rest, in ±½; t = −∞ gives a number below −127 and some rest in ±½.
+    #[inline(always)]
+    fn split(self, t: Self::V) -> (Self::V, Self::V) {
+        // −∞ itself would leave NaN as the rest.
+        let t = self.max(t, self.splat(-150.0));
+        let whole = self.round(t);
+        (whole, self.sub(t, whole))
+    }
     /// To the nearest whole number, ties to even.
     fn round(self, a: Self::V) -> Self::V;
     /// a · 2ⁿ for whole n ≤ 127 and a in [½, 2]; zero where n < −126.

@@ -4,6 +4,8 @@
 //! from the cache, softmax, weighted values. A row with several chunks is merged from their maxima,
 //! sums and weighted values in order.
 
+#![expect(clippy::needless_range_loop, reason = "loops over registers, which index several arrays alike")]
+
 use super::{Call, Output, Segment, Slots, scratch};
 use crate::exp::exp2;
 use crate::simd::{Simd, versions};

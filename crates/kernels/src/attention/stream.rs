@@ -3,6 +3,8 @@
 //! A block of 128 keys is packed (keys transposed, values padded), then strips of 24 stacked rows run
 //! scores → softmax → weighted values, so that a strip's scores stay in the first cache.
 
+#![expect(clippy::needless_range_loop, reason = "loops over registers, which index several arrays alike")]
+
 use super::plan::Block;
 use super::{Slots, scratch};
 use crate::exp::exp2;
@@ -192,14 +194,15 @@ unsafe fn soften<S: Simd>(
             s.store(scores.add(j), power);
         }
         let mut kept = *work.sum.add(row);
-        if top > before {
+        *work.top.add(row) = top;
+        // Nothing is kept yet where no key was seen.
+        if top > before && before > f32::NEG_INFINITY {
             let scale = exp2(s, s.splat(before - top));
             kept *= s.largest(scale);
             let out = work.out.add(row * work.wide);
             for d in (0..work.wide).step_by(S::LANES) {
                 s.store(out.add(d), s.mul(s.load(out.add(d)), scale));
             }
-            *work.top.add(row) = top;
         }
         *work.sum.add(row) = kept + s.sum(sum);
     }

@@ -294,14 +294,15 @@ unsafe fn soften(scale: f32, work: &Work, row: usize, scores: *mut f32, seen: Ra
         }
         let kept = work.sum.add(row * 16);
         let mut sum = _mm512_load_ps(kept);
-        if top > before {
+        *work.top.add(row) = top;
+        // Nothing is kept yet where no key was seen.
+        if top > before && before > f32::NEG_INFINITY {
             let shrink = rough_exp2(_mm512_set1_ps(before - top));
             sum = _mm512_mul_ps(sum, shrink);
             let out = work.out.add(row * work.wide);
             for d in (0..work.wide).step_by(16) {
                 _mm512_store_ps(out.add(d), _mm512_mul_ps(_mm512_load_ps(out.add(d)), shrink));
             }
-            *work.top.add(row) = top;
         }
         let (factor, shift) = (_mm512_set1_ps(scale), _mm512_set1_ps(top));
         let probabilities = scores.cast::<u16>();

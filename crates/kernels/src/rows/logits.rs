@@ -48,7 +48,7 @@ unsafe fn log_sum_exp_with<S: Simd>(s: S, row: &[f32]) -> f32 {
     // SAFETY: vectors and parts of vectors lie within the row.
     unsafe {
         let top = largest_with(s, row);
-        if top == f32::NEG_INFINITY || top == f32::INFINITY {
+        if top.is_infinite() {
             return top;
         }
         let shift = s.splat(top);

@@ -1,5 +1,7 @@
 //! AVX2 with FMA, and AVX-512 (F, BW, DQ, VL).
 
+#![expect(clippy::needless_range_loop, reason = "loops over registers, which index several arrays alike")]
+
 use super::Simd;
 use std::arch::x86_64::*;
 
@@ -173,6 +175,15 @@ impl Simd for Avx512 {
     unsafe fn store_part(self, to: *mut f32, v: __m512, n: usize) {
         // SAFETY: lanes beyond n are not touched.
         unsafe { _mm512_mask_storeu_ps(to, (1 << n) - 1, v) }
+    }
+    // The rest of −∞ is 0 here, and `scalef` by −∞ is 0 without the slow path that underflow takes.
+    #[inline(always)]
+    fn split(self, t: __m512) -> (__m512, __m512) {
+        // SAFETY: the type proves AVX-512.
+        unsafe {
+            let rest = _mm512_reduce_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(t);
+            (_mm512_sub_ps(t, rest), rest)
+        }
     }
     #[inline(always)]
     fn round(self, a: __m512) -> __m512 {
