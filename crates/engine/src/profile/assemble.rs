@@ -263,7 +263,7 @@ fn check(request: &ScoreRequest) -> Result<(), String> {
     }
     let references = request.step_references.len();
     if references != 0 && references != request.steps.len() {
-        return Err(format!("{references} lists of reference steps for {} steps", request.steps.len()));
+        return Err(format!("its reference steps are for {references} steps, and it has {}", request.steps.len()));
     }
     Ok(())
 }

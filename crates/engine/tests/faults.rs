@@ -1,0 +1,209 @@
+//! Bad input: one clear sentence, no panic, and the service lives on.
+
+use std::path::{Path, PathBuf};
+
+use gradus_core::contracts::{
+    CallError, Constraint, Generate, GenerateRequest, LogProbs, LogProbsRequest, Message, Prompt, ScoreRequest,
+    ScoreSteps,
+};
+use gradus_engine::models::ModelPath;
+use gradus_engine::profile::Profile;
+use gradus_engine::{Engine, LoadOptions, Model, ServiceOptions};
+use tempfile::TempDir;
+
+fn reference(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/reference").join(path)
+}
+
+/// A copy of a tiny model that can be damaged.
+fn copy(name: &str) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    for entry in std::fs::read_dir(reference(&format!("models/{name}"))).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+    }
+    folder
+}
+
+/// The sentence with which a folder is refused, without the folder's name.
+fn refusal(folder: &Path, options: &LoadOptions) -> String {
+    let error = Model::load(&ModelPath::Folder(folder.to_owned()), options).err().expect("refused").to_string();
+    assert!(!error.contains('\n'), "one sentence: {error}");
+    error.replace(&folder.display().to_string(), "MODEL")
+}
+
+fn edit(path: PathBuf, from: &str, to: &str) {
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "{from} is in {}", path.display());
+    std::fs::write(path, text.replace(from, to)).unwrap();
+}
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+#[test]
+fn a_damaged_safetensors_file_is_named() {
+    let folder = copy("llama");
+    let weights = folder.path().join("model.safetensors");
+    let whole = std::fs::read(&weights).unwrap();
+    std::fs::write(&weights, &whole[..whole.len() / 2]).unwrap();
+    let cut = refusal(folder.path(), &LoadOptions::default());
+    assert!(cut.starts_with("MODEL/model.safetensors: not a whole safetensors file"), "{cut}");
+    std::fs::write(&weights, b"not weights at all, just text").unwrap();
+    let text = refusal(folder.path(), &LoadOptions::default());
+    assert!(text.starts_with("MODEL/model.safetensors: not a whole safetensors file"), "{text}");
+    std::fs::remove_file(&weights).unwrap();
+    let absent = refusal(folder.path(), &LoadOptions::default());
+    assert!(absent.starts_with("MODEL: no weights here"), "{absent}");
+}
+
+#[test]
+fn a_damaged_gguf_file_is_named() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("model.gguf");
+    let whole = std::fs::read(reference("gguf/llama-q4_0.gguf")).unwrap();
+    for (bytes, words) in [
+        (&whole[..whole.len() - 100], "model.gguf"),
+        (&whole[..100], "model.gguf"),
+        (&b"GGML old"[..], "not a GGUF file"),
+        (&b""[..], "model.gguf"),
+    ] {
+        std::fs::write(&path, bytes).unwrap();
+        let error = Model::load(&ModelPath::Gguf(path.clone()), &LoadOptions::default()).err().expect("refused");
+        let error = error.to_string();
+        assert!(error.contains(words) && !error.contains('\n'), "{error}");
+    }
+}
+
+#[test]
+fn an_unknown_architecture_is_named_with_those_we_run() {
+    let folder = copy("llama");
+    edit(folder.path().join("config.json"), "\"llama\"", "\"mamba\"");
+    let error = refusal(folder.path(), &LoadOptions::default());
+    assert!(error.contains("(model_type `mamba`) is not one of llama, mistral, qwen2, qwen3"), "{error}");
+}
+
+#[test]
+fn a_missing_tensor_and_a_wrong_shape_are_named() {
+    let folder = copy("llama");
+    edit(folder.path().join("config.json"), "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3");
+    let error = refusal(folder.path(), &LoadOptions::default());
+    assert!(error.contains("tensor `layers.2.input_layernorm.weight` is missing"), "{error}");
+    let folder = copy("llama");
+    edit(folder.path().join("config.json"), "\"intermediate_size\": 64", "\"intermediate_size\": 80");
+    let error = refusal(folder.path(), &LoadOptions::default());
+    assert!(error.contains("mlp.gate_proj.weight` has shape [64, 32]: the configuration says [80, 32]"), "{error}");
+}
+
+#[test]
+fn an_adapter_of_another_base_is_refused() {
+    let folder = copy("llama-lora");
+    let options = LoadOptions { adapter: Some(folder.path().to_owned()), ..LoadOptions::default() };
+    let other = Model::load(&ModelPath::Folder(reference("models/qwen3")), &options).err().expect("refused").to_string();
+    assert!(other.contains("is it the base the adapter was trained on?"), "{other}");
+    edit(folder.path().join("adapter_config.json"), "\"r\": 4", "\"r\": 8");
+    let rank = Model::load(&ModelPath::Folder(reference("models/llama")), &options).err().expect("refused").to_string();
+    assert!(rank.contains("rank 8 need"), "{rank}");
+}
+
+fn scorer() -> Engine {
+    let model = Model::load(&ModelPath::Folder(reference("models/qwen2")), &LoadOptions::default()).unwrap();
+    Engine::start(model, Some(Profile::find("plain").unwrap()), ServiceOptions::default()).unwrap()
+}
+
+fn solution(id: &str, steps: &[&str]) -> ScoreRequest {
+    ScoreRequest {
+        id: id.to_owned(),
+        problem: "What is 2 + 3?".to_owned(),
+        steps: steps.iter().map(|step| (*step).to_owned()).collect(),
+        ..ScoreRequest::default()
+    }
+}
+
+#[test]
+fn bad_solutions_are_refused_by_name_and_the_others_scored() {
+    let engine = scorer();
+    let long = "7 ".repeat(100_000);
+    let mut references = solution("mismatch", &["2 + 3 = 5"]);
+    references.step_references = vec![Vec::new(), Vec::new()];
+    let requests = vec![
+        solution("empty", &[]),
+        solution("good", &["2 + 3 = 5"]),
+        solution("blank", &["2 + 3 = 5", "  "]),
+        solution("long", &[&long]),
+        references,
+    ];
+    let answers = wait(engine.score_steps(requests)).unwrap();
+    let said = |number: usize| match &answers[number] {
+        Err(CallError::Invalid(message)) => message.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(said(0), "solution `empty`: it has no steps: cut its text first (gradus steps)");
+    assert_eq!(said(2), "solution `blank`: step 1 is empty");
+    assert!(said(3).starts_with("solution `long`: it takes ") && said(3).contains("context holds"), "{}", said(3));
+    assert_eq!(said(4), "solution `mismatch`: its reference steps are for 2 steps, and it has 1");
+    let good = answers[1].as_ref().unwrap().scores.clone();
+    let again = wait(engine.score_steps(vec![solution("good", &["2 + 3 = 5"])])).unwrap();
+    assert_eq!(again[0].as_ref().unwrap().scores, good);
+}
+
+#[test]
+fn bad_requests_are_refused_and_the_service_lives_on() {
+    let engine = scorer();
+    let chat = Prompt::Chat(vec![Message::new("user", "Hi")]);
+    let schema = |schema| GenerateRequest {
+        constraint: Some(Constraint::JsonSchema(schema)),
+        ..GenerateRequest::new(chat.clone(), 8)
+    };
+    let invalid = |outcome: Result<_, CallError>| match outcome {
+        Err(CallError::Invalid(message)) => message,
+        Err(CallError::Failed(message)) => panic!("failed: {message}"),
+        Ok(_) => panic!("accepted"),
+        _ => panic!("another error"),
+    };
+    let message = invalid(wait(engine.generate(schema(serde_json::json!({ "type": "colour" })))));
+    assert!(!message.contains('\n'), "one sentence: {message}");
+    let regex = GenerateRequest { constraint: Some(Constraint::Regex("(".to_owned())), ..GenerateRequest::new(chat.clone(), 8) };
+    assert!(!invalid(wait(engine.generate(regex))).contains('\n'));
+    let long = GenerateRequest::new(Prompt::Text("7 ".repeat(100_000)), 8);
+    assert!(invalid(wait(engine.generate(long))).contains("context holds"));
+    let cold = GenerateRequest::new(chat.clone(), 0);
+    assert_eq!(invalid(wait(engine.generate(cold))), "n and max_tokens must be at least 1");
+    let nothing = LogProbsRequest { prompt: chat.clone(), continuation: String::new() };
+    assert!(wait(engine.logprobs(nothing)).is_err());
+    let fine = wait(engine.generate(GenerateRequest::new(chat, 4))).unwrap();
+    assert_eq!(fine.choices.len(), 1);
+}
+
+#[test]
+fn a_profile_that_the_model_cannot_serve_is_refused_at_the_start() {
+    let start = |model: &str, profile: &str| {
+        let model = Model::load(&ModelPath::Folder(reference(&format!("models/{model}"))), &LoadOptions::default());
+        let started = Engine::start(model.unwrap(), Some(Profile::find(profile).unwrap()), ServiceOptions::default());
+        started.err().expect("refused").to_string()
+    };
+    assert!(start("llama", "qwen2.5-math-prm").contains("reads a class head and this model has none"));
+    assert!(start("qwen2-prm", "skywork-prm").contains("reads a value head and this model has a class head"));
+    assert!(start("bert-mean", "plain").contains("sentence encoder"));
+}
+
+/// A caller that goes away costs nothing more: its samples stop, and the others go on.
+#[test]
+fn a_cancelled_request_is_dropped() {
+    let engine = scorer();
+    let endless = GenerateRequest { n: 4, ..GenerateRequest::new(Prompt::Text("the sum".to_owned()), 4000) };
+    let (mut pieces, answer) = engine.generate_streaming(endless);
+    wait(async { pieces.recv().await });
+    assert_eq!(engine.metrics().running_sequences.min(1), 1);
+    drop(answer);
+    let other = wait(engine.generate(GenerateRequest::new(Prompt::Text("the sum".to_owned()), 4))).unwrap();
+    assert_eq!(other.choices.len(), 1);
+    for _ in 0..200 {
+        if engine.metrics().running_sequences == 0 {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("the cancelled request still runs");
+}
