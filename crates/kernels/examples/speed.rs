@@ -88,7 +88,13 @@ fn main() {
     }
 }
 
+#[cfg(not(unix))]
+fn cpu_time() -> Duration {
+    Duration::ZERO
+}
+
 /// CPU time of the whole process: what a run costs when others use the machine too.
+#[cfg(unix)]
 fn cpu_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is writable and the clock exists on every Unix.

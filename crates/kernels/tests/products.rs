@@ -214,7 +214,7 @@ fn threads_do_not_change_a_bit() {
     let mut random = ChaCha8Rng::seed_from_u64(4);
     let (rows, columns) = (600, 768);
     for matrix in all_matrices(&mut random, rows, columns) {
-        for m in [1, 20, 100] {
+        for m in [1, 20, 300] {
             let x = numbers(&mut random, m * columns);
             let with_threads = |threads| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

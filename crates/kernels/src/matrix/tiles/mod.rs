@@ -21,6 +21,7 @@ use pack::{TILE_COLUMNS, TileRow, row_to_tiles};
 pub(super) use panels::Panels;
 use panels::{Layout, PANEL};
 use std::ops::Range;
+use std::sync::Mutex;
 
 /// Bytes of a full tile.
 pub(crate) const TILE_BYTES: usize = 1024;
@@ -30,7 +31,7 @@ const SLAB: usize = 4096;
 /// A group of panels, and the piece of x that meets it, each take about this much of the second-level cache.
 const CACHED_BYTES: usize = 512 << 10;
 /// Longer rows are worked off in pieces of so many columns, a multiple of every block length.
-const PIECE_COLUMNS: usize = 2048;
+const PIECE_COLUMNS: usize = 1024;
 const PIECE_TILES: usize = PIECE_COLUMNS / TILE_COLUMNS;
 
 /// See [`Matrix::multiply`]; sizes are checked there.
@@ -49,12 +50,26 @@ pub(super) fn product(matrix: &Matrix, x: &[f32], wanted: Option<&[usize]>, y: &
     let m = x.len() / matrix.columns;
     match &matrix.storage {
         Storage::Blocks(blocks) if m <= 32 => source.multiply_few(blocks, x, y),
-        _ => {
-            let slabs = x.chunks(SLAB * matrix.columns);
-            for (x, y) in slabs.zip(y.chunks_mut(SLAB * outputs)) {
-                source.multiply_many(x, y);
+        _ => match source.rows_of_a_task(m) {
+            Some(rows) => {
+                let slabs: Vec<(&[f32], Mutex<&mut [f32]>)> = x
+                    .chunks(rows * matrix.columns)
+                    .zip(y.chunks_mut(rows * outputs).map(Mutex::new))
+                    .collect();
+                share(slabs.len(), source.nanoseconds(m), |range| {
+                    for (x, y) in &slabs[range] {
+                        let mut y = y.lock().expect("each slab is locked once");
+                        source.multiply_many(x, &mut y, 0.0);
+                    }
+                });
             }
-        }
+            None => {
+                let slabs = x.chunks(SLAB * matrix.columns);
+                for (x, y) in slabs.zip(y.chunks_mut(SLAB * outputs)) {
+                    source.multiply_many(x, y, 1.0);
+                }
+            }
+        },
     }
 }
 
@@ -72,6 +87,20 @@ impl Source<'_> {
         let weights = (self.outputs * self.matrix.columns) as f64;
         let products = if self.layout.split { 3.0 } else { 1.0 };
         weights * products * (0.1 + 2.0 * m.next_multiple_of(16) as f64 / 1500.0)
+    }
+
+    /// Whether the weights are ready as tiles of B.
+    fn is_stored(&self) -> bool {
+        matches!(self.matrix.storage, Storage::Tiles(_)) && self.wanted.is_none()
+    }
+
+    /// How many rows of x a task should take, or `None` when tasks should share x and take panels instead.
+    ///
+    /// Rows are better when there are enough of them: the converted rows stay in the cache of the core that uses
+    /// them, and threads do not wait for each other. Weights that have to be decoded would be decoded by each task.
+    fn rows_of_a_task(&self, m: usize) -> Option<usize> {
+        let tasks = 2 * rayon::current_num_threads();
+        [256, 128].into_iter().find(|rows| self.is_stored() && m.div_ceil(*rows) >= tasks)
     }
 
     /// The row of W behind an output; outputs that pad the last panel repeat the last one.
@@ -126,8 +155,8 @@ impl Source<'_> {
         }
     }
 
-    /// x as A: any number of rows.
-    fn multiply_many(&self, x: &[f32], y: &mut [f32]) {
+    /// x as A: any number of rows. The estimate of the time is multiplied by `parallel`: 0 keeps to this thread.
+    fn multiply_many(&self, x: &[f32], y: &mut [f32], parallel: f64) {
         let (columns, layout) = (self.matrix.columns, self.layout);
         let m = x.len() / columns;
         let tile_rows = m.min(16);
@@ -141,7 +170,7 @@ impl Source<'_> {
         };
         let mut room = Scratch::with_bytes(x_tiles * x_layout.tile_step);
         let packed = Shared::new(room.as_mut_ptr());
-        share(x_tiles, (m * columns) as f64 * 0.15, |range| {
+        share(x_tiles, parallel * (m * columns) as f64 * 0.15, |range| {
             for row in range.start * 16..range.end * 16 {
                 // SAFETY: each task writes its own tiles. Rows beyond the last repeat it and are not looked at.
                 unsafe {
@@ -162,12 +191,12 @@ impl Source<'_> {
         let config = (0..4).chain(A).fold(TileConfig::FULL, |config, tile| config.tile(tile, tile_rows, 64));
         let y = Output { y: Shared::new(y.as_mut_ptr()), m, outputs: self.outputs };
         let panels = self.outputs.div_ceil(PANEL);
-        let stored = matches!(self.matrix.storage, Storage::Tiles(_)) && self.wanted.is_none();
+        let stored = self.is_stored();
         let piece = layout.with_k_tiles(layout.k_tiles.min(PIECE_TILES));
         let group = (CACHED_BYTES / piece.bytes()).max(1);
         let x_piece = CACHED_BYTES / (piece.k_tiles * x_layout.k_step);
         let x_piece = x_piece.max(2).next_multiple_of(2);
-        share(panels, self.nanoseconds(m), |range| {
+        share(panels, parallel * self.nanoseconds(m), |range| {
             let mut room = Scratch::with_bytes(if stored { 0 } else { group * piece.bytes() });
             let room_of = |i: usize| if stored { 0 } else { i * piece.bytes() };
             let room = room.as_mut_ptr();
