@@ -17,6 +17,8 @@ enum Weights {
     Blocks(BlockKind),
 }
 
+type Case<'a> = (&'a str, &'a [(usize, usize)], &'a [usize], usize);
+
 fn matrix(rows: usize, columns: usize, weights: Weights) -> Option<Matrix> {
     match weights {
         Weights::Dense(precision) => {
@@ -56,7 +58,8 @@ fn main() {
         &[(576, 576), (192, 576), (192, 576), (576, 576), (1536, 576), (1536, 576), (576, 1536)];
     // The K kinds need columns in multiples of 256, which SmolLM2 lacks.
     let wide: &[(usize, usize)] = &[(1536, 1536), (1536, 1536)];
-    let cases: [(&str, &[(usize, usize)], &[usize], usize); 5] = [
+    // Name, matrices, numbers of rows of x, copies of the matrices.
+    let cases: [Case; 5] = [
         ("smollm2 layer", layer, &[1, 4, 16, 64, 512, 2048], 4),
         ("smollm2 output layer", &[(49152, 576)], &[1, 16, 64], 1),
         ("1536x1536", wide, &[1, 16, 64, 512], 4),

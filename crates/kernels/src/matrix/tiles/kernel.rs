@@ -182,3 +182,20 @@ pub(super) unsafe fn store(i: usize, j: usize, at: *mut f32, stride: usize) {
         }
     }
 }
+
+/// Loads tile (i, j) of C.
+///
+/// # Safety
+/// It is configured, and its rows are readable `stride` bytes apart.
+#[inline(always)]
+pub(super) unsafe fn load(i: usize, j: usize, at: *const f32, stride: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (i, j) {
+            (0, 0) => tile_load::<0>(at.cast(), stride),
+            (0, _) => tile_load::<1>(at.cast(), stride),
+            (_, 0) => tile_load::<2>(at.cast(), stride),
+            (_, _) => tile_load::<3>(at.cast(), stride),
+        }
+    }
+}

@@ -6,28 +6,32 @@
 //! in registers while the panel is decoded piece by piece.
 
 mod kernel;
+mod output;
 mod pack;
 mod panels;
 
 use super::parallel::{Shared, share};
-use super::scratch::{Line, Scratch};
+use super::scratch::Scratch;
 use super::{Blocks, Matrix, Storage};
 use crate::amx::{TileConfig, Tiles};
 use crate::blocks::avx512::{row_to_bf16, row_to_split};
-use kernel::{A, B, Operand, XIs, accumulate, clear, store};
-use pack::{TILE_COLUMNS, TileRow, row_to_tiles, transpose};
+use kernel::{A, B, Operand, XIs, accumulate, clear};
+use output::Output;
+use pack::{TILE_COLUMNS, TileRow, row_to_tiles};
 pub(super) use panels::Panels;
 use panels::{Layout, PANEL};
+use std::ops::Range;
 
 /// Bytes of a full tile.
 pub(crate) const TILE_BYTES: usize = 1024;
 
 /// Rows of x that are converted at once; more are worked off in turn.
 const SLAB: usize = 4096;
-/// Decoded panels, and the piece of x that meets them, each take about this much of the second-level cache.
+/// A group of panels, and the piece of x that meets it, each take about this much of the second-level cache.
 const CACHED_BYTES: usize = 512 << 10;
-/// Columns that are decoded at once when C waits in registers; a multiple of every block length.
-const PIECE_COLUMNS: usize = 1024;
+/// Longer rows are worked off in pieces of so many columns, a multiple of every block length.
+const PIECE_COLUMNS: usize = 2048;
+const PIECE_TILES: usize = PIECE_COLUMNS / TILE_COLUMNS;
 
 /// See [`Matrix::multiply`]; sizes are checked there.
 pub(super) fn product(matrix: &Matrix, x: &[f32], wanted: Option<&[usize]>, y: &mut [f32]) {
@@ -76,26 +80,27 @@ impl Source<'_> {
         self.wanted.map_or(output, |wanted| wanted[output])
     }
 
-    /// Panel `panel` as tiles of B, in place or written into `room`.
+    /// The part of a panel that belongs to some tiles along k, as tiles of B, in place or written into `room`.
     ///
     /// # Safety
-    /// The level AMX is available and `room` has the bytes of a panel.
-    unsafe fn panel(&self, panel: usize, room: *mut u8) -> *const u8 {
+    /// The level AMX is available and `room` has the bytes of that part.
+    unsafe fn panel(&self, panel: usize, k_tiles: Range<usize>, room: *mut u8) -> *const u8 {
         match (&self.matrix.storage, self.wanted) {
-            (Storage::Tiles(panels), None) => return panels.panel(panel),
+            (Storage::Tiles(panels), None) => return panels.panel(panel, k_tiles.start),
             (Storage::Tiles(panels), Some(_)) => {
                 for output in 0..PANEL {
                     let row = self.row_of(panel * PANEL + output);
                     // SAFETY: the caller's promise.
-                    unsafe { panels.gather(row, room, output) };
+                    unsafe { panels.gather(row, k_tiles.clone(), room, output) };
                 }
             }
             (Storage::Blocks(blocks), _) => {
-                let columns = 0..self.matrix.columns;
+                // Whole blocks are whole tiles, so these columns exist.
+                let columns = k_tiles.start * TILE_COLUMNS..k_tiles.end * TILE_COLUMNS;
                 // SAFETY: the caller's promise.
                 unsafe {
                     self.decode(blocks, panel, columns, room);
-                    self.layout.transpose(room);
+                    self.layout.with_k_tiles(k_tiles.len()).transpose(room);
                 }
             }
             _ => unreachable!("rows of f32 are multiplied by `dot`"),
@@ -107,7 +112,7 @@ impl Source<'_> {
     ///
     /// # Safety
     /// The level AMX is available and `room` has the bytes of a panel of so many columns.
-    unsafe fn decode(&self, blocks: &Blocks, panel: usize, columns: std::ops::Range<usize>, room: *mut u8) {
+    unsafe fn decode(&self, blocks: &Blocks, panel: usize, columns: Range<usize>, room: *mut u8) {
         let whole_blocks = |columns| blocks.kind.bytes_of(columns).expect("whole blocks");
         let bytes = whole_blocks(columns.start)..whole_blocks(columns.end);
         for output in 0..PANEL {
@@ -158,34 +163,47 @@ impl Source<'_> {
         let y = Output { y: Shared::new(y.as_mut_ptr()), m, outputs: self.outputs };
         let panels = self.outputs.div_ceil(PANEL);
         let stored = matches!(self.matrix.storage, Storage::Tiles(_)) && self.wanted.is_none();
-        let group = (CACHED_BYTES / layout.bytes()).max(1);
-        let x_piece = (CACHED_BYTES / x_layout.tile_step).max(2).next_multiple_of(2);
+        let piece = layout.with_k_tiles(layout.k_tiles.min(PIECE_TILES));
+        let group = (CACHED_BYTES / piece.bytes()).max(1);
+        let x_piece = CACHED_BYTES / (piece.k_tiles * x_layout.k_step);
+        let x_piece = x_piece.max(2).next_multiple_of(2);
         share(panels, self.nanoseconds(m), |range| {
-            let room_bytes = if stored { 0 } else { group * layout.bytes() };
-            let mut room = Scratch::with_bytes(room_bytes);
+            let mut room = Scratch::with_bytes(if stored { 0 } else { group * piece.bytes() });
+            let room_of = |i: usize| if stored { 0 } else { i * piece.bytes() };
+            let room = room.as_mut_ptr();
             // SAFETY: the matrix was packed for AMX, so AMX is there; x's tiles are complete, panels have the bytes
             // of their layout, and tasks write different outputs.
             unsafe {
                 let _tiles = Tiles::configure(&config);
-                for first in range.clone().step_by(group) {
-                    let last = (first + group).min(range.end);
-                    let panels: Vec<*const u8> = (first..last)
-                        .map(|panel| {
-                            let at = if stored { 0 } else { (panel - first) * layout.bytes() };
-                            self.panel(panel, room.as_mut_ptr().add(at))
-                        })
-                        .collect();
-                    for start in (0..x_tiles).step_by(x_piece) {
-                        let end = (start + x_piece).min(x_tiles);
-                        for (panel, weights) in (first..).zip(&panels) {
-                            for tile in (start..end).step_by(2) {
-                                let tiles = (end - tile).min(2);
-                                let base = packed.get().add(tile * x_layout.tile_step);
-                                let x = Operand { base, ..x_layout };
-                                let weights = layout.operand(*weights);
-                                clear(tiles, 2);
-                                accumulate((x, tiles), (weights, 2), layout.k_tiles, layout.split, XIs::A);
-                                y.store_block(tile * 16, panel * PANEL, tiles);
+                for group in chunks(range, group) {
+                    for k_tiles in chunks(0..layout.k_tiles, PIECE_TILES) {
+                        let weights: Vec<*const u8> = (0..group.len())
+                            .map(|i| {
+                                let room = room.add(room_of(i));
+                                self.panel(group.start + i, k_tiles.clone(), room)
+                            })
+                            .collect();
+                        for x_tiles in chunks(0..x_tiles, x_piece) {
+                            for (panel, weights) in group.clone().zip(&weights) {
+                                for pair in chunks(x_tiles.clone(), 2) {
+                                    let at =
+                                        pair.start * x_layout.tile_step + k_tiles.start * x_layout.k_step;
+                                    let base = packed.get().add(at);
+                                    let (row, output) = (pair.start * 16, panel * PANEL);
+                                    if k_tiles.start == 0 {
+                                        clear(pair.len(), 2);
+                                    } else {
+                                        y.load_block(row, output, pair.len());
+                                    }
+                                    accumulate(
+                                        (Operand { base, ..x_layout }, pair.len()),
+                                        (layout.operand(*weights), 2),
+                                        k_tiles.len(),
+                                        layout.split,
+                                        XIs::A,
+                                    );
+                                    y.store_block(row, output, pair.len());
+                                }
                             }
                         }
                     }
@@ -229,14 +247,14 @@ impl Source<'_> {
                 let _tiles = Tiles::configure(&config);
                 for panel in range {
                     clear(2, x_tiles);
-                    for start in (0..columns).step_by(PIECE_COLUMNS) {
-                        let end = (start + PIECE_COLUMNS).min(columns);
-                        self.decode(blocks, panel, start..end, room.as_mut_ptr());
-                        let base = packed.get().add(start / TILE_COLUMNS * x_layout.k_step);
+                    for columns in chunks(0..columns, PIECE_COLUMNS) {
+                        self.decode(blocks, panel, columns.clone(), room.as_mut_ptr());
+                        let k_tile = columns.start / TILE_COLUMNS;
+                        let base = packed.get().add(k_tile * x_layout.k_step);
                         accumulate(
                             (layout.operand(room.as_mut_ptr()), 2),
                             (Operand { base, ..x_layout }, x_tiles),
-                            (end - start).div_ceil(TILE_COLUMNS),
+                            columns.len() / TILE_COLUMNS,
                             layout.split,
                             XIs::B,
                         );
@@ -246,6 +264,12 @@ impl Source<'_> {
             }
         });
     }
+}
+
+/// `range` in pieces of `size`, the last one shorter.
+fn chunks(range: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
+    let end = range.end;
+    range.step_by(size).map(move |start| start..end.min(start + size))
 }
 
 /// Writes up to 32 rows of x as tiles of B: pairs of columns down, rows of x across.
@@ -267,84 +291,6 @@ unsafe fn scatter_pairs(x: &[f32], columns: usize, layout: Layout, to: Operand, 
                 for pair in 0..16 {
                     let dword = from.add(part * 64 + pair * 4).cast::<u32>().read();
                     at.add(pair * to.row_step).cast::<u32>().write_unaligned(dword);
-                }
-            }
-        }
-    }
-}
-
-/// The result, of which tasks write different columns.
-#[derive(Clone, Copy)]
-struct Output {
-    y: Shared<f32>,
-    m: usize,
-    outputs: usize,
-}
-
-impl Output {
-    /// Stores C as rows of x by outputs, without what lies beyond the edges.
-    ///
-    /// # Safety
-    /// The tiles are configured with x as A, `row` and `output` exist, and no other task writes these outputs.
-    #[inline]
-    unsafe fn store_block(self, row: usize, output: usize, tiles: usize) {
-        for i in 0..tiles {
-            for j in 0..2 {
-                let (row, output) = (row + i * 16, output + j * 16);
-                if output >= self.outputs {
-                    break;
-                }
-                let height = 16.min(self.m - row);
-                let width = 16.min(self.outputs - output);
-                // SAFETY: the part of y that is written exists and is this task's.
-                unsafe {
-                    let at = self.y.get().add(row * self.outputs + output);
-                    // With fewer than 16 rows in all, the tile itself has only so many.
-                    if width == 16 && (height == 16 || self.m < 16) {
-                        store(i, j, at, self.outputs * 4);
-                    } else {
-                        let mut tile = [Line([0; 64]); 16];
-                        let tile = tile.as_mut_ptr().cast::<f32>();
-                        store(i, j, tile, 64);
-                        for r in 0..height {
-                            let to = at.add(r * self.outputs);
-                            std::ptr::copy_nonoverlapping(tile.add(r * 16), to, width);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Stores C as outputs by rows of x, transposed back.
-    ///
-    /// # Safety
-    /// The tiles are configured with x as B, `width` rows of x in each, `output` exists, and no other task
-    /// writes these outputs.
-    #[inline]
-    unsafe fn store_transposed(self, output: usize, width: [usize; 2]) {
-        for (j, rows) in width.into_iter().enumerate().filter(|(_, rows)| *rows > 0) {
-            for i in 0..2 {
-                let output = output + i * 16;
-                if output >= self.outputs {
-                    break;
-                }
-                let count = 16.min(self.outputs - output);
-                let mut tile = [Line([0; 64]); 16];
-                let tile = tile.as_mut_ptr().cast::<f32>();
-                // SAFETY: the part of y that is written exists and is this task's.
-                unsafe {
-                    if rows == 1 {
-                        // One column: the tile is already a row when its rows lie side by side.
-                        store(i, j, tile, 4);
-                    } else {
-                        store(i, j, tile, 64);
-                        transpose(tile.cast());
-                    }
-                    for row in 0..rows {
-                        let to = self.y.get().add((j * 16 + row) * self.outputs + output);
-                        std::ptr::copy_nonoverlapping(tile.add(row * 16), to, count);
-                    }
                 }
             }
         }

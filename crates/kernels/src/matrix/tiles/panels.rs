@@ -11,6 +11,7 @@ use crate::matrix::Precision;
 use crate::matrix::parallel::{Shared, share};
 use crate::matrix::scratch::{Line, Scratch};
 use half::bf16;
+use std::ops::Range;
 
 /// Outputs of a panel.
 pub(super) const PANEL: usize = 32;
@@ -25,6 +26,11 @@ pub(super) struct Layout {
 impl Layout {
     pub(super) fn new(columns: usize, precision: Precision) -> Layout {
         Layout { k_tiles: columns.div_ceil(TILE_COLUMNS), split: precision == Precision::F32 }
+    }
+
+    /// The same for so many tiles along k.
+    pub(super) fn with_k_tiles(self, k_tiles: usize) -> Layout {
+        Layout { k_tiles, ..self }
     }
 
     pub(super) fn parts(self) -> usize {
@@ -125,8 +131,10 @@ impl Panels {
         size_of_val(&self.lines[..])
     }
 
-    pub(super) fn panel(&self, panel: usize) -> *const u8 {
-        self.lines[panel * self.layout.bytes() / 64..].as_ptr().cast()
+    /// Panel `panel` from tile `k_tile` on.
+    pub(super) fn panel(&self, panel: usize, k_tile: usize) -> *const u8 {
+        let at = panel * self.layout.bytes() + k_tile * self.layout.k_step();
+        self.lines[at / 64..].as_ptr().cast()
     }
 
     /// The pairs of columns of row `row`: for each k tile, part and pair, a dword.
@@ -152,15 +160,16 @@ impl Panels {
         }
     }
 
-    /// Copies row `row` to output `output` of another panel.
+    /// Copies some tiles of row `row` to output `output` of another panel.
     ///
     /// # Safety
-    /// `panel` has the bytes of this matrix's layout.
-    pub(super) unsafe fn gather(&self, row: usize, panel: *mut u8, output: usize) {
-        for k_tile in 0..self.layout.k_tiles {
+    /// `panel` has the bytes of this matrix's layout for so many tiles.
+    pub(super) unsafe fn gather(&self, row: usize, k_tiles: Range<usize>, panel: *mut u8, output: usize) {
+        let first = k_tiles.start;
+        for k_tile in k_tiles {
             for part in 0..self.layout.parts() {
                 for pair in 0..16 {
-                    let at = k_tile * self.layout.k_step()
+                    let at = (k_tile - first) * self.layout.k_step()
                         + self.layout.half(output)
                         + part * TILE_BYTES
                         + pair * 64
