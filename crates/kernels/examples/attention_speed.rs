@@ -3,7 +3,7 @@
 //!
 //! Run with `cargo run --release -p gradus-kernels --example attention_speed`; `GRADUS_CPU=avx512` and the
 //! like cap the instruction set, `RAYON_NUM_THREADS` the threads.
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, clippy::single_range_in_vec_init)]
 
 use gradus_kernels::Precision;
 use gradus_kernels::attention::{Attention, Mask, Segment};
@@ -80,10 +80,7 @@ fn measure(case: &Case, precision: Precision) -> String {
     let v = values(sequences * keys * kv_heads * head_dim);
     let mut out = vec![0.0; q.len()];
     let segments: Vec<Segment> = (0..sequences)
-        .map(|i| Segment {
-            rows: i * rows..(i + 1) * rows,
-            keys: std::iter::once(i * keys..(i + 1) * keys).collect(),
-        })
+        .map(|i| Segment { rows: i * rows..(i + 1) * rows, keys: vec![i * keys..(i + 1) * keys] })
         .collect();
     let pairs = match mask {
         Mask::Full => rows * keys,

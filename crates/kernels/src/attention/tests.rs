@@ -1,5 +1,7 @@
 //! Every path against a plain reference in f64, and the promise that a row's bits are its segment's own.
 
+#![expect(clippy::single_range_in_vec_init, reason = "the keys of a segment are often one range")]
+
 use super::*;
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
