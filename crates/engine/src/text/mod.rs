@@ -10,4 +10,4 @@ mod tokenizer;
 pub(crate) mod tests;
 
 pub use stream::TextStream;
-pub use tokenizer::Tokenizer;
+pub use tokenizer::{Tokenizer, Variables};

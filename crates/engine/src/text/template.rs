@@ -13,6 +13,7 @@ use minijinja::value::{Kwargs, Serde, Value, ValueKind};
 use minijinja::{Environment, Error as Jinja, ErrorKind, context, escape_formatter};
 use serde::Serialize;
 
+use super::tokenizer::Variables;
 use crate::error::{Error, Result};
 
 /// A parsed template with the special tokens that it may name.
@@ -46,15 +47,20 @@ impl ChatTemplate {
         Ok(Self { environment, named })
     }
 
-    pub(super) fn render(&self, messages: &[Message], add_generation_prompt: bool) -> Result<String> {
+    pub(super) fn render(
+        &self,
+        messages: &[Message],
+        add_generation_prompt: bool,
+        variables: &Variables,
+    ) -> Result<String> {
         let template = self.environment.get_template("chat").expect("parse adds it");
-        let variables = context! {
+        let all = context! {
             messages => Serde(messages), add_generation_prompt, tools => (), documents => (),
-            ..Value::from(Serde(&self.named))
+            ..context! { ..Value::from(Serde(variables)), ..Value::from(Serde(&self.named)) }
         };
         let refused =
             |why: Jinja| Error::request(format!("the model's chat template refuses: {}", said(&why)));
-        template.render(variables).map_err(refused)
+        template.render(all).map_err(refused)
     }
 }
 
@@ -183,4 +189,71 @@ fn strftime(format: &str, seconds: u64) -> std::result::Result<String, Jinja> {
         }
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    fn named() -> BTreeMap<String, String> {
+        BTreeMap::from([("bos_token".into(), "<s>".into()), ("eos_token".into(), "</s>".into())])
+    }
+
+    /// `tests/text/make_templates.py` has transformers render these.
+    #[test]
+    fn renders_as_transformers_does() {
+        #[derive(Deserialize)]
+        struct Case {
+            name: String,
+            template: String,
+            messages: Vec<Message>,
+            add: bool,
+            rendered: String,
+        }
+        let cases: Vec<Case> = serde_json::from_str(include_str!("../../tests/text/templates.json")).unwrap();
+        assert!(cases.len() > 20);
+        for Case { name, template, messages, add, rendered } in cases {
+            let template = ChatTemplate::parse(&template, named()).unwrap();
+            assert_eq!(template.render(&messages, add, &Variables::new()).unwrap(), rendered, "{name}");
+        }
+    }
+
+    #[test]
+    fn variables_reach_the_template() {
+        let template =
+            ChatTemplate::parse("{{ bos_token }}{{ date_string }}{{ add_generation_prompt }}", named());
+        let variables =
+            serde_json::json!({"date_string": "26 Jul 2024", "add_generation_prompt": 5, "bos_token": "!"});
+        let rendered = template.unwrap().render(&[], true, variables.as_object().unwrap());
+        assert_eq!(rendered.unwrap(), "!26 Jul 2024True");
+    }
+
+    #[test]
+    fn refusals_are_said() {
+        let template =
+            ChatTemplate::parse("a\n{{ raise_exception('roles must alternate') }}", named()).unwrap();
+        let said = template.render(&[], true, &Variables::new()).unwrap_err().to_string();
+        assert_eq!(said, "the model's chat template refuses: roles must alternate (line 2 of the template)");
+        let said = ChatTemplate::parse("{% if %}", named()).err().unwrap();
+        assert!(said.ends_with("(line 1 of the template)"), "{said}");
+    }
+
+    #[test]
+    fn dates() {
+        let date = |seconds| strftime("%d %b %Y|%A %B %-", seconds).unwrap_err().to_string();
+        assert!(date(0).contains("no %- here"));
+        let all = "%d %b %Y %a %A %B %m %y %j %H:%M:%S %I%p %F %T %%";
+        // What Python's strftime says of these moments in UTC.
+        let expected = [
+            (0, "01 Jan 1970 Thu Thursday January 01 70 001 00:00:00 12AM 1970-01-01 00:00:00 %"),
+            (951_868_799, "29 Feb 2000 Tue Tuesday February 02 00 060 23:59:59 11PM 2000-02-29 23:59:59 %"),
+            (1_721_995_200, "26 Jul 2024 Fri Friday July 07 24 208 12:00:00 12PM 2024-07-26 12:00:00 %"),
+            (4_107_542_399, "28 Feb 2100 Sun Sunday February 02 00 059 23:59:59 11PM 2100-02-28 23:59:59 %"),
+        ];
+        for (seconds, text) in expected {
+            assert_eq!(strftime(all, seconds).unwrap(), text);
+        }
+    }
 }

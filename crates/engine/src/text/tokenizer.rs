@@ -16,6 +16,9 @@ use super::stream::TextStream;
 use super::template::ChatTemplate;
 use crate::error::{Error, Result};
 
+/// Variables for a chat template by name.
+pub type Variables = serde_json::Map<String, serde_json::Value>;
+
 /// Turns text into the ids that a model reads, and back.
 pub struct Tokenizer {
     pub(super) inner: tokenizers::Tokenizer,
@@ -132,8 +135,19 @@ impl Tokenizer {
 
     /// The conversation as the model's own template writes it; `add_generation_prompt` opens the assistant's turn.
     pub fn chat(&self, messages: &[Message], add_generation_prompt: bool) -> Result<String> {
+        self.chat_with(messages, add_generation_prompt, &Variables::new())
+    }
+
+    /// [`Tokenizer::chat`] with further variables that the template knows, such as `enable_thinking` of Qwen3 or
+    /// `date_string` of Llama 3, which otherwise writes today's date.
+    pub fn chat_with(
+        &self,
+        messages: &[Message],
+        add_generation_prompt: bool,
+        variables: &Variables,
+    ) -> Result<String> {
         let template = self.template.as_ref().map_err(|why| Error::model(&self.path, why))?;
-        template.render(messages, add_generation_prompt)
+        template.render(messages, add_generation_prompt, variables)
     }
 
     /// The ids of [`Tokenizer::chat`]. The template writes the special tokens, so none are added.
