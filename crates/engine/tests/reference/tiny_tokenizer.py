@@ -1,6 +1,7 @@
 """The tokenizers of the tiny models: a byte-level BPE with Qwen2's pre-tokeniser and a ChatML template, and a WordPiece for the encoders.
 
-Not run by itself: make_models.py and make_gguf.py import it. Both tokenizers are trained here on a few invented sentences.
+Not run by itself: make_models.py and make_gguf.py import it. The BPE is trained here on a few invented
+sentences; the WordPiece vocabulary is listed.
 
 The BPE has 256 bytes, 32 merges and 8 special tokens (296 ids). What it is made to show:
 - ` ки` (with its space) is one ordinary merged token, as in Llama 3, never an added token; `ки` without the space is another;
@@ -8,6 +9,8 @@ The BPE has 256 bytes, 32 merges and 8 special tokens (296 ids). What it is made
   `\n\n` do in Qwen2.5, so a newline sought by id can be swallowed by its neighbour when a text is encoded as a whole;
 - `<extra_0>` is an added token, and `<s>` is the bos token, which nothing adds by itself.
 """
+
+import re
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import BertTokenizerFast, PreTrainedTokenizerFast
@@ -68,14 +71,14 @@ def bpe():
 
 
 def wordpiece(folder):
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    # Listed, not trained: the trainer breaks ties by hash order, so two runs differ.
+    letters = list("abcdefghijklmnopqrstuvwxyz0123456789")
+    words = sorted({word for text in CORPUS for word in re.findall("[a-z]{2,}", text)})
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *"+-=.,:?", *(f"##{letter}" for letter in letters), "##er", "##ing", *words]
+    tokens = (tokens + [f"[unused{i}]" for i in range(160)])[:160]
+    tokenizer = Tokenizer(models.WordPiece({token: i for i, token in enumerate(tokens)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=160, special_tokens=specials, initial_alphabet=list("abcdefghijklmnopqrstuvwxyz0123456789"), show_progress=False
-    )
-    tokenizer.train_from_iterator(CORPUS * 4, trainer)
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
