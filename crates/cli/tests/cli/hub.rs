@@ -69,7 +69,7 @@ impl Hub {
             for stream in listener.incoming().flatten() {
                 let state = Arc::clone(&shared);
                 // A client that goes away in the middle is no failure of the test.
-                std::thread::spawn(move || answer(stream, &state, port).ok());
+                std::thread::spawn(move || answer(&stream, &state, port).ok());
             }
         });
         Self { address: format!("http://127.0.0.1:{port}"), state }
@@ -119,33 +119,33 @@ fn send(mut stream: &TcpStream, status: &str, headers: &[String], body: &[u8]) -
     stream.write_all(body)
 }
 
-fn answer(stream: TcpStream, state: &Mutex<State>, port: u16) -> std::io::Result<()> {
-    let request = read(&stream)?;
+fn answer(stream: &TcpStream, state: &Mutex<State>, port: u16) -> std::io::Result<()> {
+    let request = read(stream)?;
     let mut state = state.lock().unwrap();
     let begin = request.begin.map_or_else(String::new, |begin| format!(" from {begin}"));
     let with = request.token.as_ref().map_or_else(String::new, |token| format!(" with {token}"));
     state.asked.push(format!("{} {}{begin}{with}", request.method, request.path));
     let length = |body: &[u8]| format!("Content-Length: {}", body.len());
     if let Some(page) = &state.page {
-        return send(&stream, "200 OK", &[length(page.as_bytes())], page.as_bytes());
+        return send(stream, "200 OK", &[length(page.as_bytes())], page.as_bytes());
     }
     if let Some(file) = request.path.strip_prefix("/cdn/") {
-        return content(&stream, file, &request, state);
+        return content(stream, file, &request, state);
     }
     if state.token.is_some() && request.token != state.token {
-        return send(&stream, "401 Unauthorized", &["Content-Length: 0".to_owned()], b"");
+        return send(stream, "401 Unauthorized", &["Content-Length: 0".to_owned()], b"");
     }
     if request.path.starts_with("/api/models/") {
         let siblings: Vec<_> =
             state.files.iter().map(|(name, _)| serde_json::json!({"rfilename": name})).collect();
         let about = serde_json::json!({"sha": COMMIT, "siblings": siblings, "cardData": {"license": "mit"}});
         let body = about.to_string();
-        return send(&stream, "200 OK", &[length(body.as_bytes())], body.as_bytes());
+        return send(stream, "200 OK", &[length(body.as_bytes())], body.as_bytes());
     }
     let file = request.path.split_once(&format!("/resolve/{COMMIT}/")).map_or("", |(_, file)| file);
     let found = state.files.iter().find(|(name, _)| name == file && !state.missing.contains(name));
     let Some((name, bytes)) = found.cloned() else {
-        return send(&stream, "404 Not Found", &["Content-Length: 0".to_owned()], b"");
+        return send(stream, "404 Not Found", &["Content-Length: 0".to_owned()], b"");
     };
     let commit = format!("X-Repo-Commit: {COMMIT}");
     let etag = |own: String| state.etag.clone().unwrap_or(own);
@@ -157,12 +157,12 @@ fn answer(stream: TcpStream, state: &Mutex<State>, port: u16) -> std::io::Result
             format!("Location: http://localhost:{port}/cdn/{name}"),
             "Content-Length: 0".to_owned(),
         ];
-        return send(&stream, "302 Found", &headers, b"");
+        return send(stream, "302 Found", &headers, b"");
     }
     // Any 40 digits will do for what Git calls a small file.
     let headers = [commit, format!("ETag: \"{}\"", etag(sha256(&bytes)[..40].to_owned())), length(&bytes)];
     let body = if request.method == "HEAD" { &[][..] } else { &bytes };
-    send(&stream, "200 OK", &headers, body)
+    send(stream, "200 OK", &headers, body)
 }
 
 /// The other host, which has large files only.

@@ -13,6 +13,21 @@ use super::{Done, Folder};
 const CONFIG: &str = r#"{"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 2, "hidden_size": 64,
     "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100, "max_position_embeddings": 128}"#;
 const TOKENIZER: &str = r#"{"version": "1.0"}"#;
+/// What a user may have set, and what would change the tests.
+const NOT_OURS: [&str; 12] = [
+    "HF_TOKEN",
+    "HF_HUB_CACHE",
+    "HF_HUB_OFFLINE",
+    "SSL_CERT_FILE",
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "http_proxy",
+    "HTTP_PROXY",
+    "https_proxy",
+    "HTTPS_PROXY",
+    "all_proxy",
+    "ALL_PROXY",
+];
 const NOWHERE: &str = "http://127.0.0.1:9";
 
 /// A safetensors file with one tensor of 100,000 numbers.
@@ -54,16 +69,13 @@ impl Place {
     fn command(&self, line: &str) -> std::process::Command {
         let arguments: Vec<_> = ["models"].into_iter().chain(line.split_whitespace()).collect();
         let mut command = self.folder.command(&arguments);
-        for name in
-            ["HF_TOKEN", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "SSL_CERT_FILE", "PIP_INDEX_URL", "http_proxy"]
-        {
+        for name in NOT_OURS {
             command.env_remove(name);
         }
         command
             .env("GRADUS_HOME", self.folder.path("home"))
             .env("HF_HOME", self.folder.path("hf"))
             .env("HF_ENDPOINT", &self.endpoint)
-            .env("NO_PROXY", "*")
             .env("PIP_NO_INDEX", "1")
             .env("PIP_FIND_LINKS", self.folder.path("wheels"))
             .env("PIP_CONFIG_FILE", "/dev/null")

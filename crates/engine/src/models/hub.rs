@@ -20,7 +20,7 @@ use serde_json::Value;
 use super::Events;
 use super::alias::FileSum;
 use super::fetch::Client;
-use super::folder::{self, ADAPTER, CONFIG, INDEX, WEIGHTS, goes_with_weights};
+use super::folder::{self, ADAPTER, ADAPTER_CONFIG, CONFIG, INDEX, WEIGHTS, goes_with_weights};
 use super::name::{HubName, is_gguf, is_relative};
 use super::store::Store;
 use super::sum;
@@ -88,7 +88,6 @@ pub(super) fn fetch(store: &Store, name: &HubName, force: bool, events: &mut Eve
     if let Some(place) = wanted.iter().position(|file| file == INDEX) {
         let index = wanted.remove(place);
         files.push(download.file(&index, events)?);
-        wanted.retain(|file| file == ADAPTER || file.contains('/') || !file.ends_with(".safetensors"));
         wanted.splice(0..0, folder::shards(&download.snapshot().join(index))?);
     }
     for file in wanted {
@@ -132,6 +131,11 @@ fn choose(name: &HubName, names: &[&str]) -> Result<Vec<String>> {
                 refuse(format!("it has several .gguf files, pick one with --file: {}", listing(several)))
             }
         };
+    }
+    if !names.contains(&CONFIG) && !names.contains(&ADAPTER_CONFIG) {
+        return refuse(format!(
+            "the hub has safetensors of it but no {CONFIG}, so nobody can tell what it is"
+        ));
     }
     chosen.extend(names.iter().copied().filter(|file| goes_with_weights(file) && *file != CONFIG));
     chosen.extend(names.iter().copied().filter(|file| *file == CONFIG));
@@ -274,6 +278,7 @@ mod tests {
         );
         let pickle = "the hub has neither safetensors nor .gguf files of it, only pytorch_model.bin";
         assert_eq!(chosen("a/b", &["pytorch_model.bin"]), pickle);
+        assert!(chosen("a/b", &["model.safetensors"]).contains("no config.json"));
         let missing = "the hub has no file z.gguf in it; there are x.gguf";
         assert_eq!(chosen("a/b:z.gguf", &["x.gguf"]), missing);
     }
