@@ -14,10 +14,8 @@ mod blocks;
 pub mod cpu;
 mod exp;
 mod matrix;
-mod precision;
 pub mod rows;
 mod simd;
 
 pub use blocks::{BlockKind, dequantise};
-pub use matrix::{Matrix, SharedBytes};
-pub use precision::Precision;
+pub use matrix::{Matrix, Precision, SharedBytes};
