@@ -52,7 +52,7 @@ bench-dedup:
 	$(CARGO) bench --locked -q -p gradus-core --bench dedup
 
 bench-engine:
-	sh benches/peers/engine.sh
+	sh benches/engine.sh
 
 cuda-toolkit:
 	bash scripts/cuda-toolkit.sh

@@ -38,7 +38,11 @@ fn main() -> Outcome {
             let long: String = solutions("processbench/math.json", 60)?.concat();
             let before = memory("VmRSS");
             runtime.block_on(score_long(&engine, &cut(&engine, &long, 4000)?))?;
-            print("memory of a 4,000-token pass over the loaded model", (memory("VmHWM") - before) / 1e6, "MB");
+            print(
+                "memory of a 4,000-token pass over the loaded model",
+                (memory("VmHWM") - before) / 1e6,
+                "MB",
+            );
             print("peak memory", memory("VmHWM") / 1e6, "MB");
         }
     }
@@ -131,7 +135,8 @@ fn solutions(path: &str, count: usize) -> Outcome<Vec<String>> {
     let mut texts = Vec::new();
     for item in files::open(&[data(path)], None)? {
         let record = item?.record;
-        let solution = record.solutions.first().map(gradus_core::data::Solution::full_text).unwrap_or_default();
+        let solution =
+            record.solutions.first().map(gradus_core::data::Solution::full_text).unwrap_or_default();
         texts.push(format!("{}\n{solution}", record.problem.text));
         if texts.len() == count {
             break;

@@ -144,7 +144,8 @@ impl Groups {
                     group.keys.iter().enumerate().map(|(at, key)| (*key, at)).collect();
                 let mut line = number * height;
                 for segment in group.segments.iter().map(|segment| &segments[*segment]) {
-                    let keys: Vec<usize> = segment.keys.iter().cloned().flatten().map(|key| column[&key]).collect();
+                    let keys: Vec<usize> =
+                        segment.keys.iter().cloned().flatten().map(|key| column[&key]).collect();
                     for (within, row) in segment.rows.clone().enumerate() {
                         order[row] = (start + line) as u32;
                         row_index[line] = row as u32;
@@ -162,9 +163,10 @@ impl Groups {
                 }
             }
             let shape = (groups.len(), 1, height, width);
-            let masks = masks.iter().zip(seen).map(|(mask, seen)| {
-                Ok((*mask, Tensor::from_vec(seen, shape, device)?.to_dtype(dtype)?))
-            });
+            let masks = masks
+                .iter()
+                .zip(seen)
+                .map(|(mask, seen)| Ok((*mask, Tensor::from_vec(seen, shape, device)?.to_dtype(dtype)?)));
             batches.push(Padded {
                 count: groups.len(),
                 rows: height,
@@ -191,11 +193,13 @@ impl Padded {
     fn attend(&self, q: &Tensor, k: &Tensor, v: &Tensor, heads: Heads, mask: Mask) -> Result<Tensor> {
         let (count, rows, keys) = (self.count, self.rows, self.keys);
         let shared = heads.query / heads.key;
-        let seen = &self.masks.iter().find(|(known, _)| *known == mask).expect("every layer's mask is planned").1;
+        let seen =
+            &self.masks.iter().find(|(known, _)| *known == mask).expect("every layer's mask is planned").1;
         // Query heads of one key head are stacked as more rows: [count · key heads, shared · rows, dim].
         let q = q.index_select(&self.row_index, 0)?.reshape((count, rows, heads.key, shared, heads.dim))?;
         let q = q.permute((0, 2, 3, 1, 4))?.contiguous()?;
-        let q = (q.reshape((count * heads.key, shared * rows, heads.dim))? * (1.0 / (heads.dim as f64).sqrt()))?;
+        let q =
+            (q.reshape((count * heads.key, shared * rows, heads.dim))? * (1.0 / (heads.dim as f64).sqrt()))?;
         let gathered = |x: &Tensor| -> candle_core::Result<Tensor> {
             let x = x.index_select(&self.key_index, 0)?.reshape((count, keys, heads.key, heads.dim))?;
             x.transpose(1, 2)?.contiguous()?.reshape((count * heads.key, keys, heads.dim))
@@ -247,7 +251,11 @@ fn connected(segments: &[Segment]) -> Vec<Group> {
     let mut groups: BTreeMap<usize, Group> = BTreeMap::new();
     for number in 0..segments.len() {
         let root = find(&mut parent, number);
-        groups.entry(root).or_insert_with(|| Group { segments: Vec::new(), keys: Vec::new() }).segments.push(number);
+        groups
+            .entry(root)
+            .or_insert_with(|| Group { segments: Vec::new(), keys: Vec::new() })
+            .segments
+            .push(number);
     }
     for (key, number) in owner {
         let root = find(&mut parent, number);
@@ -258,6 +266,12 @@ fn connected(segments: &[Segment]) -> Vec<Group> {
 
 /// Rounded up so that few shapes occur: to 8 up to 64, then to an eighth of the next power of two.
 fn padded(count: usize) -> usize {
-    let unit = if count <= 1 { 1 } else if count <= 64 { 8 } else { count.next_power_of_two() / 8 };
+    let unit = if count <= 1 {
+        1
+    } else if count <= 64 {
+        8
+    } else {
+        count.next_power_of_two() / 8
+    };
     count.next_multiple_of(unit)
 }

@@ -88,7 +88,8 @@ impl Forest {
 
     /// A run that leaves `node` after `after` tokens with `token`.
     fn child_of(&self, node: usize, after: usize, token: u32) -> Option<(usize, usize)> {
-        let leaves = |child: &Node| child.parent == Some((node, after)) && child.tokens.first() == Some(&token);
+        let leaves =
+            |child: &Node| child.parent == Some((node, after)) && child.tokens.first() == Some(&token);
         self.nodes.iter().position(leaves).map(|child| (child, 0))
     }
 
@@ -151,7 +152,8 @@ impl Batch {
             let start = self.tokens.len();
             starts.push(start);
             self.tokens.extend(&node.tokens);
-            self.positions.extend((node.depth..node.depth + node.tokens.len()).map(|position| position as u32));
+            self.positions
+                .extend((node.depth..node.depth + node.tokens.len()).map(|position| position as u32));
             let mut keys = vec![start..start + node.tokens.len()];
             let mut above = node.parent;
             while let Some((parent, after)) = above {
@@ -207,7 +209,9 @@ mod tests {
         assert_eq!(forest.tokens(), 8);
         assert_eq!((long.locate(5), short.locate(2), short.locate(3)), ((0, 5), (0, 2), (1, 0)));
         assert_eq!(other.locate(4), (2, 0));
-        for (path, tokens) in [(&long, vec![1, 2, 3, 4, 5, 9]), (&short, vec![1, 2, 3, 9]), (&other, vec![1, 2, 3, 9, 8])] {
+        for (path, tokens) in
+            [(&long, vec![1, 2, 3, 4, 5, 9]), (&short, vec![1, 2, 3, 9]), (&other, vec![1, 2, 3, 9, 8])]
+        {
             let (node, offset) = path.locate(tokens.len() - 1);
             assert_eq!(forest.prefix(node, offset), tokens);
         }

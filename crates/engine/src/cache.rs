@@ -25,10 +25,23 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    pub(crate) fn new(layers: usize, kv_heads: usize, dim: usize, dtype: DType, device: &Device) -> Result<Self> {
+    pub(crate) fn new(
+        layers: usize,
+        kv_heads: usize,
+        dim: usize,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Self> {
         let empty = || Tensor::zeros((0, kv_heads, dim), dtype, device);
         let layers = (0..layers).map(|_| Ok((empty()?, empty()?))).collect::<Result<_>>()?;
-        Ok(Self { layers, shape: (kv_heads, dim), dtype, device: device.clone(), free: Vec::new(), blocks: 0 })
+        Ok(Self {
+            layers,
+            shape: (kv_heads, dim),
+            dtype,
+            device: device.clone(),
+            free: Vec::new(),
+            blocks: 0,
+        })
     }
 
     /// Room for `tokens` tokens.
@@ -65,7 +78,8 @@ impl Cache {
         let (heads, dim) = self.shape;
         for (keys, values) in &mut self.layers {
             for store in [keys, values] {
-                let larger = Tensor::zeros(((self.blocks + added) * BLOCK, heads, dim), self.dtype, &self.device)?;
+                let larger =
+                    Tensor::zeros(((self.blocks + added) * BLOCK, heads, dim), self.dtype, &self.device)?;
                 if self.blocks > 0 {
                     larger.slice_set(store, 0, 0)?;
                 }
@@ -79,7 +93,13 @@ impl Cache {
     }
 
     /// Puts new keys and values into their slots and returns the whole store of a layer.
-    pub(crate) fn write(&self, layer: usize, k: &Tensor, v: &Tensor, slots: &[Range<usize>]) -> Result<(Tensor, Tensor)> {
+    pub(crate) fn write(
+        &self,
+        layer: usize,
+        k: &Tensor,
+        v: &Tensor,
+        slots: &[Range<usize>],
+    ) -> Result<(Tensor, Tensor)> {
         let (keys, values) = &self.layers[layer];
         let mut row = 0;
         for range in slots {

@@ -98,6 +98,16 @@ pub enum RopeScaling {
     Divisors(Vec<f32>),
 }
 
+impl Rope {
+    /// The context that the scaling makes of `context`: files with YaRN often state the original one only.
+    fn stretched(&self, context: usize) -> usize {
+        match self.scaling {
+            RopeScaling::Yarn { factor, original, .. } => context.max((factor * original) as usize),
+            _ => context,
+        }
+    }
+}
+
 impl DecoderConfig {
     /// Reads `config.json` of a model folder.
     pub fn from_folder(folder: &Path) -> Result<Self> {
@@ -131,6 +141,7 @@ impl DecoderConfig {
         {
             return Err(format!("hidden_act `{act}` is not supported: expected `silu`"));
         }
+        let rope = rope(json, context)?;
         Ok(Self {
             architecture,
             vocabulary: number(json, "vocab_size")?,
@@ -141,8 +152,8 @@ impl DecoderConfig {
             kv_heads: optional(json, "num_key_value_heads")?.unwrap_or(heads),
             head_dim: optional(json, "head_dim")?.unwrap_or(hidden / heads.max(1)),
             norm_eps: json["rms_norm_eps"].as_f64().unwrap_or(1e-6) as f32,
-            rope: rope(json, context)?,
-            context,
+            context: rope.stretched(context),
+            rope,
             tied: flag("tie_word_embeddings", false),
             qkv_bias: flag("attention_bias", qwen2),
             output_bias: !qwen2 && flag("attention_bias", false),
@@ -212,7 +223,8 @@ impl DecoderConfig {
 
     /// Refuses shapes that cannot be run, before anything is allocated for them.
     fn checked(self) -> Result<Self, String> {
-        let positive = [self.vocabulary, self.hidden, self.intermediate, self.heads, self.kv_heads, self.head_dim];
+        let positive =
+            [self.vocabulary, self.hidden, self.intermediate, self.heads, self.kv_heads, self.head_dim];
         if positive.contains(&0) || self.context == 0 {
             return Err("a size in the configuration is 0".to_owned());
         }

@@ -60,7 +60,8 @@ impl Decoder {
             config.rope.scaling = RopeScaling::Divisors(divisors);
         }
         let embedding = loader.matrix("embed_tokens.weight", vocabulary, hidden)?;
-        let layers = (0..config.layers).map(|number| Layer::load(&config, number, loader)).collect::<Result<_>>()?;
+        let layers =
+            (0..config.layers).map(|number| Layer::load(&config, number, loader)).collect::<Result<_>>()?;
         let norm = loader.vector("norm.weight", hidden)?;
         let output = if config.tied {
             Some(Linear { weight: embedding.clone(), bias: None, lora: None })
@@ -93,7 +94,8 @@ impl Decoder {
         let rows = batch.len();
         let heads = Heads { query: self.config.heads, key: self.config.kv_heads, dim: self.config.head_dim };
         let (cos, sin) = rope::angles(&self.frequencies, &batch.positions);
-        let angles = |values| Tensor::from_vec(values, (rows, heads.dim / 2), &self.device)?.to_dtype(self.dtype);
+        let angles =
+            |values| Tensor::from_vec(values, (rows, heads.dim / 2), &self.device)?.to_dtype(self.dtype);
         let (cos, sin) = (angles(cos)?, angles(sin)?);
         let plan = Plan::new(&batch.segments, rows, &self.masks(), self.dtype, &self.device)?;
         let mut x = self.embedding.rows(&batch.tokens, &self.device)?.to_dtype(self.dtype)?;
@@ -119,7 +121,9 @@ impl Decoder {
     /// Logits `[hidden rows, tokens]` in f32, of all tokens or of a few.
     pub(crate) fn logits(&self, hidden: &Tensor, tokens: Option<&[u32]>) -> Result<Tensor> {
         let output = self.output.as_ref().ok_or_else(|| {
-            Error::request("this model has no output projection (lm_head): it scores steps but cannot rate tokens")
+            Error::request(
+                "this model has no output projection (lm_head): it scores steps but cannot rate tokens",
+            )
         })?;
         let logits = match tokens {
             Some(tokens) if output.lora.is_none() => output.weight.multiply_rows(hidden, tokens)?,
@@ -207,6 +211,9 @@ impl Layer {
     }
 
     fn bytes(&self) -> usize {
-        [&self.q, &self.k, &self.v, &self.o, &self.gate, &self.up, &self.down].iter().map(|part| part.bytes()).sum()
+        [&self.q, &self.k, &self.v, &self.o, &self.gate, &self.up, &self.down]
+            .iter()
+            .map(|part| part.bytes())
+            .sum()
     }
 }

@@ -70,7 +70,10 @@ impl Encoder {
             (field("hidden_size")?, field("num_attention_heads")?, field("intermediate_size")?);
         let (vocabulary, longest) = (field("vocab_size")?, field("max_position_embeddings")?);
         if heads == 0 || hidden % heads != 0 {
-            return Err(Error::model(&path, format!("hidden_size {hidden} cannot be split into {heads} heads")));
+            return Err(Error::model(
+                &path,
+                format!("hidden_size {hidden} cannot be split into {heads} heads"),
+            ));
         }
         if let Some(act) = json["hidden_act"].as_str()
             && act != "gelu"
@@ -81,7 +84,11 @@ impl Encoder {
         let kinds = field("type_vocab_size")?;
         let kind = loader.matrix("embeddings.token_type_embeddings.weight", kinds, hidden)?;
         let modules = Modules::read(folder)?;
-        let precision = if loader.is_exact("embeddings.word_embeddings.weight")? { Precision::F32 } else { Precision::Bf16 };
+        let precision = if loader.is_exact("embeddings.word_embeddings.weight")? {
+            Precision::F32
+        } else {
+            Precision::Bf16
+        };
         Ok(Self {
             words: loader.matrix("embeddings.word_embeddings.weight", vocabulary, hidden)?,
             positions: loader.matrix("embeddings.position_embeddings.weight", longest, hidden)?,
@@ -136,7 +143,13 @@ impl Encoder {
 }
 
 /// Token vectors of several texts, one after another, to one vector per text.
-pub(crate) fn pool(rows: &[f32], lengths: &[usize], width: usize, pooling: Pooling, normalised: bool) -> Vec<f32> {
+pub(crate) fn pool(
+    rows: &[f32],
+    lengths: &[usize],
+    width: usize,
+    pooling: Pooling,
+    normalised: bool,
+) -> Vec<f32> {
     let mut vectors = vec![0.0f32; lengths.len() * width];
     let mut row = 0;
     for (length, vector) in lengths.iter().zip(vectors.chunks_exact_mut(width)) {
@@ -227,7 +240,9 @@ fn pooling(path: &Path) -> Result<Pooling> {
     match (on("mean_tokens") || named == "mean", on("cls_token") || named == "cls") {
         (true, false) => Ok(Pooling::Mean),
         (false, true) => Ok(Pooling::First),
-        _ => Err(Error::model(path, "pooling is not supported: expected the mean of all tokens, or the first")),
+        _ => {
+            Err(Error::model(path, "pooling is not supported: expected the mean of all tokens, or the first"))
+        }
     }
 }
 

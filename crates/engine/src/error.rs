@@ -53,4 +53,4 @@ impl Error {
 }
 
 /// Shorthand for this crate's results.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -29,7 +29,7 @@ pub struct Piece {
 }
 
 /// What becomes of a request: pieces as they appear, then the whole or an error.
-pub(crate) trait Listener: Send {
+pub(crate) trait Listener: Send + Sync {
     /// More text of a sample.
     fn piece(&mut self, piece: Piece);
     /// The end.
@@ -93,7 +93,11 @@ impl Prepared {
 }
 
 /// Cuts the prompt into tokens and checks the request against the model.
-pub(crate) fn prepare(model: &Model, request: GenerateRequest, listener: Box<dyn Listener>) -> Option<Prepared> {
+pub(crate) fn prepare(
+    model: &Model,
+    request: GenerateRequest,
+    listener: Box<dyn Listener>,
+) -> Option<Prepared> {
     let checked = || {
         let tokens = prompt_tokens(model, &request.prompt)?;
         let context = model.decoder()?.config.context;
@@ -101,7 +105,8 @@ pub(crate) fn prepare(model: &Model, request: GenerateRequest, listener: Box<dyn
             return Err(Error::request("the prompt is empty: give at least one token"));
         }
         if tokens.len() >= context {
-            let message = format!("the prompt takes {} tokens and the model's context holds {context}", tokens.len());
+            let message =
+                format!("the prompt takes {} tokens and the model's context holds {context}", tokens.len());
             return Err(Error::request(message));
         }
         if request.n == 0 || request.max_tokens == 0 {
@@ -111,7 +116,8 @@ pub(crate) fn prepare(model: &Model, request: GenerateRequest, listener: Box<dyn
             return Err(Error::request("a stop text is empty"));
         }
         Sampler::new(&request.sampling, request.seed)?;
-        let grammar = request.constraint.as_ref().map(|constraint| Grammar::compile(constraint, &model.tokenizer));
+        let grammar =
+            request.constraint.as_ref().map(|constraint| Grammar::compile(constraint, &model.tokenizer));
         Ok((tokens, grammar.transpose()?))
     };
     match checked() {
@@ -336,7 +342,8 @@ impl Generator {
     fn remove(&mut self, id: u64) -> Option<Request> {
         let mut entry = self.requests.remove(&id)?;
         self.cache.give_back(std::mem::take(&mut entry.slots));
-        let (own, others) = std::mem::take(&mut self.sequences).into_iter().partition(|one| one.request == id);
+        let (own, others) =
+            std::mem::take(&mut self.sequences).into_iter().partition(|one| one.request == id);
         self.sequences = others;
         Vec::into_iter(own).for_each(|sequence: Sequence| self.cache.give_back(sequence.slots));
         Some(entry)
@@ -407,7 +414,9 @@ fn stop_at(text: &str, from: usize, stop: &[String]) -> Option<usize> {
 
 /// How many bytes at the end of `text` might be the beginning of a stop text.
 fn held_back(text: &str, stop: &[String]) -> usize {
-    let begun = |stop: &String| (1..stop.len()).rev().find(|end| stop.is_char_boundary(*end) && text.ends_with(&stop[..*end]));
+    let begun = |stop: &String| {
+        (1..stop.len()).rev().find(|end| stop.is_char_boundary(*end) && text.ends_with(&stop[..*end]))
+    };
     stop.iter().filter_map(begun).max().unwrap_or(0)
 }
 

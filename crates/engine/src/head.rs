@@ -28,11 +28,17 @@ impl Head {
     pub(crate) fn load(hidden: usize, loader: &mut Loader) -> Result<Option<Self>> {
         if let Some(classes) = loader.outputs("score.2")? {
             let inner = Some(loader.linear_as_stored("score.0", hidden, hidden)?);
-            return Ok(Some(Self::Classes { inner, last: loader.linear_as_stored("score.2", classes, hidden)? }));
+            return Ok(Some(Self::Classes {
+                inner,
+                last: loader.linear_as_stored("score.2", classes, hidden)?,
+            }));
         }
         for name in ["score", "classifier"] {
             if let Some(classes) = loader.outputs(name)? {
-                return Ok(Some(Self::Classes { inner: None, last: loader.linear_as_stored(name, classes, hidden)? }));
+                return Ok(Some(Self::Classes {
+                    inner: None,
+                    last: loader.linear_as_stored(name, classes, hidden)?,
+                }));
             }
         }
         for name in ["v_head.summary", "v_head"] {

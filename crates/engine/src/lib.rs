@@ -50,10 +50,11 @@ mod service;
 pub mod text;
 mod weights;
 
+pub use constrain::{Grammar, Matcher};
 pub use error::{Error, Result};
 pub use generate::Piece;
 pub use gguf::Gguf;
 pub use gradus_kernels::Precision;
-pub use sample::{Drawn, Sampler};
 pub use model::{LoadOptions, Model, Place};
+pub use sample::{Drawn, Sampler};
 pub use service::{Engine, Reading, ServiceOptions};

@@ -41,12 +41,12 @@ impl Place {
             Self::Metal => Device::new_metal(0),
         };
         device.map_err(|error| match self {
-            Self::Cuda(_) if !cfg!(feature = "cuda") => {
-                Error::request("this program was built without CUDA: build it with `--features cuda`, or use --device cpu")
-            }
-            Self::Metal if !cfg!(feature = "metal") => {
-                Error::request("this program was built without Metal: build it with `--features metal`, or use --device cpu")
-            }
+            Self::Cuda(_) if !cfg!(feature = "cuda") => Error::request(
+                "this program was built without CUDA: build it with `--features cuda`, or use --device cpu",
+            ),
+            Self::Metal if !cfg!(feature = "metal") => Error::request(
+                "this program was built without Metal: build it with `--features metal`, or use --device cpu",
+            ),
             _ => Error::request(format!("the device cannot be used: {}", first_line(&error))),
         })
     }
@@ -147,9 +147,10 @@ impl Model {
     pub(crate) fn decoder(&self) -> Result<&Decoder> {
         match &self.body {
             Body::Decoder(decoder, _) => Ok(decoder),
-            Body::Encoder(_) => {
-                Err(Error::model(&self.path, "this is a sentence encoder: it embeds texts and cannot generate or score"))
-            }
+            Body::Encoder(_) => Err(Error::model(
+                &self.path,
+                "this is a sentence encoder: it embeds texts and cannot generate or score",
+            )),
         }
     }
 
@@ -161,7 +162,9 @@ impl Model {
                 &self.path,
                 format!("the profile reads a {wanted} and this model has a {}", head.describe()),
             )),
-            _ => Err(Error::model(&self.path, format!("the profile reads a {wanted} and this model has none"))),
+            _ => {
+                Err(Error::model(&self.path, format!("the profile reads a {wanted} and this model has none")))
+            }
         }
     }
 
@@ -229,7 +232,7 @@ fn decoder(config: DecoderConfig, loader: &mut Loader) -> Result<Body> {
 fn is_encoder(folder: &Path) -> Result<bool> {
     let path = folder.join("config.json");
     let text = std::fs::read(&path).map_err(|source| Error::io(&path, source))?;
-    let json: Value =
-        serde_json::from_slice(&text).map_err(|error| Error::model(&path, format!("not valid JSON: {error}")))?;
+    let json: Value = serde_json::from_slice(&text)
+        .map_err(|error| Error::model(&path, format!("not valid JSON: {error}")))?;
     Ok(json["model_type"] == "bert")
 }

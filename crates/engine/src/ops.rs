@@ -1,6 +1,8 @@
 //! Row-wise operations and matrix products: our kernels on the CPU, candle's elsewhere.
 
-use candle_core::{CpuStorage, CustomOp1, CustomOp2, CustomOp3, Error, Layout, Result as Candle, Shape, Tensor};
+use candle_core::{
+    CpuStorage, CustomOp1, CustomOp2, CustomOp3, Error, Layout, Result as Candle, Shape, Tensor,
+};
 use gradus_kernels::{Matrix, rows};
 
 use crate::Result;
@@ -34,7 +36,13 @@ impl<F: Fn(&[f32], &[f32]) -> Vec<f32>> CustomOp2 for Cpu2<F> {
         self.0
     }
 
-    fn cpu_fwd(&self, a: &CpuStorage, la: &Layout, b: &CpuStorage, lb: &Layout) -> Candle<(CpuStorage, Shape)> {
+    fn cpu_fwd(
+        &self,
+        a: &CpuStorage,
+        la: &Layout,
+        b: &CpuStorage,
+        lb: &Layout,
+    ) -> Candle<(CpuStorage, Shape)> {
         Ok((CpuStorage::F32(self.1(contiguous(a, la)?, contiguous(b, lb)?)), la.shape().clone()))
     }
 }

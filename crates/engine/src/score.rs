@@ -9,10 +9,10 @@ use crate::profile::{Assembled, Assembler, Score};
 use crate::{Error, Result};
 
 /// Scores solutions with one profile.
-pub struct Scorer {
+pub(crate) struct Scorer {
     assembler: Assembler,
     /// Whether prompts share tokens; off only to measure what sharing gives.
-    pub packed: bool,
+    pub(crate) packed: bool,
 }
 
 /// Solutions of one problem with their shared tokens.
@@ -31,7 +31,7 @@ impl Tree {
 
 impl Scorer {
     /// Prepares a profile for a model, and refuses one that the model cannot serve.
-    pub fn new(assembler: Assembler, model: &Model) -> Result<Self> {
+    pub(crate) fn new(assembler: Assembler, model: &Model) -> Result<Self> {
         match assembler.profile().score {
             Score::Tokens { .. } => drop(model.decoder()?),
             Score::Classes { .. } => drop(model.head("class head")?),
@@ -52,7 +52,9 @@ impl Scorer {
                     continue;
                 }
             };
-            let same = |other: &ScoreRequest| other.problem == request.problem && other.references == request.references;
+            let same = |other: &ScoreRequest| {
+                other.problem == request.problem && other.references == request.references
+            };
             let known = trees.iter_mut().find(|(other, _)| self.packed && same(other));
             let tree = match known {
                 Some((_, tree)) => tree,
@@ -133,14 +135,19 @@ impl Scorer {
         };
         match scores.iter().position(|score| !score.is_finite()) {
             None => Ok(scores),
-            Some(_) => Err(Error::request("the model gave a score that is not a number: its weights may be damaged")),
+            Some(_) => {
+                Err(Error::request("the model gave a score that is not a number: its weights may be damaged"))
+            }
         }
     }
 }
 
 fn probability(logits: &[f32], class: usize) -> Result<f64> {
     let Some(wanted) = logits.get(class) else {
-        return Err(Error::request(format!("the profile reads class {class} and the head has {}", logits.len())));
+        return Err(Error::request(format!(
+            "the profile reads class {class} and the head has {}",
+            logits.len()
+        )));
     };
     let sum: f64 = logits.iter().map(|logit| f64::from(logit - wanted).exp()).sum();
     Ok(1.0 / sum)

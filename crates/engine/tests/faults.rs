@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use gradus_core::contracts::{
-    CallError, Constraint, Generate, GenerateRequest, LogProbs, LogProbsRequest, Message, Prompt, ScoreRequest,
-    ScoreSteps,
+    CallError, Constraint, Generate, GenerateRequest, LogProbs, LogProbsRequest, Message, Prompt,
+    ScoreRequest, ScoreSteps,
 };
 use gradus_engine::models::ModelPath;
 use gradus_engine::profile::Profile;
@@ -27,7 +27,8 @@ fn copy(name: &str) -> TempDir {
 
 /// The sentence with which a folder is refused, without the folder's name.
 fn refusal(folder: &Path, options: &LoadOptions) -> String {
-    let error = Model::load(&ModelPath::Folder(folder.to_owned()), options).err().expect("refused").to_string();
+    let error =
+        Model::load(&ModelPath::Folder(folder.to_owned()), options).err().expect("refused").to_string();
     assert!(!error.contains('\n'), "one sentence: {error}");
     error.replace(&folder.display().to_string(), "MODEL")
 }
@@ -70,7 +71,8 @@ fn a_damaged_gguf_file_is_named() {
         (&b""[..], "model.gguf"),
     ] {
         std::fs::write(&path, bytes).unwrap();
-        let error = Model::load(&ModelPath::Gguf(path.clone()), &LoadOptions::default()).err().expect("refused");
+        let error =
+            Model::load(&ModelPath::Gguf(path.clone()), &LoadOptions::default()).err().expect("refused");
         let error = error.to_string();
         assert!(error.contains(words) && !error.contains('\n'), "{error}");
     }
@@ -93,17 +95,26 @@ fn a_missing_tensor_and_a_wrong_shape_are_named() {
     let folder = copy("llama");
     edit(folder.path().join("config.json"), "\"intermediate_size\": 64", "\"intermediate_size\": 80");
     let error = refusal(folder.path(), &LoadOptions::default());
-    assert!(error.contains("mlp.gate_proj.weight` has shape [64, 32]: the configuration says [80, 32]"), "{error}");
+    assert!(
+        error.contains("mlp.gate_proj.weight` has shape [64, 32]: the configuration says [80, 32]"),
+        "{error}"
+    );
 }
 
 #[test]
 fn an_adapter_of_another_base_is_refused() {
     let folder = copy("llama-lora");
     let options = LoadOptions { adapter: Some(folder.path().to_owned()), ..LoadOptions::default() };
-    let other = Model::load(&ModelPath::Folder(reference("models/qwen3")), &options).err().expect("refused").to_string();
+    let other = Model::load(&ModelPath::Folder(reference("models/qwen3")), &options)
+        .err()
+        .expect("refused")
+        .to_string();
     assert!(other.contains("is it the base the adapter was trained on?"), "{other}");
     edit(folder.path().join("adapter_config.json"), "\"r\": 4", "\"r\": 8");
-    let rank = Model::load(&ModelPath::Folder(reference("models/llama")), &options).err().expect("refused").to_string();
+    let rank = Model::load(&ModelPath::Folder(reference("models/llama")), &options)
+        .err()
+        .expect("refused")
+        .to_string();
     assert!(rank.contains("rank 8 need"), "{rank}");
 }
 
@@ -141,7 +152,11 @@ fn bad_solutions_are_refused_by_name_and_the_others_scored() {
     };
     assert_eq!(said(0), "solution `empty`: it has no steps: cut its text first (gradus steps)");
     assert_eq!(said(2), "solution `blank`: step 1 is empty");
-    assert!(said(3).starts_with("solution `long`: it takes ") && said(3).contains("context holds"), "{}", said(3));
+    assert!(
+        said(3).starts_with("solution `long`: it takes ") && said(3).contains("context holds"),
+        "{}",
+        said(3)
+    );
     assert_eq!(said(4), "solution `mismatch`: its reference steps are for 2 steps, and it has 1");
     let good = answers[1].as_ref().unwrap().scores.clone();
     let again = wait(engine.score_steps(vec![solution("good", &["2 + 3 = 5"])])).unwrap();
@@ -164,7 +179,10 @@ fn bad_requests_are_refused_and_the_service_lives_on() {
     };
     let message = invalid(wait(engine.generate(schema(serde_json::json!({ "type": "colour" })))));
     assert!(!message.contains('\n'), "one sentence: {message}");
-    let regex = GenerateRequest { constraint: Some(Constraint::Regex("(".to_owned())), ..GenerateRequest::new(chat.clone(), 8) };
+    let regex = GenerateRequest {
+        constraint: Some(Constraint::Regex("(".to_owned())),
+        ..GenerateRequest::new(chat.clone(), 8)
+    };
     assert!(!invalid(wait(engine.generate(regex))).contains('\n'));
     let long = GenerateRequest::new(Prompt::Text("7 ".repeat(100_000)), 8);
     assert!(invalid(wait(engine.generate(long))).contains("context holds"));
@@ -179,8 +197,10 @@ fn bad_requests_are_refused_and_the_service_lives_on() {
 #[test]
 fn a_profile_that_the_model_cannot_serve_is_refused_at_the_start() {
     let start = |model: &str, profile: &str| {
-        let model = Model::load(&ModelPath::Folder(reference(&format!("models/{model}"))), &LoadOptions::default());
-        let started = Engine::start(model.unwrap(), Some(Profile::find(profile).unwrap()), ServiceOptions::default());
+        let model =
+            Model::load(&ModelPath::Folder(reference(&format!("models/{model}"))), &LoadOptions::default());
+        let started =
+            Engine::start(model.unwrap(), Some(Profile::find(profile).unwrap()), ServiceOptions::default());
         started.err().expect("refused").to_string()
     };
     assert!(start("llama", "qwen2.5-math-prm").contains("reads a class head and this model has none"));

@@ -96,7 +96,10 @@ fn differences(found: &[f64], wanted: &[Option<f64>]) -> (f64, f64) {
     let differences: Vec<f64> =
         found.iter().zip(wanted.iter().flatten()).map(|(found, wanted)| (found - wanted).abs()).collect();
     assert_eq!(differences.len(), found.len());
-    (differences.iter().copied().fold(0.0, f64::max), differences.iter().sum::<f64>() / differences.len() as f64)
+    (
+        differences.iter().copied().fold(0.0, f64::max),
+        differences.iter().sum::<f64>() / differences.len() as f64,
+    )
 }
 
 #[test]
@@ -112,7 +115,8 @@ fn smollm2_in_f32_is_what_transformers_computes() {
         assert!(largest < 2e-3, "{:?}: log-probabilities differ by {largest}", case.text);
         let found = greedy(&engine, case);
         let ends = &engine.tokenizer().eos;
-        let wanted: Vec<u32> = case.exact.greedy.iter().copied().take_while(|id| !ends.contains(id)).collect();
+        let wanted: Vec<u32> =
+            case.exact.greedy.iter().copied().take_while(|id| !ends.contains(id)).collect();
         assert_eq!(found, wanted, "greedy tokens after {:?}", case.text);
     }
 }
@@ -130,7 +134,10 @@ fn smollm2_in_bf16_agrees_with_llama_cpp() {
         let theirs: Vec<f64> = case.llama_cpp.logprobs.iter().flatten().copied().collect();
         let (_, their_mean) = differences(&theirs, &case.exact.logprobs);
         let (_, our_mean) = differences(&found, &case.exact.logprobs);
-        eprintln!("{:?}: to llama.cpp {mean:.4} (at most {largest:.3}); to exact values ours {our_mean:.4}, theirs {their_mean:.4}", case.text);
+        eprintln!(
+            "{:?}: to llama.cpp {mean:.4} (at most {largest:.3}); to exact values ours {our_mean:.4}, theirs {their_mean:.4}",
+            case.text
+        );
         assert!(mean < 0.1, "{:?}: mean difference {mean}", case.text);
         let ids = greedy(&engine, case);
         all += case.llama_cpp.greedy.len();
@@ -153,7 +160,8 @@ fn minilm_embeds_as_sentence_transformers_does() {
     assert_eq!(found.values.len(), wanted.len());
     let mut worst = 0f64;
     for (found, wanted) in found.rows().zip(wanted.chunks_exact(found.dimension)) {
-        let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>();
+        let dot =
+            |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>();
         let cosine = dot(found, wanted) / (dot(found, found) * dot(wanted, wanted)).sqrt();
         worst = worst.max(1.0 - cosine);
     }
@@ -176,11 +184,16 @@ fn tree_packing_changes_the_cost_and_not_the_scores() {
         let started = std::time::Instant::now();
         let scores = wait(engine.score_steps(requests.clone())).unwrap();
         let reading = engine.metrics();
-        eprintln!("packed {tree_packing}: {} tokens, {:.1} s", reading.prompt_tokens, started.elapsed().as_secs_f64());
+        eprintln!(
+            "packed {tree_packing}: {} tokens, {:.1} s",
+            reading.prompt_tokens,
+            started.elapsed().as_secs_f64()
+        );
         answers.push(scores.into_iter().map(|scores| scores.unwrap().scores).collect::<Vec<_>>());
         tokens.push(reading.prompt_tokens as f64);
     }
-    let differences = answers[0].iter().flatten().zip(answers[1].iter().flatten()).map(|(a, b)| (a - b).abs());
+    let differences =
+        answers[0].iter().flatten().zip(answers[1].iter().flatten()).map(|(a, b)| (a - b).abs());
     let largest = differences.fold(0.0, f64::max);
     eprintln!("largest difference {largest:.1e}; {:.2} times fewer tokens", tokens[1] / tokens[0]);
     assert!(largest < 1e-4, "scores differ by {largest}");
@@ -191,8 +204,11 @@ fn tree_packing_changes_the_cost_and_not_the_scores() {
 fn with_references(path: &std::path::Path, count: usize) -> Vec<ScoreRequest> {
     use gradus_core::contracts::{ReferenceProblem, ReferenceStep};
     use gradus_core::data::{FirstError, Mark, Record};
-    let records: Vec<Record> =
-        files::open(&[path.to_owned()], None).unwrap().take(count + 2).map(|item| item.unwrap().record).collect();
+    let records: Vec<Record> = files::open(&[path.to_owned()], None)
+        .unwrap()
+        .take(count + 2)
+        .map(|item| item.unwrap().record)
+        .collect();
     let solved = |record: &Record| {
         let solution = &record.solutions[0];
         let error = match solution.annotations[0].first_error {
@@ -236,8 +252,9 @@ fn a_seed_gives_the_same_text_in_any_company() {
         .map(|seed| wait(engine.generate(request(seed, 1, "The old house"))).unwrap().choices[0].text.clone())
         .collect();
     let together = wait(async {
-        let others: Vec<_> =
-            (0..5).map(|seed| engine.generate(request(seed, 2, "Counting from one to ten, we get"))).collect();
+        let others: Vec<_> = (0..5)
+            .map(|seed| engine.generate(request(seed, 2, "Counting from one to ten, we get")))
+            .collect();
         let samples = engine.generate(request(5, 3, "The old house")).await.unwrap();
         for other in others {
             other.await.unwrap();

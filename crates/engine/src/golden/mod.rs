@@ -113,7 +113,11 @@ fn check_language_model(model: Model, expected: &Expected) {
                 let norm = row.iter().map(|x| x * x).sum::<f32>().sqrt();
                 close(&format!("prompt {number}, layer {layer}, norm"), norm, wanted.norm[at]);
                 for (entry, value) in wanted.values[at].iter().enumerate() {
-                    close(&format!("prompt {number}, layer {layer}, row {at}, entry {entry}"), row[entry], *value);
+                    close(
+                        &format!("prompt {number}, layer {layer}, row {at}, entry {entry}"),
+                        row[entry],
+                        *value,
+                    );
                 }
             }
         }

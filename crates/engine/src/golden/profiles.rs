@@ -75,7 +75,12 @@ fn expected() -> Expected {
 fn request(number: usize, problem: &Problem, with_references: bool) -> ScoreRequest {
     let reference = |reference: &Reference| ReferenceProblem {
         question: reference.question.clone(),
-        steps: reference.steps.iter().cloned().zip(reference.labels.iter().map(|good| Mark::from_correct(*good))).collect(),
+        steps: reference
+            .steps
+            .iter()
+            .cloned()
+            .zip(reference.labels.iter().map(|good| Mark::from_correct(*good)))
+            .collect(),
     };
     let similar = |similar: &Similar| ReferenceStep {
         text: similar.step.clone(),
@@ -131,7 +136,8 @@ fn check(family: &str, profile: &str) {
     }
     for tree_packing in [true, false] {
         let options = ServiceOptions { tree_packing, ..ServiceOptions::default() };
-        let engine = Engine::start(load(&expected.families[family].model), Some(profile.clone()), options).unwrap();
+        let engine =
+            Engine::start(load(&expected.families[family].model), Some(profile.clone()), options).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let found = runtime.block_on(engine.score_steps(requests.clone())).unwrap();
         for (scores, case) in found.into_iter().zip(cases) {

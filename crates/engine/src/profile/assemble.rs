@@ -6,6 +6,7 @@
 use gradus_core::contracts::{Message, ScoreRequest};
 use gradus_core::data::Mark;
 use gradus_core::steps;
+use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, context};
 
 use super::{Input, Profile, Score, Tagged};
@@ -45,7 +46,8 @@ impl Assembler {
     pub fn new(profile: Profile, tokenizer: &Tokenizer) -> Result<Self> {
         let mut templates = Environment::new();
         templates.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-        templates.set_trim_blocks(true);
+        let syntax = SyntaxConfig::builder().trim_blocks(true).build();
+        templates.set_syntax(syntax.expect("the usual delimiters are valid"));
         let texts: Vec<(&'static str, &str)> = match &profile.input {
             Input::Tagged(Tagged { system, user, before, step, .. }) => {
                 vec![("system", system), ("user", user), ("before", before), ("step", step)]
@@ -55,7 +57,9 @@ impl Assembler {
         };
         for (name, text) in texts {
             let added = templates.add_template_owned(name, text.to_owned());
-            added.map_err(|error| Error::request(format!("profile `{}`, template `{name}`: {error}", profile.name)))?;
+            added.map_err(|error| {
+                Error::request(format!("profile `{}`, template `{name}`: {error}", profile.name))
+            })?;
         }
         let token = |text: &str| {
             single(tokenizer, text).ok_or_else(|| {
@@ -88,7 +92,12 @@ impl Assembler {
     }
 
     /// Writes a solution out; `context` is the longest prompt the model takes.
-    pub fn assemble(&self, request: &ScoreRequest, tokenizer: &Tokenizer, context: usize) -> Result<Assembled> {
+    pub fn assemble(
+        &self,
+        request: &ScoreRequest,
+        tokenizer: &Tokenizer,
+        context: usize,
+    ) -> Result<Assembled> {
         let at = |message: String| Error::request(format!("solution `{}`: {message}", request.id));
         check(request).map_err(at)?;
         let assembled = match &self.profile.input {
@@ -98,7 +107,11 @@ impl Assembler {
         };
         let assembled = assembled.map_err(|error| at(error.to_string()))?;
         if assembled.reads() != request.steps.len() {
-            return Err(at(format!("{} places to read for {} steps", assembled.reads(), request.steps.len())));
+            return Err(at(format!(
+                "{} places to read for {} steps",
+                assembled.reads(),
+                request.steps.len()
+            )));
         }
         match assembled.prompts.iter().map(|(tokens, _)| tokens.len()).max() {
             Some(longest) if longest > context => Err(at(format!(
@@ -119,12 +132,12 @@ impl Assembler {
     fn tagged(&self, tagged: &Tagged, request: &ScoreRequest, tokenizer: &Tokenizer) -> Result<Assembled> {
         let tag = self.tag.expect("looked up when the profile was loaded");
         let values = context! {
-            problem => request.problem,
-            sentences => sentences(&request.problem),
+            problem => request.problem.as_str(),
+            sentences => sentences(&request.problem).into_iter().map(str::to_owned).collect::<Vec<_>>(),
             bos => tokenizer.bos.map(|id| tokenizer.token_text(id)).unwrap_or_default(),
         };
         let steps = request.steps.iter().enumerate().map(|(index, step)| {
-            self.render("step", context! { step, number => index + 1, problem => request.problem })
+            self.render("step", context! { step, number => index + 1, problem => request.problem.as_str() })
         });
         let steps: Vec<String> = steps.collect::<Result<_>>()?;
         let (before, end) = if tagged.chat {
@@ -180,11 +193,13 @@ impl Assembler {
         let mut written = String::new();
         for (index, step) in request.steps.iter().enumerate() {
             let template = if index == 0 { "first" } else { "next" };
-            let values = context! { step, number => index + 1, problem => request.problem };
+            let values = context! { step, number => index + 1, problem => request.problem.as_str() };
             messages.push(Message::new("user", self.render(template, values)?));
             let asked = tokenizer.chat(&messages, true)?;
             let Some(added) = asked.strip_prefix(&written) else {
-                return Err(Error::request("the model's chat template changes earlier turns when a turn is added"));
+                return Err(Error::request(
+                    "the model's chat template changes earlier turns when a turn is added",
+                ));
             };
             tokens.extend(tokenizer.encode(added, false)?);
             reads.push(tokens.len() - 1);
@@ -194,7 +209,9 @@ impl Assembler {
         // The prompt ends where the last answer is predicted. That the parts join as the whole does is checked, since a
         // tokenizer may merge across their borders.
         if tokenizer.encode(&written, false)? != tokens {
-            return Err(Error::request("the conversation's turns do not stay apart in this model's tokenizer"));
+            return Err(Error::request(
+                "the conversation's turns do not stay apart in this model's tokenizer",
+            ));
         }
         Ok(Assembled { prompts: vec![(tokens, reads)] })
     }
@@ -209,15 +226,15 @@ impl Assembler {
             .iter()
             .map(|reference| {
                 let steps: Vec<_> = reference.steps.iter().map(|(text, mark)| marked(text, mark)).collect();
-                context! { question => reference.question, steps }
+                context! { question => reference.question.as_str(), steps }
             })
             .collect();
         let prompts = request.steps.iter().enumerate().map(|(index, step)| {
             let similar = request.step_references.get(index).map_or(&[][..], Vec::as_slice);
             let values = context! {
-                problem => request.problem,
-                references,
-                earlier => request.steps[..index],
+                problem => request.problem.as_str(),
+                references => references.clone(),
+                earlier => request.steps[..index].to_vec(),
                 step_references => similar.iter().map(|step| marked(&step.text, &step.mark)).collect::<Vec<_>>(),
                 step,
                 number => index + 1,
@@ -263,7 +280,10 @@ fn check(request: &ScoreRequest) -> Result<(), String> {
     }
     let references = request.step_references.len();
     if references != 0 && references != request.steps.len() {
-        return Err(format!("its reference steps are for {references} steps, and it has {}", request.steps.len()));
+        return Err(format!(
+            "its reference steps are for {references} steps, and it has {}",
+            request.steps.len()
+        ));
     }
     Ok(())
 }

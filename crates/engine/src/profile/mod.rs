@@ -158,7 +158,10 @@ impl Profile {
             return Self::parse(&text).map_err(|message| Error::model(path, message));
         }
         let known: Vec<&str> = built_in.iter().map(|profile| profile.name.as_str()).collect();
-        Err(Error::request(format!("profile `{name}` is neither a .toml file nor one of {}", known.join(", "))))
+        Err(Error::request(format!(
+            "profile `{name}` is neither a .toml file nor one of {}",
+            known.join(", ")
+        )))
     }
 
     /// The profile that a checkpoint's architecture asks for, where that is certain.
@@ -170,7 +173,8 @@ impl Profile {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let profile: Self = toml::from_str(text).map_err(|error| format!("not a profile: {}", error.message()))?;
+        let profile: Self =
+            toml::from_str(text).map_err(|error| format!("not a profile: {}", error.message()))?;
         if let Input::Tagged(tagged) = &profile.input {
             let Tagged { system, user, opening, closing, role, before, .. } = tagged;
             let unused = if tagged.chat {
@@ -205,7 +209,10 @@ mod tests {
     #[test]
     fn a_setting_without_effect_is_refused() {
         let text = "name='x'\ndescription=''\n[input]\nkind='tagged'\nsystem='s'\nstep='{{ step }}'\ntag='t'\n[score]\nkind='value'";
-        assert_eq!(Profile::parse(text).unwrap_err(), "`system`, `user`, `role`, `opening` and `closing` need chat = true");
+        assert_eq!(
+            Profile::parse(text).unwrap_err(),
+            "`system`, `user`, `role`, `opening` and `closing` need chat = true"
+        );
         let text = text.replace("system='s'", "colour='s'");
         assert!(Profile::parse(&text).unwrap_err().contains("unknown field `colour`"));
     }

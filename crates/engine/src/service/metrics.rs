@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// Counters that the worker writes and anyone may read.
 #[derive(Debug)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     budget: u64,
     queued: AtomicU64,
     running: AtomicU64,

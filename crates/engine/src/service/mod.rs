@@ -12,10 +12,13 @@ mod worker;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
-use gradus_core::contracts::{GenerateRequest, Generated, LogProbsRequest, ScoreRequest, StepScores, TokenLogProbs};
+use gradus_core::contracts::{
+    GenerateRequest, Generated, LogProbsRequest, ScoreRequest, StepScores, TokenLogProbs,
+};
 use tokio::sync::{mpsc, oneshot};
 
-pub use metrics::{Metrics, Reading};
+use metrics::Metrics;
+pub use metrics::Reading;
 
 use crate::generate::{Listener, Piece};
 use crate::model::Model;
@@ -80,7 +83,8 @@ impl Engine {
         let worker = worker::Worker::new(model, scorer, options, metrics)?;
         let thread = std::thread::Builder::new().name("gradus-engine".to_owned());
         let started = thread.spawn(move || worker.run(&received));
-        started.map_err(|error| Error::Request(format!("the model's thread could not be started: {error}")))?;
+        started
+            .map_err(|error| Error::Request(format!("the model's thread could not be started: {error}")))?;
         Ok(engine)
     }
 

@@ -112,7 +112,11 @@ impl Worker {
         drop(reply.send(Err(error)));
     }
 
-    fn take_scores(&mut self, requests: &[gradus_core::contracts::ScoreRequest], reply: Reply<Vec<Result<StepScores>>>) {
+    fn take_scores(
+        &mut self,
+        requests: &[gradus_core::contracts::ScoreRequest],
+        reply: Reply<Vec<Result<StepScores>>>,
+    ) {
         let Some(scorer) = &self.scorer else {
             let message = "this engine was started without a profile: it cannot score steps";
             return self.refuse(reply, Error::request(message));
@@ -132,7 +136,8 @@ impl Worker {
     fn take_texts(&mut self, texts: &[String], reply: Reply<Embeddings>) {
         let limit = self.model.context();
         let tokenizer = &self.model.tokenizer;
-        let tokens: Result<Vec<Vec<u32>>> = texts.par_iter().map(|text| tokenizer.encode(text, true)).collect();
+        let tokens: Result<Vec<Vec<u32>>> =
+            texts.par_iter().map(|text| tokenizer.encode(text, true)).collect();
         let mut tokens = match tokens {
             Ok(tokens) => tokens,
             Err(error) => return self.refuse(reply, error),
@@ -150,11 +155,13 @@ impl Worker {
                 text[limit - 1] = last;
             }
         }
-        let usage = Usage { prompt_tokens: tokens.iter().map(|text| text.len() as u64).sum(), completion_tokens: 0 };
+        let usage =
+            Usage { prompt_tokens: tokens.iter().map(|text| text.len() as u64).sum(), completion_tokens: 0 };
         let call = self.calls.number();
         let answer = Embeddings { dimension: 0, values: Vec::new(), truncated, usage };
         self.calls.texts.insert(call, EmbedCall { left: tokens.len(), answer, reply });
-        let units = tokens.into_iter().enumerate().map(|(number, tokens)| Unit::Text { call, number, tokens });
+        let units =
+            tokens.into_iter().enumerate().map(|(number, tokens)| Unit::Text { call, number, tokens });
         self.reading.extend(units);
         self.calls.finish_texts(call);
     }
@@ -165,7 +172,9 @@ impl Worker {
         let mut tokens = 0;
         while let Some(unit) = self.reading.front() {
             let size = unit.tokens();
-            let alike = units.first().is_none_or(|first| std::mem::discriminant(first) == std::mem::discriminant(unit));
+            let alike = units
+                .first()
+                .is_none_or(|first| std::mem::discriminant(first) == std::mem::discriminant(unit));
             if !alike || (!units.is_empty() && tokens + size > self.options.token_budget) {
                 break;
             }
@@ -244,7 +253,9 @@ impl Worker {
             }
             Err(error) => {
                 let message = error.to_string();
-                units.into_iter().for_each(|(reply, _, _)| self.refuse(reply, Error::request(message.clone())));
+                units
+                    .into_iter()
+                    .for_each(|(reply, _, _)| self.refuse(reply, Error::request(message.clone())));
             }
         }
     }
@@ -371,7 +382,8 @@ impl Calls {
 /// A panic in a pass is a bug, and the service survives it.
 fn guarded<T>(pass: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(pass)).unwrap_or_else(|panic| {
-        let words = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        let words =
+            panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         Err(Error::Request(format!("a pass through the model failed: {}", words.unwrap_or("panic"))))
     })
 }
@@ -387,7 +399,8 @@ fn continuation(model: &Model, request: &LogProbsRequest) -> Result<(Vec<u32>, u
         return Err(Error::request("the continuation has no token whose probability could be asked for"));
     }
     if tokens.len() > context {
-        let message = format!("the text takes {} tokens and the model's context holds {context}", tokens.len());
+        let message =
+            format!("the text takes {} tokens and the model's context holds {context}", tokens.len());
         return Err(Error::request(message));
     }
     Ok((tokens, first))

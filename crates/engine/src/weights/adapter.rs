@@ -46,10 +46,13 @@ impl Adapter {
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         let path = folder.join("adapter_config.json");
         let text = std::fs::read(&path).map_err(|source| Error::io(&path, source))?;
-        let config: Config =
-            serde_json::from_slice(&text).map_err(|error| Error::model(&path, format!("not a PEFT LoRA config: {error}")))?;
+        let config: Config = serde_json::from_slice(&text)
+            .map_err(|error| Error::model(&path, format!("not a PEFT LoRA config: {error}")))?;
         if config.use_dora {
-            return Err(Error::model(&path, "use_dora is not supported: merge the adapter into its base first"));
+            return Err(Error::model(
+                &path,
+                "use_dora is not supported: merge the adapter into its base first",
+            ));
         }
         if config.bias.as_deref().is_some_and(|bias| bias != "none") {
             return Err(Error::model(&path, "trained biases are not supported: expected `bias`: `none`"));
@@ -63,12 +66,22 @@ impl Adapter {
     }
 
     /// The adapter of the projection `module` with this shape, if it has one.
-    pub(crate) fn take(&mut self, module: &str, outputs: usize, inputs: usize) -> Result<Option<LoraWeights>> {
+    pub(crate) fn take(
+        &mut self,
+        module: &str,
+        outputs: usize,
+        inputs: usize,
+    ) -> Result<Option<LoraWeights>> {
         let (a_name, b_name) = (format!("{module}.lora_A.weight"), format!("{module}.lora_B.weight"));
         let (a, b) = match (self.tensors.remove(&a_name), self.tensors.remove(&b_name)) {
             (None, None) => return Ok(None),
             (Some(a), Some(b)) => (a, b),
-            _ => return Err(Error::model(&self.folder, format!("`{module}` has only one of lora_A and lora_B"))),
+            _ => {
+                return Err(Error::model(
+                    &self.folder,
+                    format!("`{module}` has only one of lora_A and lora_B"),
+                ));
+            }
         };
         let matches = |pattern: &str| module == pattern || module.ends_with(&format!(".{pattern}"));
         let rank = self.config.rank_pattern.iter().find(|(pattern, _)| matches(pattern));
@@ -115,5 +128,7 @@ impl Adapter {
 fn module_name(name: &str) -> String {
     let name = name.strip_prefix("base_model.model.").unwrap_or(name);
     let name = name.strip_prefix("model.").unwrap_or(name);
-    name.replace(".modules_to_save.", ".").replace(".lora_A.default.", ".lora_A.").replace(".lora_B.default.", ".lora_B.")
+    name.replace(".modules_to_save.", ".")
+        .replace(".lora_A.default.", ".lora_A.")
+        .replace(".lora_B.default.", ".lora_B.")
 }

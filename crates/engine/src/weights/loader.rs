@@ -59,7 +59,9 @@ impl Weight {
                 Tensor::from_vec(rows, (tokens.len(), width), device)?
             }
             Self::Dense(table) => table.index_select(&Tensor::new(tokens, device)?, 0)?,
-            Self::Quantised(table) => table.embedding(&Tensor::new(tokens, device)?)?.to_dtype(DType::BF16)?,
+            Self::Quantised(table) => {
+                table.embedding(&Tensor::new(tokens, device)?)?.to_dtype(DType::BF16)?
+            }
         })
     }
 
@@ -121,7 +123,10 @@ impl Loader {
         let stored = match trained {
             Some(stored) => stored,
             None => self.checkpoint.get(name)?.ok_or_else(|| {
-                Error::model(self.checkpoint.path(), format!("tensor `{name}` is missing: the download may be incomplete"))
+                Error::model(
+                    self.checkpoint.path(),
+                    format!("tensor `{name}` is missing: the download may be incomplete"),
+                )
             })?,
         };
         if stored.shape != shape {
@@ -141,13 +146,16 @@ impl Loader {
     /// A weight matrix.
     pub(crate) fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<Weight> {
         let stored = self.stored(name, &[outputs, inputs])?;
-        self.place(&stored).map_err(|message| Error::model(self.checkpoint.path(), format!("tensor `{name}`: {message}")))
+        self.place(&stored)
+            .map_err(|message| Error::model(self.checkpoint.path(), format!("tensor `{name}`: {message}")))
     }
 
     fn place(&self, stored: &Stored) -> Result<Weight, String> {
         if self.device.is_cpu() {
             let precision = self.precision_for(stored.encoding);
-            return stored.to_matrix(precision, self.dequantise).map(|matrix| Weight::Packed(Arc::new(matrix)));
+            return stored
+                .to_matrix(precision, self.dequantise)
+                .map(|matrix| Weight::Packed(Arc::new(matrix)));
         }
         let on_device = || -> candle_core::Result<Weight> {
             if let (Encoding::Blocks(kind), false) = (stored.encoding, self.dequantise) {
@@ -172,7 +180,8 @@ impl Loader {
         };
         let lora = lora.map(|lora| {
             let rank = lora.a.shape[0];
-            let scaled: Vec<f32> = lora.b.to_f32().iter().map(|b| (f64::from(*b) * lora.scale) as f32).collect();
+            let scaled: Vec<f32> =
+                lora.b.to_f32().iter().map(|b| (f64::from(*b) * lora.scale) as f32).collect();
             Ok::<_, Error>(Lora {
                 a: self.small(lora.a.to_f32(), rank, inputs)?,
                 b: self.small(scaled, outputs, rank)?,

@@ -73,7 +73,9 @@ impl Stored {
             Encoding::Bf16 => {
                 Matrix::from_bf16(rows, columns, &words(self.bytes(), bf16::from_le_bytes), precision)
             }
-            Encoding::F16 => Matrix::from_f16(rows, columns, &words(self.bytes(), f16::from_le_bytes), precision),
+            Encoding::F16 => {
+                Matrix::from_f16(rows, columns, &words(self.bytes(), f16::from_le_bytes), precision)
+            }
             Encoding::Blocks(kind) if !dequantised => {
                 let (file, range) = (Arc::clone(&self.file), self.range.clone());
                 return Matrix::from_blocks(rows, columns, kind, file, range, precision);
@@ -87,7 +89,8 @@ impl Stored {
     fn reordered(&self, order: &[usize]) -> Self {
         let bytes = self.bytes();
         let width = bytes.len() / order.len().max(1);
-        let moved: Vec<u8> = order.iter().flat_map(|row| &bytes[row * width..(row + 1) * width]).copied().collect();
+        let moved: Vec<u8> =
+            order.iter().flat_map(|row| &bytes[row * width..(row + 1) * width]).copied().collect();
         let range = 0..moved.len();
         Self { file: Arc::new(moved), range, ..self.clone() }
     }
@@ -110,16 +113,7 @@ impl Checkpoint {
     }
 
     /// A GGUF file; its heads are needed to undo the reordering of Llama's query and key rows.
-    pub(crate) /// A mapped file behind one more pointer, so that tensors of both formats are held alike.
-struct Mapped(Arc<memmap2::Mmap>);
-
-impl AsRef<[u8]> for Mapped {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-fn from_gguf(file: Arc<Gguf>, heads: usize, kv_heads: usize) -> Self {
+    pub(crate) fn from_gguf(file: Arc<Gguf>, heads: usize, kv_heads: usize) -> Self {
         Self::Gguf { file, heads, kv_heads }
     }
 
@@ -137,6 +131,15 @@ fn from_gguf(file: Arc<Gguf>, heads: usize, kv_heads: usize) -> Self {
             Self::Safetensors(files) => files.get(name),
             Self::Gguf { file, heads, kv_heads } => from_gguf(file, name, *heads, *kv_heads),
         }
+    }
+}
+
+/// A mapped file behind one more pointer, so that tensors of both formats are held alike.
+struct Mapped(Arc<memmap2::Mmap>);
+
+impl AsRef<[u8]> for Mapped {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
     }
 }
 
