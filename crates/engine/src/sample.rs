@@ -166,10 +166,15 @@ impl Sampler {
     }
 }
 
-/// Keeps the fewest best candidates that hold `share` of the mass. They are looked for among ever more of the best, so
-/// that a peaked distribution, which is the usual one, is never sorted as a whole.
+/// Keeps the fewest best candidates that hold `share` of the mass, without sorting all of them. Those below the mean of
+/// what may be lost cannot be among them: together they hold less than that. Of the rest, ever more of the best are
+/// looked at.
 fn keep_mass(candidates: &mut Vec<Candidate>, share: f64) {
-    let wanted = share * candidates.iter().map(|candidate| f64::from(candidate.score)).sum::<f64>();
+    let total: f64 = candidates.iter().map(|candidate| f64::from(candidate.score)).sum();
+    let wanted = share * total;
+    // A little less than the bound, so that rounding cannot cost a candidate.
+    let floor = 0.999 * (total - wanted) / candidates.len() as f64;
+    candidates.retain(|candidate| f64::from(candidate.score) >= floor);
     let (mut held, mut sorted) = (0.0, 0);
     while sorted < candidates.len() {
         let size = (sorted * 8).max(64).min(candidates.len());
