@@ -15,7 +15,10 @@ pub(crate) enum ModelsCommand {
     /// Print where a model is, for scripts
     Path(Name),
     /// Remove a pulled model
-    Remove(Name),
+    Remove {
+        /// The name by which it was pulled, or its package's name
+        name: String,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::Status;
 use crate::args::Output;
-use crate::args::models::{ModelsCommand, Name, Pull, Show};
+use crate::args::models::{ModelsCommand, Pull, Show};
 use crate::printer::{self, Printer, counted};
 
 pub(super) fn run(command: &ModelsCommand) -> Result<Status> {
@@ -23,7 +23,7 @@ pub(super) fn run(command: &ModelsCommand) -> Result<Status> {
             let path = models::resolve_in(&store, &args.name)?;
             Printer::new(None).line(path.as_path().display().to_string())?;
         }
-        ModelsCommand::Remove(args) => remove(&store, args)?,
+        ModelsCommand::Remove { name } => remove(&store, name)?,
     }
     Ok(Status::Done)
 }
@@ -121,10 +121,10 @@ fn details(facts: &Facts) -> [(&'static str, Option<String>); 15] {
     ]
 }
 
-fn remove(store: &Store, args: &Name) -> Result<()> {
-    let kept = models::remove(store, &args.name)?;
+fn remove(store: &Store, name: &str) -> Result<()> {
+    let kept = models::remove(store, name)?;
     let printer = Printer::new(None);
-    printer.line(format!("{} is removed", args.name))?;
+    printer.line(format!("{name} is removed"))?;
     if let Some(folder) = kept.as_deref().and_then(repository) {
         printer.line(format!(
             "its files stay in the hub's cache, which other programs share: {}",
