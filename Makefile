@@ -19,12 +19,18 @@ export GRADUS_DATA ?= $(abspath ../shared/data)
 export GRADUS_HOME ?= $(abspath target/gradus-home)
 TOKENIZERS := target/models/tokenizers
 
-.PHONY: demo test check build models tokenizers fuzz bench-grade bench-dedup bench-engine cuda-toolkit install clean
+.PHONY: demo test test-build check build models tokenizers fuzz bench-grade bench-dedup bench-engine cuda-toolkit install clean
 
 build:
 	$(CARGO) build --locked
 
 models: build
+	@$(GRADUS) models pull smollm2-135m
+	@$(GRADUS) models pull all-minilm-l6-v2
+
+# The program as the tests build it: with their dependencies' features, so that nothing is compiled twice.
+test-build:
+	$(CARGO) test --locked --workspace --no-run
 	@$(GRADUS) models pull smollm2-135m
 	@$(GRADUS) models pull all-minilm-l6-v2
 
@@ -34,7 +40,7 @@ tokenizers:
 demo: build
 	@GRADUS=$(GRADUS) OUT=$(OUT) sh scripts/demo.sh
 
-test: check models tokenizers
+test: check tokenizers test-build
 	$(CARGO) test --locked --workspace
 
 check:
