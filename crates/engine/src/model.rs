@@ -61,7 +61,7 @@ fn first_line(error: &candle_core::Error) -> String {
 pub struct LoadOptions {
     /// Where it runs.
     pub place: Place,
-    /// Arithmetic of matrix products. By default f32 for f32 and f16 weights, bf16 for the rest and on GPUs.
+    /// Arithmetic of matrix products. By default bf16x3 for f32 and f16 weights, bf16 for the rest and on GPUs.
     pub precision: Option<Precision>,
     /// Expand quantised weights when they are loaded: more memory, and faster for prompts. GPUs do it by default.
     pub dequantise: Option<bool>,

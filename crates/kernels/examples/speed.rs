@@ -47,6 +47,7 @@ fn main() {
 
     let all = [
         Weights::Dense(Precision::F32),
+        Weights::Dense(Precision::Bf16x3),
         Weights::Dense(Precision::Bf16),
         Weights::Blocks(BlockKind::Q4_1),
         Weights::Blocks(BlockKind::Q8_0),

@@ -18,7 +18,7 @@ pub(crate) struct ModelOptions {
     /// Where it runs: cpu, cuda, cuda:1, metal
     #[arg(long, default_value = "cpu", value_parser = place)]
     pub(crate) device: Place,
-    /// Arithmetic of matrix products: f32 for f32 and f16 weights, else bf16, unless named here
+    /// Arithmetic of matrix products: f32, bf16x3 (by default for f32 and f16 weights) or bf16 (for the rest)
     #[arg(long, value_parser = precision)]
     pub(crate) precision: Option<Precision>,
     /// Expand quantised weights when they are loaded (more memory); GPUs do so anyway
@@ -212,8 +212,9 @@ fn place(text: &str) -> Result<Place, String> {
 fn precision(text: &str) -> Result<Precision, String> {
     match text {
         "f32" => Ok(Precision::F32),
+        "bf16x3" => Ok(Precision::Bf16x3),
         "bf16" => Ok(Precision::Bf16),
-        _ => Err(format!("`{text}` is not one of f32, bf16")),
+        _ => Err(format!("`{text}` is not one of f32, bf16x3, bf16")),
     }
 }
 

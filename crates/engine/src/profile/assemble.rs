@@ -46,7 +46,7 @@ impl Assembler {
     pub fn new(profile: Profile, tokenizer: &Tokenizer) -> Result<Self> {
         let mut templates = Environment::new();
         templates.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-        let syntax = SyntaxConfig::builder().trim_blocks(true).build();
+        let syntax = SyntaxConfig::builder().trim_blocks(true).keep_trailing_newline(true).build();
         templates.set_syntax(syntax.expect("the usual delimiters are valid"));
         let texts: Vec<(&'static str, &str)> = match &profile.input {
             Input::Tagged(Tagged { system, user, before, step, .. }) => {

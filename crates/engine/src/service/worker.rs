@@ -379,9 +379,10 @@ impl Calls {
     }
 }
 
-/// A panic in a pass is a bug, and the service survives it.
-fn guarded<T>(pass: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(pass)).unwrap_or_else(|panic| {
+/// Runs a pass among the pool's threads, so that its many short parallel sections need not wake them each time. A panic in
+/// a pass is a bug, and the service survives it.
+fn guarded<T: Send>(pass: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(|| rayon::scope(|_| pass()))).unwrap_or_else(|panic| {
         let words =
             panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         Err(Error::Request(format!("a pass through the model failed: {}", words.unwrap_or("panic"))))

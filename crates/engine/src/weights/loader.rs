@@ -95,15 +95,15 @@ impl Loader {
     /// The type of activations on this device.
     pub(crate) fn dtype(&self) -> DType {
         match (&self.device, self.precision) {
-            (Device::Cpu, _) | (_, Some(Precision::F32)) => DType::F32,
+            (Device::Cpu, _) | (_, Some(Precision::F32 | Precision::Bf16x3)) => DType::F32,
             _ => DType::BF16,
         }
     }
 
-    /// Arithmetic for weights that are stored like this: f32 where the file holds more than bf16 can.
+    /// Arithmetic for weights that are stored like this: more than bf16 where the file holds more.
     fn precision_for(&self, encoding: Encoding) -> Precision {
         self.precision.unwrap_or(match encoding {
-            Encoding::F32 | Encoding::F16 => Precision::F32,
+            Encoding::F32 | Encoding::F16 => Precision::Bf16x3,
             Encoding::Bf16 | Encoding::Blocks(_) => Precision::Bf16,
         })
     }
@@ -112,10 +112,10 @@ impl Loader {
         Ok(self.checkpoint.get(name)?.is_some())
     }
 
-    /// Whether products with this tensor run in f32.
+    /// Whether products with this tensor keep more than bf16.
     pub(crate) fn is_exact(&self, name: &str) -> Result<bool> {
         let stored = self.checkpoint.get(name)?;
-        Ok(stored.is_none_or(|stored| self.precision_for(stored.encoding) == Precision::F32))
+        Ok(stored.is_none_or(|stored| self.precision_for(stored.encoding) != Precision::Bf16))
     }
 
     fn stored(&mut self, name: &str, shape: &[usize]) -> Result<Stored> {
@@ -209,7 +209,7 @@ impl Loader {
     /// An adapter's matrix: exact on the CPU, in the activations' type on a GPU.
     fn small(&self, values: Vec<f32>, rows: usize, columns: usize) -> Result<Weight> {
         if self.device.is_cpu() {
-            let precision = self.precision.unwrap_or(Precision::F32);
+            let precision = self.precision.unwrap_or(Precision::Bf16x3);
             return Ok(Weight::Packed(Arc::new(Matrix::from_f32(rows, columns, &values, precision))));
         }
         Ok(Weight::Dense(Tensor::from_vec(values, (rows, columns), &self.device)?.to_dtype(self.dtype())?))

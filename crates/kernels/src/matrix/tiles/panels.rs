@@ -25,7 +25,7 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) fn new(columns: usize, precision: Precision) -> Layout {
-        Layout { k_tiles: columns.div_ceil(TILE_COLUMNS), split: precision == Precision::F32 }
+        Layout { k_tiles: columns.div_ceil(TILE_COLUMNS), split: precision == Precision::Bf16x3 }
     }
 
     /// The same for so many tiles along k.
