@@ -212,18 +212,29 @@ fn a_profile_that_the_model_cannot_serve_is_refused_at_the_start() {
 #[test]
 fn a_cancelled_request_is_dropped() {
     let engine = scorer();
-    let endless = GenerateRequest { n: 4, ..GenerateRequest::new(Prompt::Text("the sum".to_owned()), 4000) };
+    // The model's end token is not allowed before four thousand letters are there.
+    let constraint = Some(Constraint::Regex("[ab]{4000}".to_owned()));
+    let endless = GenerateRequest {
+        n: 4,
+        constraint,
+        ..GenerateRequest::new(Prompt::Text("the sum".to_owned()), 4000)
+    };
     let (mut pieces, answer) = engine.generate_streaming(endless);
     wait(async { pieces.recv().await });
-    assert_eq!(engine.metrics().running_sequences.min(1), 1);
+    eventually(&engine, |running| running == 4);
     drop(answer);
     let other = wait(engine.generate(GenerateRequest::new(Prompt::Text("the sum".to_owned()), 4))).unwrap();
     assert_eq!(other.choices.len(), 1);
-    for _ in 0..200 {
-        if engine.metrics().running_sequences == 0 {
+    eventually(&engine, |running| running == 0);
+}
+
+/// Waits until the number of running sequences is as it should be.
+fn eventually(engine: &Engine, is_right: impl Fn(u64) -> bool) {
+    for _ in 0..500 {
+        if is_right(engine.metrics().running_sequences) {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    panic!("the cancelled request still runs");
+    panic!("{} sequences run", engine.metrics().running_sequences);
 }
