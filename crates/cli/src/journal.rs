@@ -62,8 +62,8 @@ impl Journal {
     }
 
     /// Scores that an earlier run found.
-    pub(crate) fn find(&self, key: String) -> Option<Vec<f64>> {
-        self.known.get(&key).cloned()
+    pub(crate) fn find(&self, key: &str) -> Option<Vec<f64>> {
+        self.known.get(key).cloned()
     }
 
     /// Keeps a solution's scores.

@@ -228,13 +228,13 @@ impl DecoderConfig {
         if positive.contains(&0) || self.context == 0 {
             return Err("a size in the configuration is 0".to_owned());
         }
-        if self.heads % self.kv_heads != 0 {
+        if !self.heads.is_multiple_of(self.kv_heads) {
             return Err(format!(
                 "{} query heads cannot share {} key heads: expected a multiple",
                 self.heads, self.kv_heads
             ));
         }
-        if self.head_dim % 2 != 0 {
+        if !self.head_dim.is_multiple_of(2) {
             return Err(format!("head_dim {} is odd: rotary embedding needs pairs", self.head_dim));
         }
         Ok(self)

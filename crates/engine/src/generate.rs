@@ -216,7 +216,10 @@ impl Generator {
             self.sequences.push(sequence);
             match drawn {
                 Ok(step) => self.settle(self.sequences.len() - 1, step),
-                Err(error) => return Ok(self.fail_one(id, &error)),
+                Err(error) => {
+                    self.fail_one(id, &error);
+                    return Ok(());
+                }
             }
         }
         self.finish_done(id);
@@ -351,6 +354,7 @@ impl Generator {
 }
 
 /// What a new token means for its sequence.
+#[derive(Clone, Copy)]
 enum Step {
     On,
     End(FinishReason),

@@ -1,6 +1,7 @@
 //! Real models against independent programs: SmolLM2-135M (GGUF, Q4_1) against transformers on the same weights and
 //! against llama.cpp, all-MiniLM-L6-v2 against sentence-transformers. The values and the Python that made them are in
 //! `tests/reference/`. `make models` fetches the models; without them these tests say that they were skipped.
+#![allow(clippy::print_stderr)]
 
 use std::path::PathBuf;
 

@@ -86,7 +86,7 @@ impl<'a> Job<'a> {
         let mut sent = Vec::new();
         for (position, solution) in record.solutions.iter_mut().enumerate() {
             let request = request(&record.problem.text, solution);
-            if let Some(scores) = self.journal.find(key(&self.name, &request)) {
+            if let Some(scores) = self.journal.find(&key(&self.name, &request)) {
                 self.report.resumed += 1;
                 solution.scores.insert(self.name.clone(), scores);
             } else {
@@ -149,8 +149,8 @@ impl<'a> Job<'a> {
         scores: &[f64],
         suspected: Option<usize>,
     ) -> Result<()> {
-        let labelled = solution.annotations.iter().map(|annotation| annotation.first_error);
-        let labelled = labelled.filter(|first| *first != FirstError::Unknown).next();
+        let mut labelled = solution.annotations.iter().map(|annotation| annotation.first_error);
+        let labelled = labelled.find(|first| *first != FirstError::Unknown);
         let title = format!("{}  {}", solution.id, printer::excerpt(&record.problem.text, 90));
         self.printer.line(format!("\n{}", paint::bold(&title)))?;
         for (index, (step, score)) in solution.steps.iter().zip(scores).enumerate() {

@@ -212,7 +212,7 @@ impl Worker {
             self.serve_continuations(continuations);
         }
         if !texts.is_empty() {
-            self.serve_texts(texts);
+            self.serve_texts(&texts);
         }
     }
 
@@ -260,7 +260,7 @@ impl Worker {
         }
     }
 
-    fn serve_texts(&mut self, texts: Vec<(u64, usize, Vec<u32>)>) {
+    fn serve_texts(&mut self, texts: &[(u64, usize, Vec<u32>)]) {
         let tokens: Vec<Vec<u32>> = texts.iter().map(|(_, _, tokens)| tokens.clone()).collect();
         let embedded = guarded(|| self.model.embed(&tokens));
         match embedded {
@@ -271,7 +271,7 @@ impl Worker {
             }
             Err(error) => {
                 let message = error.to_string();
-                for (call, _, _) in &texts {
+                for (call, _, _) in texts {
                     if let Some(call) = self.calls.texts.remove(call) {
                         self.metrics.fail(1);
                         drop(call.reply.send(Err(Error::request(message.clone()))));

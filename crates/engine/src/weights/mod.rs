@@ -175,7 +175,7 @@ fn from_gguf(file: &Gguf, name: &str, heads: usize, kv_heads: usize) -> Result<O
         _ => return Ok(Some(stored)),
     };
     let rows = stored.shape[0];
-    if heads == 0 || rows % (2 * heads) != 0 {
+    if heads == 0 || !rows.is_multiple_of(2 * heads) {
         return Err(Error::model(file.path(), format!("tensor `{name}`: {rows} rows for {heads} heads")));
     }
     let half = rows / heads / 2;
