@@ -2,7 +2,7 @@
 //!
 //! The intrinsics are not stable in Rust, so they are written with `asm!`. A tile register holds up to
 //! 16 rows of 64 bytes. `tdpbf16ps` adds A·B to C, where A is 16×32 bf16, C is 16×16 f32 and B is 16 rows
-//! of 16 *pairs* of bf16: row r, pair n holds B[2r][n], B[2r+1][n] (the "VNNI" layout, which is the dword
+//! of 16 *pairs* of bf16: row r, pair n holds `B[2r][n]`, `B[2r+1][n]` (the "VNNI" layout, which is the dword
 //! transpose of a row-major 16×32 tile). For every element of C the even k and the odd k are summed in
 //! order, then the two sums are added to C; so swapping the roles of A and B gives the same bits.
 //! Subnormal numbers count as zero.

@@ -114,7 +114,7 @@ struct Work {
     q: *mut f32,
     /// Scores, then powers: [group, KEYS].
     scores: *mut f32,
-    /// Sums of powers: [group].
+    /// Sums of powers: `[group]`.
     sum: *mut f32,
 }
 

@@ -42,9 +42,9 @@ struct Work {
     q: *mut f32,
     /// Weighted values so far: [rows, wide].
     out: *mut f32,
-    /// Largest score so far: [rows].
+    /// Largest score so far: `[rows]`.
     top: *mut f32,
-    /// Sum of powers so far: [rows].
+    /// Sum of powers so far: `[rows]`.
     sum: *mut f32,
     /// Keys of the block: [dim, KEYS].
     k: *mut f32,
