@@ -1,7 +1,8 @@
 //! Speed of the engine on this machine, as JSON lines; `make bench-engine` puts its peers' beside it.
 //!
 //! Run with `cargo run --release -p gradus-engine --example speed -- TASK…`, where a task is one of `score`, `long`,
-//! `generate`, `batch`, `embed`, `memory`; `GRADUS_DATA` names the folder with the datasets. Each figure is the best of
+//! `generate`, `batch`, `embed`, `memory`; `GRADUS_DATA` names the folder with the datasets, `GRADUS_BENCH_DEVICE=cuda` runs on
+//! a GPU, `GRADUS_BENCH_MODEL` takes another model. Each figure is the best of
 //! three repetitions after one that warms up.
 
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use std::time::Instant;
 
 use gradus_core::contracts::{Embed, Generate, GenerateRequest, LogProbs, LogProbsRequest, Prompt, Sampling};
 use gradus_core::data::files;
-use gradus_engine::{Engine, LoadOptions, Model, ServiceOptions, models};
+use gradus_engine::{Engine, LoadOptions, Model, Place, ServiceOptions, models};
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
@@ -59,8 +60,14 @@ fn main() -> Outcome {
 }
 
 fn start(name: &str) -> Outcome<Engine> {
-    let model = Model::load(&models::resolve(name)?, &LoadOptions::default())?;
-    Ok(Engine::start(model, None, ServiceOptions::default())?)
+    let place = match std::env::var("GRADUS_BENCH_DEVICE").as_deref() {
+        Ok("cuda") => Place::Cuda(0),
+        _ => Place::Cpu,
+    };
+    let name = std::env::var("GRADUS_BENCH_MODEL").unwrap_or_else(|_| name.to_owned());
+    let model = Model::load(&models::resolve(&name)?, &LoadOptions { place, ..LoadOptions::default() })?;
+    let token_budget = if place == Place::Cpu { 4096 } else { 32_768 };
+    Ok(Engine::start(model, None, ServiceOptions { token_budget, ..ServiceOptions::default() })?)
 }
 
 /// Prompt tokens per second: the log-probability of a last token, for many texts at once.

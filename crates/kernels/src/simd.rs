@@ -2,7 +2,7 @@
 //! and any other processor.
 //!
 //! A value of a `Simd` type is the proof that its instructions exist: only [`versions!`] makes one, after
-//! looking at the [`Level`](crate::Level). Functions over the trait must be `#[inline(always)]` down to
+//! looking at the [`Level`](crate::cpu::Level). Functions over the trait must be `#[inline(always)]` down to
 //! the intrinsics, since the instruction set is switched on in the wrapper that [`versions!`] writes.
 //! For the same reason hot loops hold no closures.
 

@@ -7,8 +7,8 @@ fn help() {
     let folder = Folder::new();
     let commands = [
         "", "data", "data convert", "data check", "data stats", "data split", "data dedup", "data formats",
-        "steps", "grade", "synth", "models", "models list", "models pull", "models show", "models path",
-        "models remove", "completions",
+        "steps", "grade", "synth", "score", "generate", "embed", "perplexity", "models", "models list",
+        "models pull", "models show", "models path", "models remove", "completions",
     ];
     for command in commands {
         let text = folder.run(&format!("{command} --help")).succeeds();

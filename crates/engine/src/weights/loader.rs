@@ -163,9 +163,15 @@ impl Loader {
                 let tensor = QTensor::new(storage, stored.shape.as_slice())?;
                 return Ok(Weight::Quantised(Arc::new(QMatMul::from_qtensor(tensor)?)));
             }
-            let values = Tensor::from_vec(stored.to_f32(), stored.shape.as_slice(), &Device::Cpu)?;
-            // Converted before the transfer: half the bytes go over.
-            Ok(Weight::Dense(values.to_dtype(self.dtype())?.to_device(&self.device)?))
+            let shape = stored.shape.as_slice();
+            // Converted before the transfer, where it must be: half the bytes go over.
+            let values = match (stored.encoding, self.dtype()) {
+                (Encoding::Bf16, DType::BF16) => {
+                    Tensor::from_raw_buffer(stored.bytes(), DType::BF16, shape, &Device::Cpu)?
+                }
+                (_, dtype) => Tensor::from_vec(stored.to_f32(), shape, &Device::Cpu)?.to_dtype(dtype)?,
+            };
+            Ok(Weight::Dense(values.to_device(&self.device)?))
         };
         on_device().map_err(|error| error.to_string())
     }

@@ -49,7 +49,7 @@ struct Work {
     q: *mut u8,
     /// Weighted values so far: [rows, wide].
     out: *mut f32,
-    /// Largest exponent so far: [rows].
+    /// Largest exponent so far: `[rows]`.
     top: *mut f32,
     /// Sums of powers so far, a sum for each lane: [rows, 16].
     sum: *mut f32,

@@ -1,0 +1,132 @@
+//! Commands that run a model, with the tiny models of the engine's tests.
+
+use super::Folder;
+
+/// A tiny model of `crates/engine/tests/reference/models`.
+fn model(name: &str) -> String {
+    format!("{}/../engine/tests/reference/models/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn steps_are_scored_and_written_into_the_dataset() {
+    let folder = Folder::with_world();
+    let command = format!(
+        "score world.jsonl --model {} --profile plain --name tiny -o scored.jsonl --json",
+        model("qwen2")
+    );
+    let report = folder.run(&command).json();
+    assert_eq!(
+        (&report["solutions"], &report["refused"], &report["resumed"]),
+        (&12.into(), &0.into(), &0.into())
+    );
+    for row in folder.rows("scored.jsonl") {
+        for solution in row["solutions"].as_array().unwrap() {
+            let scores = solution["scores"]["tiny"].as_array().unwrap();
+            assert_eq!(scores.len(), solution["steps"].as_array().unwrap().len());
+            assert!(scores.iter().all(|score| (0.0..=1.0).contains(&score.as_f64().unwrap())));
+        }
+    }
+    assert!(!folder.path("scored.jsonl.journal").exists());
+    let apart = folder.run(&format!("{command} --no-tree-packing")).json();
+    assert!(apart["tokens"].as_u64() > report["tokens"].as_u64(), "sharing saves tokens");
+}
+
+#[test]
+fn the_first_suspected_error_is_marked() {
+    let folder = Folder::with_world();
+    let shown = folder
+        .run(&format!("score world.jsonl --model {} --show 1 --threshold 1.0", model("qwen2")))
+        .succeeds();
+    assert!(shown.contains("◄ first suspected error"), "{}", shown);
+    assert!(shown.contains("12 solutions scored"), "{}", shown);
+    assert!(!shown.contains('\u{1b}'), "no colours where there is no terminal");
+}
+
+#[test]
+fn a_run_that_was_cut_short_goes_on_where_it_was() {
+    let folder = Folder::with_world();
+    let world = String::from_utf8(folder.bytes("world.jsonl")).unwrap();
+    let broken = world.clone() + "{\"gradus\": 1, \"problem\": {\"id\": \"x\"\n";
+    folder.file("world.jsonl", &broken);
+    let command = format!(
+        "score world.jsonl --model {} --name tiny -o scored.jsonl --json --token-budget 64",
+        model("qwen2")
+    );
+    let failed = folder.run(&command);
+    assert_eq!(failed.code, Some(3), "{}", failed.stderr);
+    assert!(!folder.path("scored.jsonl").exists());
+    folder.file("world.jsonl", &world);
+    // What was found before the broken record is not computed again; a torn last line does no harm.
+    let journal = folder.bytes("scored.jsonl.journal");
+    let lines = String::from_utf8(journal.clone()).unwrap().lines().count();
+    folder.file("scored.jsonl.journal", &[journal.as_slice(), b"{\"key\": \"to"].concat());
+    let report = folder.run(&command).json();
+    assert_eq!(report["resumed"], lines);
+    assert_eq!(report["solutions"], 12);
+    assert!(!folder.path("scored.jsonl.journal").exists());
+}
+
+#[test]
+fn unusable_models_and_profiles_are_named() {
+    let folder = Folder::with_world();
+    let said = |command: String, code: i32| {
+        let done = folder.run(&command);
+        assert_eq!(done.code, Some(code), "{}", done.stderr);
+        assert_eq!(done.stderr.trim().lines().count(), 1, "one sentence: {}", done.stderr);
+        done.stderr
+    };
+    let qwen2 = model("qwen2");
+    assert!(said("score world.jsonl --model no-such-model".to_owned(), 3).contains("no-such-model"));
+    assert!(
+        said(format!("score world.jsonl --model {qwen2} --profile nonsense"), 3).contains("one of plain")
+    );
+    assert!(
+        said(format!("score world.jsonl --model {qwen2} --profile skywork-prm"), 3).contains("value head")
+    );
+    assert!(said(format!("generate hello --model {}", model("bert-mean")), 3).contains("sentence encoder"));
+    assert!(said(format!("generate hello --model {qwen2} --schema {{"), 2).contains("not valid JSON"));
+    if !cfg!(feature = "cuda") {
+        assert!(said(format!("generate hello --model {qwen2} --device cuda"), 3).contains("without CUDA"));
+    }
+}
+
+#[test]
+fn text_follows_its_seed_and_its_schema() {
+    let folder = Folder::new();
+    let command = format!(
+        "generate hello --model {} -n 2 --max-tokens 12 --temperature 1 --seed 3 --json",
+        model("qwen2")
+    );
+    let (first, second) = (folder.run(&command), folder.run(&command));
+    assert_eq!(first.stdout, second.stdout);
+    assert_eq!(first.json()["choices"].as_array().unwrap().len(), 2);
+    let command =
+        format!("generate hello --model {} --max-tokens 200 --regex [0-9]{{3}}-[0-9]{{4}}", model("qwen2"));
+    let number = folder.run(&command).succeeds();
+    let number = number.trim();
+    assert!(number.len() == 8 && number.as_bytes()[3] == b'-', "{number}");
+}
+
+#[test]
+fn texts_become_vectors() {
+    let folder = Folder::new();
+    folder.run(&format!("embed one two three --model {} -o v.npy", model("bert-mean"))).succeeds();
+    let bytes = folder.bytes("v.npy");
+    assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00");
+    assert_eq!((bytes.len() - 10 - u16::from_le_bytes([bytes[8], bytes[9]]) as usize), 3 * 32 * 4);
+    let lines = folder.run(&format!("embed one two --model {}", model("bert-mean"))).succeeds();
+    assert_eq!(lines.lines().count(), 2);
+}
+
+#[test]
+fn perplexity_is_written_beside_each_solution() {
+    let folder = Folder::with_world();
+    let command = format!("perplexity --data world.jsonl --model {} -o p.jsonl --json", model("qwen2"));
+    let report = folder.run(&command).json();
+    assert_eq!(report["solutions"], 12);
+    for row in folder.rows("p.jsonl") {
+        assert!(row["solutions"][0]["metadata"]["perplexity"].as_f64().unwrap() > 1.0);
+    }
+    let text = folder.run(&format!("perplexity hello --model {}", model("qwen2"))).succeeds();
+    assert!(text.starts_with("perplexity "), "{text}");
+}
