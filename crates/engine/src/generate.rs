@@ -99,8 +99,8 @@ pub(crate) fn prepare(
     listener: Box<dyn Listener>,
 ) -> Option<Prepared> {
     let checked = || {
-        let tokens = prompt_tokens(model, &request.prompt)?;
         let context = model.decoder()?.config.context;
+        let tokens = prompt_tokens(model, &request.prompt)?;
         if tokens.is_empty() {
             return Err(Error::request("the prompt is empty: give at least one token"));
         }

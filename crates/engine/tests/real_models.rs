@@ -141,7 +141,8 @@ fn smollm2_in_bf16_agrees_with_llama_cpp() {
             "{:?}: to llama.cpp {mean:.4} (at most {largest:.3}); to exact values ours {our_mean:.4}, theirs {their_mean:.4}",
             case.text
         );
-        assert!(mean < 0.1, "{:?}: mean difference {mean}", case.text);
+        assert!(our_mean < their_mean, "{:?}: llama.cpp is nearer to the exact values", case.text);
+        assert!(mean < 2.0 * their_mean, "{:?}: mean difference {mean}", case.text);
         let ids = greedy(&engine, case);
         all += case.llama_cpp.greedy.len();
         same += ids.iter().zip(&case.llama_cpp.greedy).take_while(|(a, b)| a == b).count();
@@ -196,7 +197,7 @@ fn tree_packing_changes_the_cost_and_not_the_scores() {
     if std::env::var_os("GRADUS_FULL").is_none() {
         let length = |request: &ScoreRequest| request.steps.concat().len() * request.steps.len();
         requests.sort_by_key(length);
-        requests.truncate(4);
+        requests.truncate(2);
     }
     let mut answers = Vec::new();
     for (model, tree_packing) in [(Some(model), true), (open("smollm2-135m", &exact()), false)] {
