@@ -122,9 +122,9 @@ pub(crate) fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor, eps: f32) -
 /// Rotates pairs (i, i + dim/2) of x `[rows, heads, dim]` by the angles of each row, `[rows, dim/2]`.
 pub(crate) fn rope(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Result<Tensor> {
     if !x.device().is_cpu() {
-        // candle's kernel wants [batch, heads, positions, dim]; one "position" per row.
-        let x = x.transpose(0, 1)?.contiguous()?.unsqueeze(0)?;
-        return Ok(candle_nn::rotary_emb::rope(&x, cos, sin)?.squeeze(0)?.transpose(0, 1)?.contiguous()?);
+        // candle's kernel wants [batch, positions, heads, dim]: here one row is one position.
+        let x = x.contiguous()?.unsqueeze(0)?;
+        return Ok(candle_nn::rotary_emb::rope_thd(&x, cos, sin)?.squeeze(0)?);
     }
     let rotate = Cpu3("rope", |x: &[f32], shape: &Shape, cos: &[f32], sin: &[f32]| {
         let (count, _, dim) = shape.dims3()?;

@@ -1,8 +1,8 @@
 //! The engine against transformers: tiny seeded models of every architecture and head, whose values are in
 //! `tests/reference/expected/`. The Python that made them is in `tests/reference/make_models.py`.
 //!
-//! f32 on the CPU agrees to 1e-4. `GRADUS_TEST_DEVICE=cuda` runs the same on a GPU in bf16, with looser bounds and
-//! without comparing generated tokens, which rounding may change.
+//! f32 on the CPU agrees to 1e-4. `GRADUS_TEST_DEVICE=cuda-f32` runs the same on a GPU, `GRADUS_TEST_DEVICE=cuda` in bf16
+//! there, with looser bounds and without comparing generated tokens, which rounding may change.
 
 mod profiles;
 
@@ -52,15 +52,23 @@ struct Hidden {
     values: Vec<Vec<f32>>,
 }
 
-fn on_gpu() -> bool {
-    std::env::var("GRADUS_TEST_DEVICE").is_ok_and(|device| device == "cuda")
+/// Whether values are rounded to bf16, as on a GPU by default.
+fn is_rounded() -> bool {
+    device() == "cuda"
+}
+
+fn device() -> String {
+    std::env::var("GRADUS_TEST_DEVICE").unwrap_or_else(|_| "cpu".to_owned())
 }
 
 fn options() -> LoadOptions {
-    match on_gpu() {
-        true => LoadOptions { place: Place::Cuda(0), ..LoadOptions::default() },
-        false => LoadOptions { precision: Some(Precision::F32), ..LoadOptions::default() },
-    }
+    let (place, precision) = match device().as_str() {
+        "cpu" => (Place::Cpu, Some(Precision::F32)),
+        "cuda-f32" => (Place::Cuda(0), Some(Precision::F32)),
+        "cuda" => (Place::Cuda(0), None),
+        other => panic!("GRADUS_TEST_DEVICE is `{other}`: expected cpu, cuda-f32 or cuda"),
+    };
+    LoadOptions { place, precision, ..LoadOptions::default() }
 }
 
 /// The reference files; a test binary that was carried to another machine is run in the repository's root.
@@ -80,7 +88,8 @@ fn load(name: &str) -> Model {
     Model::load(&ModelPath::Folder(reference(&format!("models/{name}"))), &options()).unwrap()
 }
 
-/// Fails with the place and both numbers when they differ by more than 1e-4, or by 3 % in bf16, of their size.
+/// Fails with the place and both numbers when they differ by more than 1e-4 of their size, or by what bf16 loses in models
+/// whose weights are made to matter.
 #[track_caller]
 fn close(what: &str, found: f32, wanted: f32) {
     close_among(what, found, wanted, &[]);
@@ -90,7 +99,7 @@ fn close(what: &str, found: f32, wanted: f32) {
 #[track_caller]
 fn close_among(what: &str, found: f32, wanted: f32, others: &[f32]) {
     let scale = others.iter().fold(wanted.abs().max(1.0), |scale, other| scale.max(other.abs()));
-    let bound = if on_gpu() { 0.1 + 0.03 * scale } else { 1e-4 * scale };
+    let bound = if is_rounded() { 0.25 + 0.04 * scale } else { 1e-4 * scale };
     assert!((found - wanted).abs() <= bound, "{what}: found {found}, expected {wanted}");
 }
 
@@ -165,7 +174,7 @@ fn check_service(model: Model, expected: &Expected) {
         // The reference goes on after the end-of-text token; generation ends there.
         let eos = &engine.tokenizer().eos;
         let wanted: Vec<u32> = case.greedy.iter().copied().take_while(|id| !eos.contains(id)).collect();
-        if !on_gpu() {
+        if !is_rounded() {
             assert_eq!(found, wanted, "greedy tokens after {:?}", case.text);
         }
         let continuation = engine.tokenizer().decode(&case.continuation, false).unwrap();

@@ -6,7 +6,7 @@ use gradus_core::data::Mark;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-use super::{close, load, on_gpu, reference};
+use super::{close, is_rounded, load, reference};
 use crate::profile::{Assembler, Profile, Score};
 use crate::{Engine, ServiceOptions};
 
@@ -144,7 +144,7 @@ fn check(family: &str, profile: &str) {
             let scores = scores.unwrap().scores;
             assert_eq!(scores.len(), case.scores.len());
             for (score, wanted) in scores.iter().zip(&case.scores) {
-                if on_gpu() {
+                if is_rounded() {
                     assert!((*score as f32 - wanted).abs() < 0.1, "{family}: {score} against {wanted}");
                 } else {
                     close(family, *score as f32, *wanted);
