@@ -59,7 +59,7 @@ fn a_run_that_was_cut_short_goes_on_where_it_was() {
     // What was found before the broken record is not computed again; a torn last line does no harm.
     let journal = folder.bytes("scored.jsonl.journal");
     let lines = String::from_utf8(journal.clone()).unwrap().lines().count();
-    folder.file("scored.jsonl.journal", &[journal.as_slice(), b"{\"key\": \"to"].concat());
+    folder.file("scored.jsonl.journal", [journal.as_slice(), b"{\"key\": \"to"].concat());
     let report = folder.run(&command).json();
     assert_eq!(report["resumed"], lines);
     assert_eq!(report["solutions"], 12);

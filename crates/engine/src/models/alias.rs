@@ -59,7 +59,7 @@ pub enum AliasSource {
 }
 
 static ALIASES: LazyLock<Vec<Alias>> = LazyLock::new(|| {
-    let table: BTreeMap<String, Alias> = toml::from_str(include_str!("../../assets/models.toml"))
+    let table: BTreeMap<String, Alias> = toml::from_str(include_str!("../../../../assets/models.toml"))
         .unwrap_or_else(|error| panic!("assets/models.toml is broken: {error}"));
     table.into_iter().map(|(name, alias)| Alias { name, ..alias }).collect()
 });

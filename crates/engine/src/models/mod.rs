@@ -18,7 +18,6 @@
 mod alias;
 mod fetch;
 mod folder;
-mod gguf;
 mod hub;
 mod list;
 mod name;
