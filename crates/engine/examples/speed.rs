@@ -2,7 +2,7 @@
 //!
 //! Run with `cargo run --release -p gradus-engine --example speed -- TASK…`, where a task is one of `score`, `long`,
 //! `generate`, `batch`, `embed`, `memory`; `GRADUS_DATA` names the folder with the datasets, `GRADUS_BENCH_DEVICE=cuda` runs on
-//! a GPU, `GRADUS_BENCH_MODEL` takes another model. Each figure is the best of
+//! a GPU, `GRADUS_BENCH_MODEL` takes another model, `GRADUS_BENCH_BUDGET` another token budget. Each figure is the best of
 //! three repetitions after one that warms up.
 
 use std::path::PathBuf;
@@ -66,7 +66,9 @@ fn start(name: &str) -> Outcome<Engine> {
     };
     let name = std::env::var("GRADUS_BENCH_MODEL").unwrap_or_else(|_| name.to_owned());
     let model = Model::load(&models::resolve(&name)?, &LoadOptions { place, ..LoadOptions::default() })?;
-    let token_budget = if place == Place::Cpu { 4096 } else { 32_768 };
+    let budget = std::env::var("GRADUS_BENCH_BUDGET").ok().and_then(|budget| budget.parse().ok());
+    let default = if place == Place::Cpu { ServiceOptions::default().token_budget } else { 32_768 };
+    let token_budget = budget.unwrap_or(default);
     Ok(Engine::start(model, None, ServiceOptions { token_budget, ..ServiceOptions::default() })?)
 }
 
