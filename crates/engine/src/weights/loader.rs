@@ -59,9 +59,7 @@ impl Weight {
                 Tensor::from_vec(rows, (tokens.len(), width), device)?
             }
             Self::Dense(table) => table.index_select(&Tensor::new(tokens, device)?, 0)?,
-            Self::Quantised(table) => {
-                table.embedding(&Tensor::new(tokens, device)?)?.to_dtype(DType::BF16)?
-            }
+            Self::Quantised(table) => table.embedding(&Tensor::new(tokens, device)?)?,
         })
     }
 
