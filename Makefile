@@ -10,7 +10,7 @@
 # make install       the optimised program, into cargo's bin folder
 
 CARGO ?= cargo
-GRADUS := target/debug/gradus
+GRADUS := $(or $(CARGO_TARGET_DIR),target)/debug/gradus
 OUT := demo-out
 # Real datasets for tests and benchmarks; tests that need them say so when they are absent.
 export GRADUS_DATA ?= $(abspath ../shared/data)
