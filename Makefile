@@ -5,6 +5,7 @@
 # make models  the two small real models that the demo, some tests and the benchmarks use, into target/gradus-home
 # make bench-engine  speed of the engine and of its peers (transformers, llama.cpp, sentence-transformers), in one run
 # make cuda-toolkit  a CUDA compiler from PyPI; then: . scripts/cuda-toolkit.sh && cargo build --release --features cuda
+# make test-models   really pulls the two models (190 MB) into an empty home, from the indexes that are configured here
 # make bench-grade   answers graded per second, ours and math-verify's, in one run
 # make bench-dedup   time and memory of the duplicate index
 # make install       the optimised program, into cargo's bin folder
@@ -19,7 +20,7 @@ export GRADUS_DATA ?= $(abspath ../shared/data)
 export GRADUS_HOME ?= $(abspath target/gradus-home)
 TOKENIZERS := target/models/tokenizers
 
-.PHONY: demo test test-build check build models tokenizers fuzz bench-grade bench-dedup bench-engine cuda-toolkit install clean
+.PHONY: demo test test-build test-models check build models tokenizers fuzz bench-grade bench-dedup bench-engine cuda-toolkit install clean
 
 build:
 	$(CARGO) build --locked
@@ -56,6 +57,9 @@ bench-grade:
 
 bench-dedup:
 	$(CARGO) bench --locked -q -p gradus-core --bench dedup
+
+test-models:
+	$(CARGO) test --locked --workspace --test cli -- --ignored models
 
 bench-engine:
 	sh benches/engine.sh

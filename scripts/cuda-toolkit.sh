@@ -20,6 +20,6 @@ mkdir -p "$root/lib/stubs"
 echo >"$folder/empty.c"
 cc -shared -o "$root/lib/stubs/libcuda.so" "$folder/empty.c" -Wl,-soname,libcuda.so.1
 export CUDA_HOME="$root" CUDA_PATH="$root" CUDA_COMPUTE_CAP=${CUDA_COMPUTE_CAP:-90} NVCC="$root/bin/nvcc" PATH="$root/bin:$PATH"
-# --no-as-needed keeps the dependency on the driver although the stub defines nothing.
+# The stub defines nothing, so the driver's symbols stay open: run the program with the driver's libcuda.so.1 in LD_PRELOAD.
 export RUSTFLAGS="-L $root/lib -L $root/lib/stubs -C link-arg=-Wl,--no-as-needed -C link-arg=-Wl,--unresolved-symbols=ignore-all"
 set +e

@@ -28,7 +28,7 @@ pub(crate) enum Plan {
 }
 
 impl Plan {
-    /// Plans `segments` over `rows` rows; `windows` are the windows that layers use.
+    /// Plans `segments` over `rows` rows; `mask` has every mask that a layer uses.
     pub(crate) fn new(
         segments: &[Segment],
         rows: usize,

@@ -534,7 +534,7 @@ fn names_that_are_none() {
     insta::assert_snapshot!("names", said.join("\n"));
 }
 
-/// The real thing, from the indexes that this machine has configured: `cargo test -p gradus --test cli -- --ignored`.
+/// The real thing, from the indexes that this machine has configured: `make test-models`.
 #[test]
 #[ignore = "downloads 180 MB"]
 fn real_aliases() {

@@ -18,7 +18,7 @@ pub(crate) enum Weight {
     Packed(Arc<Matrix>),
     /// A tensor on a GPU.
     Dense(Tensor),
-    /// The file's own blocks on a GPU, with the table of rows when it serves as an embedding.
+    /// The file's own blocks on a GPU.
     Quantised(Arc<QMatMul>),
 }
 
