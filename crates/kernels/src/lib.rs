@@ -1,11 +1,13 @@
 //! Matrix products and attention on CPUs: AMX, AVX-512 and AVX2, chosen at run time.
 //!
 //! - [`Matrix`]: a weight matrix packed for products, or kept in ggml's quantised blocks
+//! - [`gradient`]: gradients of weights, a product of two activations
 //! - [`attention`]: exact attention over segments of packed rows
 //! - [`rows`]: norms, rotary positions, activations, logit statistics
 //! - [`cpu`]: which instructions this machine has
 //!
 //! Results depend on a row's own numbers only: not on the other rows of a call, nor on the number of threads.
+//! Gradients that are sums over rows (of weights, keys and values) add them in a fixed order, on any number of threads.
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
@@ -18,4 +20,4 @@ pub mod rows;
 mod simd;
 
 pub use blocks::{BlockKind, dequantise};
-pub use matrix::{Matrix, Precision, SharedBytes};
+pub use matrix::{Matrix, Precision, SharedBytes, gradient};

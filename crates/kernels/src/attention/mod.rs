@@ -15,10 +15,12 @@
 //! into ranges or where they lie, nor on the number of threads. Blocks are therefore counted from a
 //! segment's first key, and the path is chosen from the segment alone.
 //!
-//! Left out: dropout, additive biases, the backward pass.
+//! The gradients are in `backward/`. Left out: dropout, additive biases.
 
+mod backward;
 mod decode;
 mod plan;
+mod product;
 mod scratch;
 mod stream;
 #[cfg(test)]

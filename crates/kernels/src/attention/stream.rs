@@ -3,17 +3,14 @@
 //! A block of 128 keys is packed (keys transposed, values padded), then strips of 24 stacked rows run
 //! scores → softmax → weighted values, so that a strip's scores stay in the first cache.
 
-#![expect(clippy::needless_range_loop, reason = "loops over registers, which index several arrays alike")]
-
 use super::plan::Block;
+use super::product::{TILE_ROWS, multiply};
 use super::{Slots, scratch};
 use crate::exp::exp2;
 use crate::simd::{Simd, versions};
 
 /// Keys in a block.
 const KEYS: usize = 128;
-/// Rows of a register tile.
-const TILE_ROWS: usize = 6;
 /// Stacked rows between packing and the next block of keys.
 const STRIP: usize = 4 * TILE_ROWS;
 /// The most lanes that a vector has.
@@ -80,7 +77,19 @@ unsafe fn fill_with<S: Simd>(s: S, block: &Block, work: &Work) {
                 let vectors = width.div_ceil(S::LANES);
                 let tiles = strip.len().div_ceil(TILE_ROWS);
                 let q = work.q.add(strip.start * work.dim);
-                multiply(s, tiles, work.dim, vectors, q, work.dim, work.k, KEYS, work.scores, KEYS, false);
+                multiply(
+                    s,
+                    tiles,
+                    work.dim,
+                    vectors,
+                    q,
+                    (work.dim, 1),
+                    work.k,
+                    KEYS,
+                    work.scores,
+                    KEYS,
+                    false,
+                );
                 for (i, row) in strip.clone().enumerate() {
                     let seen = block.visible(row);
                     let seen = seen.start.clamp(at, at + width) - at..seen.end.clamp(at, at + width) - at;
@@ -89,7 +98,17 @@ unsafe fn fill_with<S: Simd>(s: S, block: &Block, work: &Work) {
                 let out = work.out.add(strip.start * work.wide);
                 let vectors = work.dim.div_ceil(S::LANES);
                 multiply(
-                    s, tiles, width, vectors, work.scores, KEYS, work.v, work.wide, out, work.wide, true,
+                    s,
+                    tiles,
+                    width,
+                    vectors,
+                    work.scores,
+                    (KEYS, 1),
+                    work.v,
+                    work.wide,
+                    out,
+                    work.wide,
+                    true,
                 );
             }
             at += keys;
@@ -224,94 +243,6 @@ unsafe fn finish<S: Simd>(s: S, block: &Block, work: &Work) {
             }
             if whole < work.dim {
                 s.store_part(to.add(whole), s.mul(s.load(from.add(whole)), share), work.dim - whole);
-            }
-        }
-    }
-}
-
-/// C = A·B, or C += A·B: `tiles` tiles of six rows, `vectors` vectors of columns, `depth` terms, row strides in values.
-#[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "the usual arguments of a matrix product")]
-unsafe fn multiply<S: Simd>(
-    s: S,
-    tiles: usize,
-    depth: usize,
-    vectors: usize,
-    a: *const f32,
-    a_stride: usize,
-    b: *const f32,
-    b_stride: usize,
-    c: *mut f32,
-    c_stride: usize,
-    add: bool,
-) {
-    let mut done = 0;
-    while done < vectors {
-        let now = S::TILE.min(vectors - done);
-        for tile in 0..tiles {
-            // SAFETY: the caller vouches for the matrices; the tile lies within them.
-            unsafe {
-                let a = a.add(tile * TILE_ROWS * a_stride);
-                let b = b.add(done * S::LANES);
-                let c = c.add(tile * TILE_ROWS * c_stride + done * S::LANES);
-                match now {
-                    1 => tile_product::<S, 1>(s, depth, a, a_stride, b, b_stride, c, c_stride, add),
-                    2 => tile_product::<S, 2>(s, depth, a, a_stride, b, b_stride, c, c_stride, add),
-                    3 if S::TILE >= 3 => {
-                        tile_product::<S, 3>(s, depth, a, a_stride, b, b_stride, c, c_stride, add);
-                    }
-                    _ if S::TILE >= 4 => {
-                        tile_product::<S, 4>(s, depth, a, a_stride, b, b_stride, c, c_stride, add);
-                    }
-                    _ => unreachable!("a tile is at most as wide as registers allow"),
-                }
-            }
-        }
-        done += now;
-    }
-}
-
-/// One tile of [`multiply`], its sums in registers.
-#[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "the usual arguments of a matrix product")]
-unsafe fn tile_product<S: Simd, const N: usize>(
-    s: S,
-    depth: usize,
-    a: *const f32,
-    a_stride: usize,
-    b: *const f32,
-    b_stride: usize,
-    c: *mut f32,
-    c_stride: usize,
-    add: bool,
-) {
-    // SAFETY: the caller vouches for the matrices.
-    unsafe {
-        let mut sums = [[s.splat(0.0); N]; TILE_ROWS];
-        if add {
-            for i in 0..TILE_ROWS {
-                for j in 0..N {
-                    sums[i][j] = s.load(c.add(i * c_stride + j * S::LANES));
-                }
-            }
-        }
-        let mut b = b;
-        for d in 0..depth {
-            let mut right = [s.splat(0.0); N];
-            for j in 0..N {
-                right[j] = s.load(b.add(j * S::LANES));
-            }
-            for i in 0..TILE_ROWS {
-                let left = s.splat(*a.add(i * a_stride + d));
-                for j in 0..N {
-                    sums[i][j] = s.fma(left, right[j], sums[i][j]);
-                }
-            }
-            b = b.add(b_stride);
-        }
-        for i in 0..TILE_ROWS {
-            for j in 0..N {
-                s.store(c.add(i * c_stride + j * S::LANES), sums[i][j]);
             }
         }
     }

@@ -233,9 +233,12 @@ pub(crate) unsafe fn row_to_split(
 }
 
 /// The codes 0 to 15, plus `first`, as f32.
+///
+/// # Safety
+/// The CPU has AVX-512 F.
 #[inline(always)]
-unsafe fn codes_from(first: f32) -> __m512 {
-    // SAFETY: AVX-512 F is there, as for every caller.
+pub(crate) unsafe fn codes_from(first: f32) -> __m512 {
+    // SAFETY: the caller's promise.
     unsafe {
         let codes = _mm512_setr_ps(0., 1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 12., 13., 14., 15.);
         _mm512_add_ps(codes, _mm512_set1_ps(first))

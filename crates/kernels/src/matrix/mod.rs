@@ -10,13 +10,18 @@
 //! generated text is the same in every batch. Different levels round differently.
 //!
 //! Quantised weights stay in the file's blocks; panels of them are decoded while they are multiplied.
-//! Not here: biases, activations, and products of two activations (attention has its own kernels).
+//! For training there are the transpose of a matrix and [`gradient()`], the product of two activations that its weights'
+//! gradient is. Not here: biases, activations, attention.
 
 mod dot;
+mod gradient;
 mod parallel;
-mod scratch;
+pub(crate) mod scratch;
+#[cfg(test)]
+mod tests;
 #[cfg(target_arch = "x86_64")]
-mod tiles;
+pub(crate) mod tiles;
+mod transpose;
 
 use crate::blocks::{BlockKind, dequantise_at};
 use crate::cpu::Level;
@@ -24,6 +29,7 @@ use half::{bf16, f16};
 use std::ops::Range;
 use std::sync::Arc;
 
+pub use gradient::gradient;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use tiles::TILE_BYTES;
 
@@ -76,9 +82,11 @@ struct Blocks {
     bytes: SharedBytes,
     range: Range<usize>,
     row_bytes: usize,
-    /// Only the AMX level computes differently for the two precisions: decoded weights are f32 elsewhere.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    /// Only the AMX level multiplies differently for the two precisions: decoded weights are f32 elsewhere.
     precision: Precision,
+    /// The same weights regrouped for whole products, where that is faster; single rows come from the file.
+    #[cfg(target_arch = "x86_64")]
+    interleaved: Option<tiles::Interleaved>,
 }
 
 /// AMX multiplies bf16 only: products in f32 are left to the level below it.
@@ -87,6 +95,25 @@ fn level_for(level: Level, precision: Precision) -> Level {
 }
 
 impl Blocks {
+    /// Regroups the weights if this level and precision have a faster product for it.
+    #[cfg(target_arch = "x86_64")]
+    fn interleave(&mut self, level: Level, rows: usize, columns: usize) {
+        if level == Level::Amx && self.precision == Precision::Bf16 {
+            self.interleaved = tiles::Interleaved::new(self.kind, (rows, columns), |row| self.row(row));
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn interleave(&mut self, _: Level, _: usize, _: usize) {}
+
+    /// Memory beyond the file's.
+    fn added_bytes(&self) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        return self.interleaved.as_ref().map_or(0, tiles::Interleaved::bytes);
+        #[cfg(not(target_arch = "x86_64"))]
+        return 0;
+    }
+
     fn row(&self, row: usize) -> &[u8] {
         let bytes = &(*self.bytes).as_ref()[self.range.clone()];
         &bytes[row * self.row_bytes..(row + 1) * self.row_bytes]
@@ -146,7 +173,9 @@ impl Matrix {
         Matrix { rows, columns, level, storage }
     }
 
-    /// Keeps quantised weights in the file's own blocks: `bytes[range]` is used in place, not copied.
+    /// Keeps quantised weights in the file's own blocks: `bytes[range]` is used in place.
+    ///
+    /// Where products in `Bf16` are faster for it (AMX; `Q4_1` and `Q8_0`), a regrouped copy of the same size is made too.
     pub fn from_blocks(
         rows: usize,
         columns: usize,
@@ -191,12 +220,17 @@ impl Matrix {
                 "{rows} × {columns} weights of kind {kind:?} take {expected} bytes, found {found}"
             ));
         }
-        Ok(Matrix {
-            rows,
-            columns,
-            level,
-            storage: Storage::Blocks(Blocks { kind, bytes, range, row_bytes, precision }),
-        })
+        let mut blocks = Blocks {
+            kind,
+            bytes,
+            range,
+            row_bytes,
+            precision,
+            #[cfg(target_arch = "x86_64")]
+            interleaved: None,
+        };
+        blocks.interleave(level, rows, columns);
+        Ok(Matrix { rows, columns, level, storage: Storage::Blocks(blocks) })
     }
 
     /// y[m, rows] = x[m, columns] · Wᵀ for any m, in parallel on rayon's current pool when it is worth it.
@@ -286,7 +320,7 @@ impl Matrix {
             Storage::Tiles(panels) => panels.bytes(),
             Storage::F32(weights) => size_of_val(&weights[..]),
             Storage::Bf16(weights) => size_of_val(&weights[..]),
-            Storage::Blocks(blocks) => blocks.range.len(),
+            Storage::Blocks(blocks) => blocks.range.len() + blocks.added_bytes(),
         }
     }
 }

@@ -20,11 +20,11 @@ thread_local! {
 pub(super) struct Line(pub(super) [u8; 64]);
 
 /// Borrowed memory with arbitrary contents, given back on drop.
-pub(super) struct Scratch(Vec<Line>);
+pub(crate) struct Scratch(Vec<Line>);
 
 impl Scratch {
     /// At least `bytes` bytes.
-    pub(super) fn with_bytes(bytes: usize) -> Scratch {
+    pub(crate) fn with_bytes(bytes: usize) -> Scratch {
         let mut lines = FREE.with_borrow_mut(Vec::pop).unwrap_or_default();
         let wanted = bytes.div_ceil(64);
         if lines.len() < wanted {
@@ -33,7 +33,7 @@ impl Scratch {
         Scratch(lines)
     }
 
-    pub(super) fn as_mut_ptr(&mut self) -> *mut u8 {
+    pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {
         self.0.as_mut_ptr().cast()
     }
 }

@@ -1,6 +1,8 @@
-//! Operations on each row, or each value, of a matrix of f32: norms, rotary positions, activations, statistics of logits.
+//! Operations on each row, or each value, of a matrix of f32: norms, rotary positions, activations, their gradients,
+//! dropout, statistics of logits.
 //!
-//! The result of a row depends on that row alone, to the bit, whatever the number of rows and threads.
+//! The result of a row depends on that row alone, to the bit, whatever the number of rows and threads. The gradient of a
+//! norm's weight is a sum over rows, in their order.
 //!
 //! ```
 //! use gradus_kernels::rows::rms_norm;
@@ -11,14 +13,20 @@
 //! ```
 
 mod activation;
+mod activation_backward;
+mod dropout;
 mod logits;
 mod norm;
+mod norm_backward;
 mod rope;
 
 pub use activation::{gelu, gelu_tanh, silu_mul};
+pub use activation_backward::silu_mul_backward;
+pub use dropout::dropout;
 pub use logits::{argmax, log_sum_exp};
 pub use norm::{add, add_rms_norm, layer_norm, rms_norm};
-pub use rope::rope_in_place;
+pub use norm_backward::{rms_norm_backward, rms_norm_weight_gradient};
+pub use rope::{rope_back_in_place, rope_in_place};
 
 use rayon::prelude::*;
 

@@ -89,7 +89,7 @@ fn add_rms_norm_at(level: Level, residual: &mut [f32], x: &[f32], weight: &[f32]
     }
 }
 
-fn check(width: usize, lengths: &[usize]) {
+pub(super) fn check(width: usize, lengths: &[usize]) {
     assert!(width > 0, "a norm over rows of no values");
     for length in lengths {
         assert_eq!(*length, lengths[0], "input and output differ in length");
@@ -120,7 +120,7 @@ unsafe fn add_values_with<S: Simd>(s: S, x: &mut [f32], y: &[f32]) {
 
 /// Σ (x − shift)² over a row. Four sums at once hide the latency of addition.
 #[inline(always)]
-unsafe fn squares<S: Simd>(s: S, x: &[f32], shift: f32) -> f32 {
+pub(super) unsafe fn squares<S: Simd>(s: S, x: &[f32], shift: f32) -> f32 {
     let mut sums = [s.splat(0.0); 4];
     let shift_all = s.splat(shift);
     let step = 4 * S::LANES;

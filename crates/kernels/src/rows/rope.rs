@@ -14,10 +14,33 @@ use crate::simd::{Simd, versions};
 /// # Panics
 /// When the lengths do not fit, or a position lies beyond the tables.
 pub fn rope_in_place(x: &mut [f32], head_dim: usize, cos: &[f32], sin: &[f32], positions: &[u32]) {
-    rope_at(Level::current(), x, head_dim, cos, sin, positions);
+    rope_at(Level::current(), x, head_dim, cos, sin, positions, Turn::Forth);
 }
 
-fn rope_at(level: Level, x: &mut [f32], head_dim: usize, cos: &[f32], sin: &[f32], positions: &[u32]) {
+/// Undoes [`rope_in_place`], which is also its gradient: a rotation's transpose is its inverse.
+///
+/// # Panics
+/// As [`rope_in_place`].
+pub fn rope_back_in_place(x: &mut [f32], head_dim: usize, cos: &[f32], sin: &[f32], positions: &[u32]) {
+    rope_at(Level::current(), x, head_dim, cos, sin, positions, Turn::Back);
+}
+
+/// Which way heads are rotated.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Forth,
+    Back,
+}
+
+fn rope_at(
+    level: Level,
+    x: &mut [f32],
+    head_dim: usize,
+    cos: &[f32],
+    sin: &[f32],
+    positions: &[u32],
+    turn: Turn,
+) {
     assert!(
         head_dim > 0 && head_dim.is_multiple_of(2),
         "rotary positions need an even head_dim, found {head_dim}"
@@ -38,19 +61,20 @@ fn rope_at(level: Level, x: &mut [f32], head_dim: usize, cos: &[f32], sin: &[f32
     if width == 0 {
         return;
     }
+    let sign = if turn == Turn::Forth { 1.0 } else { -1.0 };
     share(x, width, |first, x| {
         for (row, position) in x.chunks_exact_mut(width).zip(&positions[first / width..]) {
             let at = *position as usize * half;
             // SAFETY: the machine has the level; the tables hold `half` values, the row whole heads of twice that.
-            unsafe { rotate(level, row, &cos[at..at + half], &sin[at..at + half]) }
+            unsafe { rotate(level, row, &cos[at..at + half], &sin[at..at + half], sign) }
         }
     });
 }
 
-versions! { unsafe fn rotate(row: &mut [f32], cos: &[f32], sin: &[f32]) = rotate_with; }
+versions! { unsafe fn rotate(row: &mut [f32], cos: &[f32], sin: &[f32], sign: f32) = rotate_with; }
 
 #[inline(always)]
-unsafe fn rotate_with<S: Simd>(s: S, row: &mut [f32], cos: &[f32], sin: &[f32]) {
+unsafe fn rotate_with<S: Simd>(s: S, row: &mut [f32], cos: &[f32], sin: &[f32], sign: f32) {
     let half = cos.len();
     let whole = half / S::LANES * S::LANES;
     for head in row.chunks_exact_mut(2 * half) {
@@ -58,16 +82,16 @@ unsafe fn rotate_with<S: Simd>(s: S, row: &mut [f32], cos: &[f32], sin: &[f32]) 
         for i in (0..whole).step_by(S::LANES) {
             // SAFETY: whole vectors lie within all four.
             unsafe {
-                let (c, d) = (s.load(cos.as_ptr().add(i)), s.load(sin.as_ptr().add(i)));
+                let (c, d) = (s.load(cos.as_ptr().add(i)), s.mul(s.load(sin.as_ptr().add(i)), s.splat(sign)));
                 let (a, b) = (s.load(low.as_ptr().add(i)), s.load(high.as_ptr().add(i)));
                 s.store(low.as_mut_ptr().add(i), s.sub(s.mul(a, c), s.mul(b, d)));
                 s.store(high.as_mut_ptr().add(i), s.add(s.mul(b, c), s.mul(a, d)));
             }
         }
         for i in whole..half {
-            let (a, b) = (low[i], high[i]);
-            low[i] = a * cos[i] - b * sin[i];
-            high[i] = b * cos[i] + a * sin[i];
+            let (a, b, d) = (low[i], high[i], sin[i] * sign);
+            low[i] = a * cos[i] - b * d;
+            high[i] = b * cos[i] + a * d;
         }
     }
 }
@@ -102,8 +126,11 @@ mod tests {
             }
             for level in Level::available() {
                 let mut found = x.clone();
-                rope_at(level, &mut found, dim, &cos, &sin, &positions);
+                rope_at(level, &mut found, dim, &cos, &sin, &positions, Turn::Forth);
                 assert_close(&found, &expected, 5e-7, &format!("{level:?}, {heads} heads of {dim}"));
+                rope_at(level, &mut found, dim, &cos, &sin, &positions, Turn::Back);
+                let there: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
+                assert_close(&found, &there, 5e-7, &format!("{level:?}, {heads} heads of {dim}, and back"));
             }
         }
     }

@@ -7,26 +7,26 @@
 use crate::amx::{tile_load, tile_multiply, tile_store, tile_zero};
 
 /// Tile registers: C in 0–3 (rows of tiles first), A in 4 and 5, B in 6 and 7.
-pub(super) const A: [usize; 2] = [4, 5];
-pub(super) const B: [usize; 2] = [6, 7];
+pub(crate) const A: [usize; 2] = [4, 5];
+pub(crate) const B: [usize; 2] = [6, 7];
 
 /// Where the tiles of one side of the product lie, in bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Operand {
-    pub(super) base: *const u8,
+pub(crate) struct Operand {
+    pub(crate) base: *const u8,
     /// From the first tile to the second one of the same k.
-    pub(super) tile_step: usize,
+    pub(crate) tile_step: usize,
     /// From one k to the next.
-    pub(super) k_step: usize,
+    pub(crate) k_step: usize,
     /// From the main part of a split tile to its remainder.
-    pub(super) part_step: usize,
+    pub(crate) part_step: usize,
     /// From one row of a tile to the next.
-    pub(super) row_step: usize,
+    pub(crate) row_step: usize,
 }
 
 /// Which side of the tile product x is on.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum XIs {
+pub(crate) enum XIs {
     A,
     B,
 }
@@ -36,7 +36,7 @@ pub(super) enum XIs {
 /// # Safety
 /// The tiles used are configured with fitting shapes, and all tiles of both operands are readable.
 #[inline]
-pub(super) unsafe fn accumulate(
+pub(crate) unsafe fn accumulate(
     (a, a_tiles): (Operand, usize),
     (b, b_tiles): (Operand, usize),
     k_tiles: usize,
@@ -150,7 +150,7 @@ unsafe fn multiply<const M: usize, const N: usize>() {
 /// # Safety
 /// They are configured.
 #[inline(always)]
-pub(super) unsafe fn clear(a_tiles: usize, b_tiles: usize) {
+pub(crate) unsafe fn clear(a_tiles: usize, b_tiles: usize) {
     // SAFETY: the caller's promise.
     unsafe {
         tile_zero::<0>();
@@ -171,7 +171,7 @@ pub(super) unsafe fn clear(a_tiles: usize, b_tiles: usize) {
 /// # Safety
 /// It is configured, and its rows are writable `stride` bytes apart.
 #[inline(always)]
-pub(super) unsafe fn store(i: usize, j: usize, at: *mut f32, stride: usize) {
+pub(crate) unsafe fn store(i: usize, j: usize, at: *mut f32, stride: usize) {
     // SAFETY: the caller's promise.
     unsafe {
         match (i, j) {
@@ -188,7 +188,7 @@ pub(super) unsafe fn store(i: usize, j: usize, at: *mut f32, stride: usize) {
 /// # Safety
 /// It is configured, and its rows are readable `stride` bytes apart.
 #[inline(always)]
-pub(super) unsafe fn load(i: usize, j: usize, at: *const f32, stride: usize) {
+pub(crate) unsafe fn load(i: usize, j: usize, at: *const f32, stride: usize) {
     // SAFETY: the caller's promise.
     unsafe {
         match (i, j) {

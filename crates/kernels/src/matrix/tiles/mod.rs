@@ -5,16 +5,21 @@
 //! round: a decoded row of weights is a row of A as it comes, so nothing has to be transposed, and C stays
 //! in registers while the panel is decoded piece by piece.
 
-mod kernel;
+mod gradient;
+mod interleaved;
+pub(crate) mod kernel;
 mod output;
-mod pack;
+pub(crate) mod pack;
 mod panels;
+mod transpose;
 
 use super::parallel::{Shared, share};
 use super::scratch::Scratch;
 use super::{Blocks, Matrix, Storage};
 use crate::amx::{TileConfig, Tiles};
 use crate::blocks::avx512::{row_to_bf16, row_to_split};
+pub(super) use gradient::gradient;
+pub(super) use interleaved::Interleaved;
 use kernel::{A, B, Operand, XIs, accumulate, clear};
 use output::Output;
 use pack::{TILE_COLUMNS, TileRow, row_to_tiles};
@@ -22,6 +27,7 @@ pub(super) use panels::Panels;
 use panels::{Layout, PANEL};
 use std::ops::Range;
 use std::sync::Mutex;
+pub(super) use transpose::transposed;
 
 /// Bytes of a full tile.
 pub(crate) const TILE_BYTES: usize = 1024;
@@ -33,6 +39,8 @@ const CACHED_BYTES: usize = 512 << 10;
 /// Longer rows are worked off in pieces of so many columns, a multiple of every block length.
 const PIECE_COLUMNS: usize = 1024;
 const PIECE_TILES: usize = PIECE_COLUMNS / TILE_COLUMNS;
+/// Interleaved weights for few rows of x take shorter ones: the matrix unit works on a piece while the next is expanded.
+const SHORT_PIECE_COLUMNS: usize = 64;
 
 /// See [`Matrix::multiply`]; sizes are checked there.
 pub(super) fn product(matrix: &Matrix, x: &[f32], wanted: Option<&[usize]>, y: &mut [f32]) {
@@ -142,6 +150,12 @@ impl Source<'_> {
     /// # Safety
     /// The level AMX is available and `room` has the bytes of a panel of so many columns.
     unsafe fn decode(&self, blocks: &Blocks, panel: usize, columns: Range<usize>, room: *mut u8) {
+        if let (Some(interleaved), None) = (&blocks.interleaved, self.wanted) {
+            let k_tiles = columns.start / TILE_COLUMNS..columns.end / TILE_COLUMNS;
+            // SAFETY: the caller's promise; only matrices in plain bf16 are interleaved.
+            unsafe { interleaved.expand(panel, k_tiles, room) };
+            return;
+        }
         let whole_blocks = |columns| blocks.kind.bytes_of(columns).expect("whole blocks");
         let bytes = whole_blocks(columns.start)..whole_blocks(columns.end);
         for output in 0..PANEL {
@@ -277,7 +291,9 @@ impl Source<'_> {
         }
         let y = Output { y: Shared::new(y.as_mut_ptr()), m, outputs: self.outputs };
         let packed = Shared::new(room.as_mut_ptr());
-        let piece = Layout { k_tiles: PIECE_COLUMNS / TILE_COLUMNS, ..layout };
+        let is_interleaved = self.wanted.is_none() && blocks.interleaved.is_some();
+        let piece_columns = if is_interleaved { SHORT_PIECE_COLUMNS } else { PIECE_COLUMNS };
+        let piece = layout.with_k_tiles(piece_columns / TILE_COLUMNS);
         let panels = self.outputs.div_ceil(PANEL);
         share(panels, self.nanoseconds(m), |range| {
             let mut room = Scratch::with_bytes(piece.bytes());
@@ -286,7 +302,7 @@ impl Source<'_> {
                 let _tiles = Tiles::configure(&config);
                 for panel in range {
                     clear(2, x_tiles);
-                    for columns in chunks(0..columns, PIECE_COLUMNS) {
+                    for columns in chunks(0..columns, piece_columns) {
                         self.decode(blocks, panel, columns.clone(), room.as_mut_ptr());
                         let k_tile = columns.start / TILE_COLUMNS;
                         let base = packed.get().add(k_tile * x_layout.k_step);

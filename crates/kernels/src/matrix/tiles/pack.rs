@@ -1,19 +1,20 @@
 //! Tiles in memory: rows of f32 into bf16 tiles, and the transpose that makes a tile of A one of B.
 
+use super::TILE_BYTES;
 use crate::blocks::avx512::{to_bf16, to_split};
 use core::arch::x86_64::*;
 
 /// Columns of a tile.
-pub(super) const TILE_COLUMNS: usize = 32;
+pub(crate) const TILE_COLUMNS: usize = 32;
 
 /// Where the 64-byte rows of consecutive tiles go.
 #[derive(Clone, Copy)]
-pub(super) struct TileRow {
-    pub(super) first: *mut u8,
+pub(crate) struct TileRow {
+    pub(crate) first: *mut u8,
     /// Bytes from one tile to the next along k.
-    pub(super) k_step: usize,
+    pub(crate) k_step: usize,
     /// Bytes from the main part to the remainder; `None` keeps no remainder.
-    pub(super) part_step: Option<usize>,
+    pub(crate) part_step: Option<usize>,
 }
 
 /// Rounds a row of f32 into one row of consecutive tiles; the last tile is padded with zeros.
@@ -21,7 +22,7 @@ pub(super) struct TileRow {
 /// # Safety
 /// The level AMX is available, and all the tile rows are writable.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-pub(super) unsafe fn row_to_tiles(values: &[f32], to: TileRow) {
+pub(crate) unsafe fn row_to_tiles(values: &[f32], to: TileRow) {
     for (index, chunk) in values.chunks(TILE_COLUMNS).enumerate() {
         // SAFETY: masked loads stay within the chunk; the caller promises the destination.
         unsafe {
@@ -46,7 +47,7 @@ pub(super) unsafe fn row_to_tiles(values: &[f32], to: TileRow) {
 /// # Safety
 /// AVX-512 is available and the 1,024 bytes are readable and writable.
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn transpose(tile: *mut u8) {
+pub(crate) unsafe fn transpose(tile: *mut u8) {
     // SAFETY: the caller's promise.
     unsafe {
         let tile = tile.cast::<i32>();
@@ -80,6 +81,67 @@ pub(super) unsafe fn transpose(tile: *mut u8) {
             }
         }
     }
+}
+
+/// A tile of B: 32 rows from `first` on, woven in pairs, by sixteen columns from `column` on; its remainder follows
+/// when it is split. Rows and columns that do not exist are zero.
+///
+/// # Safety
+/// The level AMX is available and `to` has room for the tile and its remainder.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
+pub(crate) unsafe fn weave(
+    (values, rows, width): (&[f32], usize, usize),
+    first: usize,
+    column: usize,
+    split: bool,
+    to: *mut u8,
+) {
+    let order = {
+        let mut order = [0u16; 32];
+        for i in 0..16 {
+            order[2 * i] = i as u16;
+            order[2 * i + 1] = i as u16 + 16;
+        }
+        // SAFETY: both are 64 bytes.
+        unsafe { core::mem::transmute::<[u16; 32], __m512i>(order) }
+    };
+    let count = width.saturating_sub(column).min(16);
+    let mask = ((1u32 << count) - 1) as __mmask16;
+    let line = |row: usize| {
+        let mask = if row < rows { mask } else { 0 };
+        // SAFETY: masked lanes are not read; the others exist.
+        unsafe { _mm512_maskz_loadu_ps(mask, values.as_ptr().wrapping_add(row * width + column)) }
+    };
+    for pair in 0..16 {
+        let (even, odd) = (line(first + 2 * pair), line(first + 2 * pair + 1));
+        // SAFETY: the caller's promise.
+        unsafe {
+            let at = to.add(pair * 64);
+            if split {
+                let (main, rest) = to_split(even, odd);
+                _mm512_storeu_si512(at.cast(), _mm512_permutexvar_epi16(order, main));
+                _mm512_storeu_si512(at.add(TILE_BYTES).cast(), _mm512_permutexvar_epi16(order, rest));
+            } else {
+                _mm512_storeu_si512(at.cast(), _mm512_permutexvar_epi16(order, to_bf16(even, odd)));
+            }
+        }
+    }
+}
+
+/// Orders that weave two rows of 32 bf16 into pairs: of the first sixteen columns, and of the others.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn weaves() -> (__m512i, __m512i) {
+    let order = |first: u16| -> __m512i {
+        let mut order = [0u16; 32];
+        for i in 0..16 {
+            order[2 * i] = first + i as u16;
+            order[2 * i + 1] = first + i as u16 + 32;
+        }
+        // SAFETY: both are 64 bytes.
+        unsafe { core::mem::transmute::<[u16; 32], __m512i>(order) }
+    };
+    (order(0), order(16))
 }
 
 #[cfg(test)]

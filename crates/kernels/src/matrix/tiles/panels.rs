@@ -104,11 +104,10 @@ impl Panels {
         precision: Precision,
         fill: impl Fn(usize, &mut [f32]) + Sync,
     ) -> Panels {
-        let layout = Layout::new(columns, precision);
-        let panels = rows.div_ceil(PANEL);
-        let mut lines = vec![Line([0; 64]); panels * layout.bytes() / 64];
-        let shared = Shared::new(lines.as_mut_ptr().cast::<u8>());
-        share(panels, (rows * columns) as f64, |range| {
+        let mut panels = Panels::unfilled(rows, columns, precision, None);
+        let layout = panels.layout;
+        let shared = Shared::new(panels.as_mut_ptr());
+        share(rows.div_ceil(PANEL), (rows * columns) as f64, |range| {
             let mut room = Scratch::with_bytes(columns * 4);
             // SAFETY: the scratch is initialised and large enough.
             let values = unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().cast::<f32>(), columns) };
@@ -124,7 +123,19 @@ impl Panels {
                 }
             }
         });
+        panels
+    }
+
+    /// A matrix of zeros, or of whatever the memory of an old one holds.
+    pub(super) fn unfilled(rows: usize, columns: usize, precision: Precision, old: Option<Panels>) -> Panels {
+        let layout = Layout::new(columns, precision);
+        let mut lines = old.map_or_else(Vec::new, |old| old.lines);
+        lines.resize(rows.div_ceil(PANEL) * layout.bytes() / 64, Line([0; 64]));
         Panels { rows, layout, lines }
+    }
+
+    pub(super) fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.lines.as_mut_ptr().cast()
     }
 
     pub(in crate::matrix) fn bytes(&self) -> usize {
