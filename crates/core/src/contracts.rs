@@ -153,6 +153,9 @@ pub struct Choice {
     /// One entry per token, when asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub logprobs: Vec<TokenLogProb>,
+    /// Its tokens, the one that ended it included; only a local model knows them, and they are not written out.
+    #[serde(skip)]
+    pub tokens: Vec<u32>,
 }
 
 /// Tokens that a request used.

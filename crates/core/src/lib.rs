@@ -4,6 +4,7 @@
 //! - [`contracts`]: what a model can be asked: generate, log-probabilities, step scores, embeddings
 //! - [`steps`]: cut free text into steps and join it back
 //! - [`grade`]: extract final answers and decide whether two are equal
+//! - [`metrics`]: numbers of benchmarks, with intervals
 //! - [`synth`]: a synthetic world of step-labelled problems
 //!
 //! ```
@@ -15,6 +16,7 @@ pub mod contracts;
 pub mod data;
 mod error;
 pub mod grade;
+pub mod metrics;
 pub mod steps;
 pub mod synth;
 

@@ -1,4 +1,5 @@
-//! Attention over a batch's segments: our kernel on the CPU, padded matrix products on a GPU.
+//! Attention over a batch's segments: our kernel on the CPU, padded matrix products on a GPU, with kernels of their own on an
+//! NVIDIA one (`cuda/attention.rs`).
 //!
 //! On a GPU, segments that share keys (a tree) form a group; groups of like size are padded to one shape and go through
 //! batched products with an additive mask. The plan is made once per pass and used by every layer.
@@ -11,20 +12,28 @@ use gradus_kernels::Precision;
 use gradus_kernels::attention::{Attention, Mask, Segment};
 
 use crate::Result;
-use crate::ops::contiguous;
+use crate::ops::{contiguous, with_slices};
 
 /// Shape of the attention of one model.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Heads {
-    pub(crate) query: usize,
-    pub(crate) key: usize,
-    pub(crate) dim: usize,
+pub struct Heads {
+    /// Query heads.
+    pub query: usize,
+    /// Key and value heads.
+    pub key: usize,
+    /// Numbers in each.
+    pub dim: usize,
 }
 
 /// How a batch's rows attend, ready for every layer.
-pub(crate) enum Plan {
+pub enum Plan {
+    /// Segments as they are.
     Cpu(Vec<Segment>),
+    /// Padded groups.
     Gpu(Groups),
+    /// Padded groups and our kernels.
+    #[cfg(feature = "cuda")]
+    Cuda(crate::cuda::Groups),
 }
 
 impl Plan {
@@ -39,11 +48,15 @@ impl Plan {
         if device.is_cpu() {
             return Ok(Self::Cpu(segments.to_vec()));
         }
+        #[cfg(feature = "cuda")]
+        if device.is_cuda() {
+            return Ok(Self::Cuda(crate::cuda::Groups::new(segments, mask, device)?));
+        }
         Ok(Self::Gpu(Groups::new(segments, rows, mask, dtype, device)?))
     }
 
     /// q `[rows, query heads, dim]` over k and v `[slots, key heads, dim]` → `[rows, query heads · dim]`.
-    pub(crate) fn attend(
+    pub fn attend(
         &self,
         q: &Tensor,
         k: &Tensor,
@@ -54,20 +67,50 @@ impl Plan {
     ) -> Result<Tensor> {
         match self {
             Self::Cpu(segments) => {
-                let scale = 1.0 / (heads.dim as f32).sqrt();
-                let attention = Attention {
-                    heads: heads.query,
-                    kv_heads: heads.key,
-                    head_dim: heads.dim,
-                    scale,
-                    mask,
-                    precision,
-                };
+                let attention = attention(heads, mask, precision);
                 Ok(q.apply_op3_no_bwd(k, v, &OnCpu { attention, segments })?)
             }
             Self::Gpu(groups) => groups.attend(q, k, v, heads, mask),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(groups) => groups.attend(q, k, v, heads, mask),
         }
     }
+}
+
+impl Plan {
+    /// Gradients of [`Plan::attend`] with respect to q, k and v; `out` is what it returned.
+    pub fn backward(
+        &self,
+        (q, k, v): (&Tensor, &Tensor, &Tensor),
+        out: &Tensor,
+        dout: &Tensor,
+        heads: Heads,
+        mask: Mask,
+        precision: Precision,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        match self {
+            Self::Cpu(segments) => {
+                let attention = attention(heads, mask, precision);
+                let dout = dout.contiguous()?;
+                let (dq, dk, dv) = with_slices([q, k, v, out, &dout], |[q, k, v, out, dout]| {
+                    let (mut dq, mut dk, mut dv) =
+                        (vec![0.0; q.len()], vec![0.0; k.len()], vec![0.0; v.len()]);
+                    attention.backward(q, k, v, out, dout, segments, &mut dq, &mut dk, &mut dv);
+                    (dq, dk, dv)
+                })?;
+                let back = |values, like: &Tensor| Tensor::from_vec(values, like.shape(), like.device());
+                Ok((back(dq, q)?, back(dk, k)?, back(dv, v)?))
+            }
+            Self::Gpu(groups) => groups.backward(q, k, v, dout, heads, mask),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(groups) => groups.backward(q, k, v, dout, heads, mask),
+        }
+    }
+}
+
+fn attention(heads: Heads, mask: Mask, precision: Precision) -> Attention {
+    let scale = 1.0 / (heads.dim as f32).sqrt();
+    Attention { heads: heads.query, kv_heads: heads.key, head_dim: heads.dim, scale, mask, precision }
 }
 
 struct OnCpu<'a> {
@@ -98,7 +141,7 @@ impl CustomOp3 for OnCpu<'_> {
 }
 
 /// Groups of rows that share keys, in batches of equal padded shape.
-pub(crate) struct Groups {
+pub struct Groups {
     batches: Vec<Padded>,
     /// For each row of the batch, where its result is in the padded results one after another.
     order: Tensor,
@@ -115,9 +158,9 @@ struct Padded {
 }
 
 /// Rows and key slots that belong together.
-struct Group {
-    segments: Vec<usize>,
-    keys: Vec<usize>,
+pub(crate) struct Group {
+    pub(crate) segments: Vec<usize>,
+    pub(crate) keys: Vec<usize>,
 }
 
 impl Groups {
@@ -189,6 +232,20 @@ impl Groups {
     }
 }
 
+impl Groups {
+    fn backward(
+        &self,
+        _q: &Tensor,
+        _k: &Tensor,
+        _v: &Tensor,
+        _dout: &Tensor,
+        _heads: Heads,
+        _mask: Mask,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        Err(crate::Error::request("training on this device is not supported yet: use --device cpu"))
+    }
+}
+
 impl Padded {
     fn attend(&self, q: &Tensor, k: &Tensor, v: &Tensor, heads: Heads, mask: Mask) -> Result<Tensor> {
         let (count, rows, keys) = (self.count, self.rows, self.keys);
@@ -214,7 +271,7 @@ impl Padded {
 }
 
 /// Which of a segment's keys row `within` sees.
-fn visible(mask: Mask, keys: usize, rows: usize, within: usize) -> Range<usize> {
+pub(crate) fn visible(mask: Mask, keys: usize, rows: usize, within: usize) -> Range<usize> {
     match mask {
         Mask::Full => 0..keys,
         Mask::Causal { window } => {
@@ -225,7 +282,7 @@ fn visible(mask: Mask, keys: usize, rows: usize, within: usize) -> Range<usize> 
 }
 
 /// Segments that share keys, each set with the union of its keys.
-fn connected(segments: &[Segment]) -> Vec<Group> {
+pub(crate) fn connected(segments: &[Segment]) -> Vec<Group> {
     let mut owner: BTreeMap<usize, usize> = BTreeMap::new();
     let mut parent: Vec<usize> = (0..segments.len()).collect();
     fn find(parent: &mut [usize], mut node: usize) -> usize {
@@ -265,7 +322,7 @@ fn connected(segments: &[Segment]) -> Vec<Group> {
 }
 
 /// Rounded up so that few shapes occur: to 8 up to 64, then to an eighth of the next power of two.
-fn padded(count: usize) -> usize {
+pub(crate) fn padded(count: usize) -> usize {
     let unit = if count <= 1 {
         1
     } else if count <= 64 {

@@ -118,6 +118,34 @@ impl DecoderConfig {
         Self::from_json(&json).map_err(|message| Error::model(&path, message))
     }
 
+    /// The `config.json` that transformers would read for this shape. Rotary scaling is not written: a model that has
+    /// it comes with a file of its own.
+    pub fn to_json(&self) -> Value {
+        let (kind, class) = match (self.qk_norm, self.qkv_bias, self.windows.iter().any(Option::is_some)) {
+            (true, ..) => ("qwen3", "Qwen3ForCausalLM"),
+            (_, true, _) => ("qwen2", "Qwen2ForCausalLM"),
+            (.., true) => ("mistral", "MistralForCausalLM"),
+            _ => ("llama", "LlamaForCausalLM"),
+        };
+        serde_json::json!({
+            "architectures": [class],
+            "model_type": kind,
+            "vocab_size": self.vocabulary,
+            "hidden_size": self.hidden,
+            "intermediate_size": self.intermediate,
+            "num_hidden_layers": self.layers,
+            "num_attention_heads": self.heads,
+            "num_key_value_heads": self.kv_heads,
+            "head_dim": self.head_dim,
+            "rms_norm_eps": self.norm_eps,
+            "rope_theta": self.rope.theta,
+            "max_position_embeddings": self.context,
+            "tie_word_embeddings": self.tied,
+            "hidden_act": "silu",
+            "torch_dtype": "float32",
+        })
+    }
+
     fn from_json(json: &Value) -> Result<Self, String> {
         let architecture = architecture(json);
         let kind = json["model_type"].as_str().unwrap_or_default();

@@ -22,32 +22,61 @@ use crate::weights::{Loader, Weight};
 use crate::{Error, Result, ops, rope};
 
 /// A decoder without its output projection's consumers.
-pub(crate) struct Decoder {
-    pub(crate) config: DecoderConfig,
-    embedding: Weight,
-    layers: Vec<Layer>,
-    norm: Tensor,
+pub struct Decoder {
+    /// Its shape.
+    pub config: DecoderConfig,
+    /// One row per token.
+    pub embedding: Weight,
+    /// From the embedding to the output.
+    pub layers: Vec<Layer>,
+    /// The norm after the last layer.
+    pub norm: Tensor,
     /// The output projection; the embedding table when they are tied, absent when a reward head replaced it.
-    output: Option<Linear>,
+    pub output: Option<Linear>,
     frequencies: (Vec<f64>, f64),
-    dtype: DType,
+    /// The type of activations.
+    pub dtype: DType,
     device: Device,
-    precision: Precision,
+    /// Arithmetic of attention.
+    pub precision: Precision,
 }
 
-struct Layer {
-    attention_norm: Tensor,
-    q: Linear,
-    k: Linear,
-    v: Linear,
-    o: Linear,
-    q_norm: Option<Tensor>,
-    k_norm: Option<Tensor>,
-    mlp_norm: Tensor,
-    gate: Linear,
-    up: Linear,
-    down: Linear,
-    mask: Mask,
+/// One layer's weights.
+pub struct Layer {
+    /// Before attention.
+    pub attention_norm: Tensor,
+    /// Queries.
+    pub q: Linear,
+    /// Keys.
+    pub k: Linear,
+    /// Values.
+    pub v: Linear,
+    /// From the heads back to the stream.
+    pub o: Linear,
+    /// Of each query head, where the architecture has it.
+    pub q_norm: Option<Tensor>,
+    /// Of each key head, where the architecture has it.
+    pub k_norm: Option<Tensor>,
+    /// Before the perceptron.
+    pub mlp_norm: Tensor,
+    /// Goes through SiLU.
+    pub gate: Linear,
+    /// Is multiplied with it.
+    pub up: Linear,
+    /// Back to the stream.
+    pub down: Linear,
+    /// Which keys a row sees.
+    pub mask: Mask,
+}
+
+/// What all layers of a pass share.
+pub struct Pass {
+    /// Which keys each row sees.
+    pub plan: Plan,
+    /// Cosines of the rows' rotary angles.
+    pub cos: Tensor,
+    /// Sines of the rows' rotary angles.
+    pub sin: Tensor,
 }
 
 impl Decoder {
@@ -90,36 +119,64 @@ impl Decoder {
         cache: Option<&Cache>,
         observe: &mut dyn FnMut(&Tensor) -> Result<()>,
     ) -> Result<Tensor> {
-        self.check_tokens(&batch.tokens)?;
-        let rows = batch.len();
-        let heads = Heads { query: self.config.heads, key: self.config.kv_heads, dim: self.config.head_dim };
-        let (cos, sin) = rope::angles(&self.frequencies, &batch.positions);
-        let angles =
-            |values| Tensor::from_vec(values, (rows, heads.dim / 2), &self.device)?.to_dtype(self.dtype);
-        let (cos, sin) = (angles(cos)?, angles(sin)?);
-        let plan = Plan::new(&batch.segments, rows, &self.masks(), self.dtype, &self.device)?;
-        let mut x = self.embedding.rows(&batch.tokens, &self.device)?.to_dtype(self.dtype)?;
+        let heads = self.heads();
+        let Pass { plan, cos, sin } = self.pass(batch)?;
+        let mut x = self.embed(&batch.tokens)?;
         observe(&x)?;
+        let eps = self.config.norm_eps;
+        let first = self.layers.first().map_or(&self.norm, |layer| &layer.attention_norm);
+        let mut h = ops::rms_norm(&x, first, eps)?;
         for (number, layer) in self.layers.iter().enumerate() {
-            let h = ops::rms_norm(&x, &layer.attention_norm, self.config.norm_eps)?;
-            let (q, k, v) = layer.project(&h, heads, self.config.norm_eps)?;
+            let (q, k, v) = layer.project(&h, heads, eps)?;
             let (q, k) = (ops::rope(&q, &cos, &sin)?, ops::rope(&k, &cos, &sin)?);
             let (keys, values) = match cache {
                 Some(cache) => cache.write(number, &k, &v, &batch.slots)?,
                 None => (k, v),
             };
             let seen = plan.attend(&q, &keys, &values, heads, layer.mask, self.precision)?;
-            x = (x + layer.o.forward(&seen)?)?;
-            let h = ops::rms_norm(&x, &layer.mlp_norm, self.config.norm_eps)?;
+            (x, h) = ops::add_rms_norm(&x, &layer.o.forward(&seen)?, &layer.mlp_norm, eps)?;
             let inner = ops::silu_mul(&layer.gate.forward(&h)?, &layer.up.forward(&h)?)?;
-            x = (x + layer.down.forward(&inner)?)?;
+            // The norm that comes next belongs to the layer above.
+            let next = self.layers.get(number + 1).map_or(&self.norm, |layer| &layer.attention_norm);
+            (x, h) = ops::add_rms_norm(&x, &layer.down.forward(&inner)?, next, eps)?;
             observe(&x)?;
         }
-        ops::rms_norm(&x, &self.norm, self.config.norm_eps)
+        Ok(h)
+    }
+
+    /// Normalised hidden states of a batch that needs no cache, one row per token.
+    pub fn hidden(&self, batch: &Batch) -> Result<Tensor> {
+        self.forward(batch, None)
+    }
+
+    /// Prepares what all layers of a pass over `batch` share.
+    pub fn pass(&self, batch: &Batch) -> Result<Pass> {
+        let rows = batch.len();
+        let (cos, sin) = rope::angles(&self.frequencies, &batch.positions);
+        let half = self.config.head_dim / 2;
+        let angles = |values| Tensor::from_vec(values, (rows, half), &self.device)?.to_dtype(self.dtype);
+        let plan = Plan::new(&batch.segments, rows, &self.masks(), self.dtype, &self.device)?;
+        Ok(Pass { plan, cos: angles(cos)?, sin: angles(sin)? })
+    }
+
+    /// The embedding of each token.
+    pub fn embed(&self, tokens: &[u32]) -> Result<Tensor> {
+        self.check_tokens(tokens)?;
+        Ok(self.embedding.rows(tokens, &self.device)?.to_dtype(self.dtype)?)
+    }
+
+    /// Shape of its attention.
+    pub fn heads(&self) -> Heads {
+        Heads { query: self.config.heads, key: self.config.kv_heads, dim: self.config.head_dim }
     }
 
     /// Logits `[hidden rows, tokens]` in f32, of all tokens or of a few.
-    pub(crate) fn logits(&self, hidden: &Tensor, tokens: Option<&[u32]>) -> Result<Tensor> {
+    pub fn logits(&self, hidden: &Tensor, tokens: Option<&[u32]>) -> Result<Tensor> {
+        Ok(self.raw_logits(hidden, tokens)?.to_dtype(DType::F32)?)
+    }
+
+    /// Like [`Decoder::logits`] in the activations' type.
+    pub fn raw_logits(&self, hidden: &Tensor, tokens: Option<&[u32]>) -> Result<Tensor> {
         let output = self.output.as_ref().ok_or_else(|| {
             Error::request(
                 "this model has no output projection (lm_head): it scores steps but cannot rate tokens",
@@ -130,7 +187,7 @@ impl Decoder {
             Some(tokens) => output.forward(hidden)?.index_select(&Tensor::new(tokens, &self.device)?, 1)?,
             None => output.forward(hidden)?,
         };
-        Ok(logits.to_dtype(DType::F32)?)
+        Ok(logits)
     }
 
     /// An empty cache for this decoder.
@@ -138,7 +195,8 @@ impl Decoder {
         Cache::new(self.config.layers, self.config.kv_heads, self.config.head_dim, self.dtype, &self.device)
     }
 
-    pub(crate) fn device(&self) -> &Device {
+    /// Where it runs.
+    pub fn device(&self) -> &Device {
         &self.device
     }
 

@@ -302,8 +302,13 @@ impl Generator {
                 self.cache.give_back(sequence.slots);
                 let entry = self.requests.get_mut(&id).expect("a sequence belongs to a request");
                 entry.completion_tokens += sequence.generated as u64;
-                entry.choices[sequence.sample] =
-                    Some(Choice { text: sequence.text, finish, logprobs: sequence.logprobs });
+                let start = sequence.seen.len() - sequence.generated;
+                entry.choices[sequence.sample] = Some(Choice {
+                    text: sequence.text,
+                    finish,
+                    logprobs: sequence.logprobs,
+                    tokens: sequence.seen[start..].to_vec(),
+                });
             }
         }
     }

@@ -11,16 +11,23 @@ use crate::linear::Linear;
 use crate::weights::Loader;
 
 /// A reward head.
-pub(crate) enum Head {
+pub enum Head {
     /// Logits of classes.
     Classes {
+        /// Its name in the checkpoint.
+        name: &'static str,
         /// A hidden layer before, with ReLU after it.
         inner: Option<Linear>,
         /// The last layer.
         last: Linear,
     },
     /// One number.
-    Value(Linear),
+    Value {
+        /// Its name in the checkpoint.
+        name: &'static str,
+        /// The only layer.
+        last: Linear,
+    },
 }
 
 impl Head {
@@ -29,6 +36,7 @@ impl Head {
         if let Some(classes) = loader.outputs("score.2")? {
             let inner = Some(loader.linear_as_stored("score.0", hidden, hidden)?);
             return Ok(Some(Self::Classes {
+                name: "score",
                 inner,
                 last: loader.linear_as_stored("score.2", classes, hidden)?,
             }));
@@ -36,6 +44,7 @@ impl Head {
         for name in ["score", "classifier"] {
             if let Some(classes) = loader.outputs(name)? {
                 return Ok(Some(Self::Classes {
+                    name,
                     inner: None,
                     last: loader.linear_as_stored(name, classes, hidden)?,
                 }));
@@ -43,29 +52,49 @@ impl Head {
         }
         for name in ["v_head.summary", "v_head"] {
             if loader.outputs(name)?.is_some() {
-                return Ok(Some(Self::Value(loader.linear_as_stored(name, 1, hidden)?)));
+                return Ok(Some(Self::Value { name, last: loader.linear_as_stored(name, 1, hidden)? }));
             }
         }
         Ok(None)
     }
 
     /// Class logits or values `[rows, outputs]` in f32.
-    pub(crate) fn forward(&self, hidden: &Tensor) -> Result<Tensor> {
+    pub fn forward(&self, hidden: &Tensor) -> Result<Tensor> {
         let raw = match self {
-            Self::Classes { inner, last } => match inner {
+            Self::Classes { inner, last, .. } => match inner {
                 Some(inner) => last.forward(&inner.forward(hidden)?.relu()?)?,
                 None => last.forward(hidden)?,
             },
-            Self::Value(value) => value.forward(hidden)?,
+            Self::Value { last, .. } => last.forward(hidden)?,
         };
         Ok(raw.to_dtype(DType::F32)?)
     }
 
+    /// Its projections with their names in a checkpoint, from the hidden state on.
+    pub fn projections(&self) -> Vec<(String, &Linear)> {
+        match self {
+            Self::Classes { name, inner: Some(inner), last } => {
+                vec![(format!("{name}.0"), inner), (format!("{name}.2"), last)]
+            }
+            Self::Classes { name, inner: None, last } | Self::Value { name, last } => {
+                vec![((*name).to_owned(), last)]
+            }
+        }
+    }
+
+    /// The same projections, to be changed.
+    pub fn projections_mut(&mut self) -> Vec<&mut Linear> {
+        match self {
+            Self::Classes { inner, last, .. } => inner.iter_mut().chain([last]).collect(),
+            Self::Value { last, .. } => vec![last],
+        }
+    }
+
     /// What it gives, for messages.
-    pub(crate) fn describe(&self) -> &'static str {
+    pub fn describe(&self) -> &'static str {
         match self {
             Self::Classes { .. } => "class head",
-            Self::Value(_) => "value head",
+            Self::Value { .. } => "value head",
         }
     }
 }

@@ -6,6 +6,7 @@
 //! - [`profile`]: what a process reward model expects, as data
 //! - [`models`]: models on disk: names, downloads, cache
 //! - [`text`]: tokenizers and chat templates
+//! - `cuda` (with the feature of that name): fused operations on NVIDIA GPUs
 //!
 //! ```no_run
 //! use gradus_core::contracts::{ScoreRequest, ScoreSteps};
@@ -30,6 +31,8 @@ pub mod batch;
 mod cache;
 pub mod config;
 mod constrain;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 mod decoder;
 mod encoder;
 mod error;
@@ -41,14 +44,17 @@ mod head;
 mod linear;
 mod model;
 pub mod models;
-mod ops;
+pub mod ops;
 pub mod profile;
+mod rollout;
 mod rope;
 mod sample;
 mod score;
 mod service;
 pub mod text;
 mod weights;
+
+pub mod parts;
 
 pub use constrain::{Grammar, Matcher};
 pub use error::{Error, Result};

@@ -3,30 +3,36 @@
 use candle_core::Tensor;
 
 use crate::Result;
+use crate::ops;
 use crate::weights::Weight;
 
 /// A projection.
-pub(crate) struct Linear {
-    pub(crate) weight: Weight,
-    pub(crate) bias: Option<Tensor>,
-    pub(crate) lora: Option<Lora>,
+pub struct Linear {
+    /// `[outputs, inputs]`.
+    pub weight: Weight,
+    /// One number per output.
+    pub bias: Option<Tensor>,
+    /// A low-rank addition.
+    pub lora: Option<Lora>,
 }
 
 /// A low-rank addition to a projection; its scale is already in `b`.
-pub(crate) struct Lora {
-    pub(crate) a: Weight,
-    pub(crate) b: Weight,
+pub struct Lora {
+    /// `[rank, inputs]`.
+    pub a: Weight,
+    /// `[outputs, rank]`.
+    pub b: Weight,
 }
 
 impl Linear {
     /// x `[m, inputs]` → `[m, outputs]`.
-    pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let mut y = self.weight.multiply(x)?;
         if let Some(bias) = &self.bias {
-            y = y.broadcast_add(bias)?;
+            y = ops::add_bias(y, bias)?;
         }
         if let Some(lora) = &self.lora {
-            y = (y + lora.b.multiply(&lora.a.multiply(x)?)?)?;
+            y = lora.b.add_multiply(y, &lora.a.multiply(x)?)?;
         }
         Ok(y)
     }

@@ -37,7 +37,7 @@ impl Place {
     fn device(self) -> Result<Device> {
         let device = match self {
             Self::Cpu => Ok(Device::Cpu),
-            Self::Cuda(number) => Device::new_cuda(number),
+            Self::Cuda(number) => open_cuda(number),
             Self::Metal => Device::new_metal(0),
         };
         device.map_err(|error| match self {
@@ -50,6 +50,16 @@ impl Place {
             _ => Error::request(format!("the device cannot be used: {}", first_line(&error))),
         })
     }
+}
+
+#[cfg(feature = "cuda")]
+fn open_cuda(number: usize) -> candle_core::Result<Device> {
+    crate::cuda::open(number)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn open_cuda(number: usize) -> candle_core::Result<Device> {
+    Device::new_cuda(number)
 }
 
 fn first_line(error: &candle_core::Error) -> String {
@@ -144,13 +154,38 @@ impl Model {
         }
     }
 
-    pub(crate) fn decoder(&self) -> Result<&Decoder> {
+    /// The decoder, to be trained.
+    pub fn decoder_mut(&mut self) -> Result<&mut Decoder> {
+        match &mut self.body {
+            Body::Decoder(decoder, _) => Ok(decoder),
+            Body::Encoder(_) => Err(Error::model(&self.path, "sentence encoders cannot be trained")),
+        }
+    }
+
+    /// The reward head's place, to be filled or trained.
+    pub fn head_mut(&mut self) -> Result<&mut Option<Head>> {
+        match &mut self.body {
+            Body::Decoder(_, head) => Ok(head),
+            Body::Encoder(_) => Err(Error::model(&self.path, "sentence encoders cannot be trained")),
+        }
+    }
+
+    /// The decoder, or an error that says what the model is instead.
+    pub fn decoder(&self) -> Result<&Decoder> {
         match &self.body {
             Body::Decoder(decoder, _) => Ok(decoder),
             Body::Encoder(_) => Err(Error::model(
                 &self.path,
                 "this is a sentence encoder: it embeds texts and cannot generate or score",
             )),
+        }
+    }
+
+    /// The reward head, if there is one.
+    pub fn any_head(&self) -> Option<&Head> {
+        match &self.body {
+            Body::Decoder(_, head) => head.as_ref(),
+            Body::Encoder(_) => None,
         }
     }
 
@@ -185,6 +220,13 @@ impl Model {
         let mut logprobs = Vec::with_capacity(targets.len());
         for (chunk, targets) in targets.chunks(LOGIT_ROWS).enumerate() {
             let rows = hidden.narrow(0, chunk * LOGIT_ROWS, targets.len())?;
+            #[cfg(feature = "cuda")]
+            if rows.device().is_cuda() {
+                let targets = Tensor::new(targets, rows.device())?;
+                let found = crate::cuda::token_logprobs(&decoder.logits(&rows, None)?, &targets)?;
+                logprobs.extend(found.to_vec1::<f32>()?);
+                continue;
+            }
             let logits: Vec<f32> = decoder.logits(&rows, None)?.flatten_all()?.to_vec1()?;
             let width = decoder.config.vocabulary;
             for (row, target) in logits.chunks_exact(width).zip(targets) {

@@ -3,6 +3,8 @@
 //! Frequencies are θ^(−2i/d), stretched as [`RopeScaling`] says. Formulas follow transformers'
 //! `modeling_rope_utils.py`, which checkpoints are trained with.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::f64::consts::PI;
 
 use crate::config::{Rope, RopeScaling};
@@ -43,13 +45,38 @@ pub(crate) fn frequencies(rope: &Rope, head_dim: usize) -> (Vec<f64>, f64) {
 /// Cosines and sines of `positions`, `[positions, head_dim / 2]` each.
 pub(crate) fn angles(frequencies: &(Vec<f64>, f64), positions: &[u32]) -> (Vec<f32>, Vec<f32>) {
     let (inverse, factor) = frequencies;
-    let angles = positions.iter().flat_map(|position| inverse.iter().map(move |f| f64::from(*position) * f));
-    angles.map(|angle| ((angle.cos() * factor) as f32, (angle.sin() * factor) as f32)).unzip()
+    let (mut cosines, mut sines) = (Vec::new(), Vec::new());
+    // Sequences of a batch have most positions in common, and cosines are dear.
+    let mut known: HashMap<u32, usize> = HashMap::new();
+    for (row, position) in positions.iter().enumerate() {
+        match known.entry(*position) {
+            Entry::Occupied(first) => {
+                let start = first.get() * inverse.len();
+                cosines.extend_from_within(start..start + inverse.len());
+                sines.extend_from_within(start..start + inverse.len());
+            }
+            Entry::Vacant(place) => {
+                place.insert(row);
+                let angles = inverse.iter().map(|frequency| f64::from(*position) * frequency);
+                cosines.extend(angles.clone().map(|angle| (angle.cos() * factor) as f32));
+                sines.extend(angles.map(|angle| (angle.sin() * factor) as f32));
+            }
+        }
+    }
+    (cosines, sines)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_position_has_the_same_angles_wherever_it_is() {
+        let frequencies = frequencies(&Rope { theta: 10_000.0, scaling: RopeScaling::None }, 4);
+        let (cosines, sines) = angles(&frequencies, &[0, 3, 0, 3]);
+        assert_eq!(cosines[..4], [1.0, 1.0, 3f64.cos() as f32, 0.03f64.cos() as f32]);
+        assert_eq!((&cosines[..4], &sines[..4]), (&cosines[4..], &sines[4..]));
+    }
 
     #[test]
     fn plain_frequencies_fall_from_one() {

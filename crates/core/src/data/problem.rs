@@ -49,3 +49,24 @@ pub struct Problem {
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
 }
+
+impl Problem {
+    /// All that a model must be given: the question, after those sentences of the context that it does not itself quote.
+    ///
+    /// ```
+    /// use gradus_core::data::Problem;
+    /// let context = vec!["Ann lives in Rome.".to_owned(), "Rome is in Italy.".to_owned()];
+    /// let mut problem = Problem { text: "Where does Ann live?".to_owned(), context, ..Problem::default() };
+    /// assert_eq!(problem.question(), "Ann lives in Rome.\nRome is in Italy.\n\nWhere does Ann live?");
+    /// problem.text = "Ann lives in Rome. Rome is in Italy. Where does Ann live?".to_owned();
+    /// assert_eq!(problem.question(), problem.text);
+    /// ```
+    pub fn question(&self) -> String {
+        let missing = self.context.iter().filter(|sentence| !self.text.contains(sentence.as_str()));
+        let missing: Vec<&str> = missing.map(String::as_str).collect();
+        if missing.is_empty() {
+            return self.text.clone();
+        }
+        format!("{}\n\n{}", missing.join("\n"), self.text)
+    }
+}

@@ -87,7 +87,7 @@ impl Assembler {
     }
 
     /// Ids of the tokens for right and wrong, when two tokens are compared.
-    pub(crate) fn verdict(&self) -> Option<[u32; 2]> {
+    pub fn verdict(&self) -> Option<[u32; 2]> {
         self.verdict
     }
 

@@ -122,8 +122,9 @@ pub enum Score {
 }
 
 /// The profiles that ship with the program.
-const BUILT_IN: [&str; 8] = [
+const BUILT_IN: [&str; 9] = [
     include_str!("../../../../assets/profiles/plain.toml"),
+    include_str!("../../../../assets/profiles/brief.toml"),
     include_str!("../../../../assets/profiles/retrieval-prm.toml"),
     include_str!("../../../../assets/profiles/math-shepherd.toml"),
     include_str!("../../../../assets/profiles/spare-prm.toml"),

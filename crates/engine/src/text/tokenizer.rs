@@ -25,6 +25,8 @@ pub struct Tokenizer {
     pub(super) path: PathBuf,
     /// The template, or why there is none.
     pub(super) template: std::result::Result<ChatTemplate, String>,
+    /// The template as it was written, and the names that it knows tokens by.
+    written: (Option<String>, BTreeMap<String, String>),
     /// The token that starts a text, if the model has one.
     pub bos: Option<u32>,
     /// All tokens that end a text or a turn; ascending.
@@ -76,6 +78,7 @@ const END_OF_TURN: [&str; 12] = [
 impl Tokenizer {
     pub(super) fn new(mut inner: tokenizers::Tokenizer, path: &Path, extras: Extras) -> Result<Self> {
         inner.with_truncation(None).map_err(|why| Error::model(path, why.to_string()))?.with_padding(None);
+        let written = (extras.template.clone(), extras.named.clone());
         let template = match extras.template {
             Some(source) => ChatTemplate::parse(&source, extras.named.clone())
                 .map_err(|why| format!("the chat template cannot be read: {why}")),
@@ -98,9 +101,23 @@ impl Tokenizer {
             inner,
             path: path.to_owned(),
             template,
+            written,
             no_added: AddedVocabulary::new(),
             constraints: OnceLock::new(),
         })
+    }
+
+    /// Writes it as Hugging Face tokenizers are kept: `tokenizer.json` and `tokenizer_config.json` with the template.
+    pub fn save(&self, folder: &Path) -> Result<()> {
+        self.inner.save(folder.join("tokenizer.json"), true).map_err(|why| self.failed(&why))?;
+        let (template, named) = &self.written;
+        let mut config = serde_json::json!(named);
+        if let Some(template) = template {
+            config["chat_template"] = template.as_str().into();
+        }
+        let path = folder.join("tokenizer_config.json");
+        let text = serde_json::to_string_pretty(&config).expect("texts can be written as JSON");
+        std::fs::write(&path, text + "\n").map_err(|source| Error::io(&path, source))
     }
 
     /// The ids of `text`. Special tokens written out in it are recognised; `add_special` also adds those that the

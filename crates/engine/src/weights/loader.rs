@@ -13,7 +13,7 @@ use crate::{Error, Result};
 
 /// A weight matrix `[outputs, inputs]` where it will be used.
 #[derive(Clone)]
-pub(crate) enum Weight {
+pub enum Weight {
     /// Packed for the CPU's matrix instructions, or the file's own blocks.
     Packed(Arc<Matrix>),
     /// A tensor on a GPU.
@@ -24,7 +24,7 @@ pub(crate) enum Weight {
 
 impl Weight {
     /// x `[m, inputs]` → `[m, outputs]`.
-    pub(crate) fn multiply(&self, x: &Tensor) -> Result<Tensor> {
+    pub fn multiply(&self, x: &Tensor) -> Result<Tensor> {
         Ok(match self {
             Self::Packed(matrix) => ops::multiply(x, matrix)?,
             Self::Dense(weight) => x.matmul(&weight.t()?)?,
@@ -32,8 +32,18 @@ impl Weight {
         })
     }
 
+    /// y + x · Wᵀ; may write over y.
+    pub fn add_multiply(&self, y: Tensor, x: &Tensor) -> Result<Tensor> {
+        #[cfg(feature = "cuda")]
+        if let (Self::Dense(weight), true) = (self, y.device().is_cuda()) {
+            crate::cuda::add_product(&y, x, &weight.t()?)?;
+            return Ok(y);
+        }
+        Ok((y + self.multiply(x)?)?)
+    }
+
     /// Like [`Weight::multiply`] for a few of the outputs only.
-    pub(crate) fn multiply_rows(&self, x: &Tensor, wanted: &[u32]) -> Result<Tensor> {
+    pub fn multiply_rows(&self, x: &Tensor, wanted: &[u32]) -> Result<Tensor> {
         Ok(match self {
             Self::Packed(matrix) => ops::multiply_rows(x, matrix, wanted)?,
             Self::Dense(weight) => {
@@ -48,7 +58,7 @@ impl Weight {
     }
 
     /// The rows of an embedding table.
-    pub(crate) fn rows(&self, tokens: &[u32], device: &Device) -> Result<Tensor> {
+    pub fn rows(&self, tokens: &[u32], device: &Device) -> Result<Tensor> {
         Ok(match self {
             Self::Packed(matrix) => {
                 let width = matrix.columns();
@@ -60,6 +70,73 @@ impl Weight {
             }
             Self::Dense(table) => table.index_select(&Tensor::new(tokens, device)?, 0)?,
             Self::Quantised(table) => table.embedding(&Tensor::new(tokens, device)?)?,
+        })
+    }
+
+    /// Takes f32 numbers `[rows, columns]` to where `like` would be used, in its type.
+    pub fn from_values(values: &Tensor, dtype: DType, precision: Precision) -> Result<Self> {
+        if !values.device().is_cpu() {
+            return Ok(Self::Dense(values.to_dtype(dtype)?));
+        }
+        let (rows, columns) = values.dims2()?;
+        let matrix = ops::with_slices([&values.contiguous()?], |[values]| {
+            Matrix::from_f32(rows, columns, values, precision)
+        })?;
+        Ok(Self::Packed(Arc::new(matrix)))
+    }
+
+    /// The transposed matrix, expanded when this one is quantised: dY · W is `transposed.multiply(dY)`.
+    pub fn transposed(&self, dtype: DType) -> Result<Self> {
+        Ok(match self {
+            Self::Packed(matrix) => Self::Packed(Arc::new(matrix.transposed())),
+            Self::Dense(weight) => Self::Dense(weight.t()?),
+            Self::Quantised(_) => Self::Dense(self.values()?.to_dtype(dtype)?.t()?),
+        })
+    }
+
+    /// Itself, or on a GPU its quantised numbers written out: products with those do not round the activations.
+    pub fn expanded(&self, dtype: DType) -> Result<Self> {
+        Ok(match self {
+            Self::Quantised(_) => Self::Dense(self.values()?.to_dtype(dtype)?),
+            other => other.clone(),
+        })
+    }
+
+    /// All numbers: in f32, or in the activations' type when they lie on a GPU in it.
+    pub fn values(&self) -> Result<Tensor> {
+        Ok(match self {
+            Self::Packed(matrix) => {
+                Tensor::from_vec(matrix.values(), (matrix.rows(), matrix.columns()), &Device::Cpu)?
+            }
+            Self::Dense(weight) => weight.clone(),
+            Self::Quantised(weight) => match &**weight {
+                QMatMul::QTensor(tensor) => tensor.dequantize(&tensor.device())?,
+                QMatMul::Tensor(tensor) | QMatMul::TensorF16(tensor) => tensor.clone(),
+            },
+        })
+    }
+
+    /// Where it is.
+    pub fn device(&self) -> Device {
+        match self {
+            Self::Packed(_) => Device::Cpu,
+            Self::Dense(weight) => weight.device().clone(),
+            Self::Quantised(weight) => match &**weight {
+                QMatMul::QTensor(tensor) => tensor.device(),
+                QMatMul::Tensor(tensor) | QMatMul::TensorF16(tensor) => tensor.device().clone(),
+            },
+        }
+    }
+
+    /// Outputs and inputs.
+    pub fn shape(&self) -> Result<(usize, usize)> {
+        Ok(match self {
+            Self::Packed(matrix) => (matrix.rows(), matrix.columns()),
+            Self::Dense(weight) => weight.dims2()?,
+            Self::Quantised(weight) => match &**weight {
+                QMatMul::QTensor(tensor) => tensor.shape().dims2()?,
+                QMatMul::Tensor(tensor) | QMatMul::TensorF16(tensor) => tensor.dims2()?,
+            },
         })
     }
 

@@ -17,7 +17,8 @@ use gradus_kernels::{BlockKind, Matrix, Precision, dequantise};
 use half::{bf16, f16};
 
 pub(crate) use adapter::Adapter;
-pub(crate) use loader::{Loader, Weight};
+pub(crate) use loader::Loader;
+pub use loader::Weight;
 
 use crate::gguf::{Gguf, TensorKind};
 use crate::{Error, Result};

@@ -1,4 +1,8 @@
-//! Row-wise operations and matrix products: our kernels on the CPU, candle's elsewhere.
+//! Row-wise operations and matrix products: our kernels on the CPU and on NVIDIA GPUs, candle's elsewhere.
+
+mod backward;
+mod logprobs;
+mod optimise;
 
 use candle_core::{
     CpuStorage, CustomOp1, CustomOp2, CustomOp3, Error, Layout, Result as Candle, Shape, Tensor,
@@ -6,6 +10,16 @@ use candle_core::{
 use gradus_kernels::{Matrix, rows};
 
 use crate::Result;
+#[cfg(feature = "cuda")]
+use crate::cuda;
+
+pub(crate) use backward::with_slices;
+pub use backward::{
+    dropout, rms_norm_backward, rms_norm_backward_onto, rms_norm_weight_gradient, rope_back,
+    silu_mul_backward, weight_gradient,
+};
+pub use logprobs::{token_logprobs, token_logprobs_backward};
+pub use optimise::{AdamWStep, adamw, sum_of_squares};
 
 /// The numbers of a contiguous f32 tensor on the CPU.
 pub(crate) fn contiguous<'a>(storage: &'a CpuStorage, layout: &Layout) -> Candle<&'a [f32]> {
@@ -94,7 +108,11 @@ pub(crate) fn multiply_rows(x: &Tensor, matrix: &Matrix, wanted: &[u32]) -> Resu
 }
 
 /// x / √(mean x² + ε) · weight, over the last dimension.
-pub(crate) fn rms_norm(x: &Tensor, weight: &Tensor, eps: f32) -> Result<Tensor> {
+pub fn rms_norm(x: &Tensor, weight: &Tensor, eps: f32) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if x.device().is_cuda() {
+        return cuda::rms_norm(&x.contiguous()?, weight, eps);
+    }
     if !x.device().is_cpu() {
         return Ok(candle_nn::ops::rms_norm(&x.contiguous()?, weight, eps)?);
     }
@@ -104,6 +122,28 @@ pub(crate) fn rms_norm(x: &Tensor, weight: &Tensor, eps: f32) -> Result<Tensor> 
         y
     });
     Ok(x.contiguous()?.apply_op2_no_bwd(weight, &norm)?)
+}
+
+/// x + added, and the norm of that.
+pub fn add_rms_norm(x: &Tensor, added: &Tensor, weight: &Tensor, eps: f32) -> Result<(Tensor, Tensor)> {
+    #[cfg(feature = "cuda")]
+    if x.device().is_cuda() {
+        return cuda::add_rms_norm(x, added, weight, eps);
+    }
+    let sum = (x + added)?;
+    let normed = rms_norm(&sum, weight, eps)?;
+    Ok((sum, normed))
+}
+
+/// y + bias in every row; may write over y.
+#[allow(clippy::needless_pass_by_value, reason = "on an NVIDIA GPU it is written over")]
+pub fn add_bias(y: Tensor, bias: &Tensor) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if y.device().is_cuda() {
+        cuda::add_bias(&y, bias)?;
+        return Ok(y);
+    }
+    Ok(y.broadcast_add(bias)?)
 }
 
 /// (x − mean) / √(variance + ε) · weight + bias, over the last dimension.
@@ -120,7 +160,11 @@ pub(crate) fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor, eps: f32) -
 }
 
 /// Rotates pairs (i, i + dim/2) of x `[rows, heads, dim]` by the angles of each row, `[rows, dim/2]`.
-pub(crate) fn rope(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Result<Tensor> {
+pub fn rope(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if x.device().is_cuda() {
+        return cuda::rope(&x.contiguous()?, cos, sin);
+    }
     if !x.device().is_cpu() {
         // candle's kernel wants [batch, positions, heads, dim]: here one row is one position.
         let x = x.contiguous()?.unsqueeze(0)?;
@@ -137,7 +181,11 @@ pub(crate) fn rope(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Result<Tensor> {
 }
 
 /// silu(gate) · up.
-pub(crate) fn silu_mul(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
+pub fn silu_mul(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if gate.device().is_cuda() {
+        return cuda::silu_mul(gate, up);
+    }
     if !gate.device().is_cpu() {
         return Ok((candle_nn::ops::silu(gate)? * up)?);
     }

@@ -1,0 +1,157 @@
+//! ProcessBench (Zheng et al., 2024): a prediction is right when it names the first wrong step exactly, or says that
+//! there is none.
+//!
+//! F1 is the harmonic mean of the accuracies on erroneous and on error-free samples; ArithACC weighs all samples
+//! equally. A prediction that could not be read is wrong, and counted apart.
+
+use serde::{Deserialize, Serialize};
+
+use super::share;
+
+/// One sample. Indices are 0-based; `None` inside is 'no error'.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Located {
+    /// Where the first error was said to be; none when the prediction could not be read.
+    pub predicted: Option<Option<usize>>,
+    /// Where it is.
+    pub truth: Option<usize>,
+}
+
+/// The numbers of one subset, as shares of 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessScores {
+    /// Samples with an error.
+    pub erroneous: usize,
+    /// Samples without one.
+    pub error_free: usize,
+    /// Predictions that could not be read.
+    pub undecided: usize,
+    /// Share of erroneous samples whose first error was found exactly.
+    pub acc_err: Option<f64>,
+    /// Share of error-free samples that were said to be so.
+    pub acc_cor: Option<f64>,
+    /// Harmonic mean of the two; none without samples of both kinds.
+    pub f1: Option<f64>,
+    /// Share of all samples that were judged right.
+    pub accuracy: Option<f64>,
+}
+
+/// The numbers over `samples`.
+///
+/// ```
+/// use gradus_core::metrics::process::{Located, scores};
+/// let samples = [
+///     Located { predicted: Some(Some(2)), truth: Some(2) },
+///     Located { predicted: Some(Some(1)), truth: Some(2) },
+///     Located { predicted: Some(None), truth: None },
+/// ];
+/// let found = scores(&samples);
+/// assert_eq!((found.acc_err, found.acc_cor), (Some(0.5), Some(1.0)));
+/// assert!((found.f1.unwrap() - 2.0 / 3.0).abs() < 1e-12);
+/// ```
+pub fn scores(samples: &[Located]) -> ProcessScores {
+    let hits = |erroneous: bool| {
+        let of_kind = samples.iter().filter(|sample| sample.truth.is_some() == erroneous);
+        of_kind.filter(|sample| sample.predicted == Some(sample.truth)).count()
+    };
+    let erroneous = samples.iter().filter(|sample| sample.truth.is_some()).count();
+    let error_free = samples.len() - erroneous;
+    let (acc_err, acc_cor) = (share(hits(true), erroneous), share(hits(false), error_free));
+    ProcessScores {
+        erroneous,
+        error_free,
+        undecided: samples.iter().filter(|sample| sample.predicted.is_none()).count(),
+        acc_err,
+        acc_cor,
+        f1: acc_err.zip(acc_cor).map(|(err, cor)| harmonic(err, cor)),
+        accuracy: share(hits(true) + hits(false), samples.len()),
+    }
+}
+
+/// The first step whose score is below `threshold`. A score that is not a number is no verdict and counts as below.
+///
+/// ```
+/// use gradus_core::metrics::process::first_error;
+/// assert_eq!(first_error(&[0.9, 0.4, 0.1], 0.5), Some(1));
+/// assert_eq!(first_error(&[0.9, 0.5], 0.5), None);
+/// ```
+pub fn first_error(scores: &[f64], threshold: f64) -> Option<usize> {
+    scores.iter().position(|&score| score.is_nan() || score < threshold)
+}
+
+/// One threshold of a sweep and its numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AtThreshold {
+    /// Scores below it are errors.
+    pub threshold: f64,
+    /// The numbers there.
+    pub scores: ProcessScores,
+}
+
+/// The numbers at each of `thresholds`; a sample is its step scores and its first error.
+pub fn sweep(samples: &[(&[f64], Option<usize>)], thresholds: &[f64]) -> Vec<AtThreshold> {
+    let at = |&threshold: &f64| {
+        let located: Vec<Located> = samples
+            .iter()
+            .map(|&(scores, truth)| Located { predicted: Some(first_error(scores, threshold)), truth })
+            .collect();
+        AtThreshold { threshold, scores: scores(&located) }
+    };
+    thresholds.iter().map(at).collect()
+}
+
+/// The threshold with the highest F1, the lowest one among equals; none without an F1. It is an optimist's number
+/// on the samples that it was chosen on: report it beside a fixed threshold.
+pub fn best(sweep: &[AtThreshold]) -> Option<AtThreshold> {
+    let mut best: Option<(f64, AtThreshold)> = None;
+    for &at in sweep {
+        if let Some(f1) = at.scores.f1
+            && best.is_none_or(|(highest, other)| {
+                f1 > highest || (f1 == highest && at.threshold < other.threshold)
+            })
+        {
+            best = Some((f1, at));
+        }
+    }
+    best.map(|(_, at)| at)
+}
+
+fn harmonic(a: f64, b: f64) -> f64 {
+    if a + b == 0.0 { 0.0 } else { 2.0 * a * b / (a + b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_published_row_has_its_f1() {
+        // 64.7 and 88.1 make 74.6.
+        assert!((harmonic(64.7, 88.1) - 74.6).abs() < 0.05);
+        assert_eq!(harmonic(0.0, 0.0), 0.0);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_wrong_and_counted() {
+        let unread = Located { predicted: None, truth: None };
+        let found = scores(&[unread, Located { predicted: Some(None), truth: None }]);
+        assert_eq!((found.undecided, found.acc_cor, found.accuracy), (1, Some(0.5), Some(0.5)));
+        assert_eq!((found.acc_err, found.f1), (None, None));
+        assert_eq!(scores(&[]), ProcessScores::default());
+    }
+
+    #[test]
+    fn the_best_threshold_separates() {
+        let samples: [(&[f64], Option<usize>); 3] =
+            [(&[0.9, 0.3], Some(1)), (&[0.8, 0.7], None), (&[0.2, 0.9], Some(0))];
+        let swept = sweep(&samples, &[0.75, 0.5, 0.4, 0.1]);
+        let best = best(&swept).unwrap();
+        assert_eq!((best.threshold, best.scores.f1), (0.4, Some(1.0)));
+        assert_eq!(swept[3].scores.acc_err, Some(0.0));
+    }
+
+    #[test]
+    fn a_score_that_is_no_number_is_no_pass() {
+        assert_eq!(first_error(&[0.9, f64::NAN], 0.5), Some(1));
+    }
+}

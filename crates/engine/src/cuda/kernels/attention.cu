@@ -1,0 +1,186 @@
+// What attention needs beside matrix products: rows gathered into padded groups by head and back, the masked softmax of scores,
+// and its gradient.
+//
+// A row of a group sees the keys [start, end) of `ranges`, and of those only the ones whose bit is set where `bits` is not null
+// (a tree). Scores are lines [groups, heads, rows] of keys, from line `first` of all of them on; nothing outside the range is read,
+// and it becomes 0.
+#include "rows.cuh"
+
+constexpr uint32_t NOBODY = 0xffffffffu;
+
+// x [any, heads, dim] → y [groups, heads, rows, dim]: row r of group g is x[index[g · rows + r]], or 0 for nobody.
+template <typename T, int V>
+__device__ void gather_heads(const T* x, const uint32_t* index, T* y, uint32_t rows, uint32_t heads, uint32_t dim) {
+    size_t group = blockIdx.x / rows, row = blockIdx.x % rows;
+    uint32_t source = index[blockIdx.x];
+    for (uint32_t i = threadIdx.x * V; i < heads * dim; i += blockDim.x * V) {
+        uint32_t head = i / dim, at = i % dim;
+        float a[V] = {};
+        if (source != NOBODY) load(x + (size_t)source * heads * dim + i, a);
+        store(y + ((group * heads + head) * rows + row) * dim + at, a);
+    }
+}
+
+// The way back: y[index[g · rows + r]] is row r of group g; rows of nobody are left out.
+template <typename T, int V>
+__device__ void scatter_heads(const T* x, const uint32_t* index, T* y, uint32_t rows, uint32_t heads, uint32_t dim) {
+    size_t group = blockIdx.x / rows, row = blockIdx.x % rows;
+    uint32_t target = index[blockIdx.x];
+    if (target == NOBODY) return;
+    for (uint32_t i = threadIdx.x * V; i < heads * dim; i += blockDim.x * V) {
+        uint32_t head = i / dim, at = i % dim;
+        float a[V];
+        load(x + ((group * heads + head) * rows + row) * dim + at, a);
+        store(y + (size_t)target * heads * dim + i, a);
+    }
+}
+
+// Which keys a row sees.
+struct Sight {
+    uint32_t start, end;
+    const uint32_t* bits;
+
+    __device__ Sight(const uint2* ranges, const uint32_t* all, size_t line, uint32_t heads, uint32_t rows, uint32_t keys) {
+        size_t at = line / ((size_t)heads * rows) * rows + line % rows;
+        uint2 range = ranges[at];
+        start = range.x, end = range.y;
+        bits = all ? all + at * ((keys + 31) / 32) : nullptr;
+    }
+    __device__ bool any(uint32_t from, uint32_t count) const { return from < end && from + count > start; }
+    __device__ bool one(uint32_t key) const {
+        return key >= start && key < end && (!bits || (bits[key / 32] >> (key % 32)) & 1);
+    }
+};
+
+// Numbers of a row that a thread keeps in registers, in packs.
+constexpr int PACKS = 4;
+
+template <typename T, int V>
+__device__ void softmax(T* scores, const uint2* ranges, const uint32_t* bits, size_t first, size_t lines, uint32_t heads, uint32_t rows,
+                        uint32_t keys, float scale) {
+    size_t line = row_of_thread();
+    bool real = line < lines;
+    Sight sight(ranges, bits, first + (real ? line : 0), heads, rows, keys);
+    scores += line * keys;
+    float x[PACKS][V];
+    float most = -INFINITY, sum = 0;
+#pragma unroll
+    for (int p = 0; p < PACKS; p++) {
+        uint32_t key = (threadIdx.x + p * blockDim.x) * V;
+        bool seen = real && key < keys && sight.any(key, V);
+        if (seen) load(scores + key, x[p]);
+        for (int j = 0; j < V; j++) {
+            x[p][j] = seen && sight.one(key + j) ? x[p][j] * scale : -INFINITY;
+            most = fmaxf(most, x[p][j]);
+        }
+    }
+    most = over_row<Max>(most);
+#pragma unroll
+    for (int p = 0; p < PACKS; p++)
+        for (int j = 0; j < V; j++) {
+            x[p][j] = __expf(x[p][j] - most);
+            sum += x[p][j];
+        }
+    sum = 1.0f / over_row<Add>(sum);
+#pragma unroll
+    for (int p = 0; p < PACKS; p++) {
+        uint32_t key = (threadIdx.x + p * blockDim.x) * V;
+        for (int j = 0; j < V; j++) x[p][j] *= sum;
+        if (real && key < keys) store(scores + key, x[p]);
+    }
+}
+
+// The same for rows that registers cannot hold: scores are read three times.
+template <typename T, int V>
+__device__ void softmax_long(T* scores, const uint2* ranges, const uint32_t* bits, size_t first, size_t lines, uint32_t heads,
+                             uint32_t rows, uint32_t keys, float scale) {
+    size_t line = blockIdx.x;
+    Sight sight(ranges, bits, first + line, heads, rows, keys);
+    scores += line * keys;
+    float most = -INFINITY, sum = 0;
+    for (uint32_t key = threadIdx.x * V; key < keys; key += blockDim.x * V) {
+        if (!sight.any(key, V)) continue;
+        float x[V];
+        load(scores + key, x);
+        for (int j = 0; j < V; j++)
+            if (sight.one(key + j)) most = fmaxf(most, x[j] * scale);
+    }
+    most = over_row<Max>(most);
+    for (uint32_t key = threadIdx.x * V; key < keys; key += blockDim.x * V) {
+        if (!sight.any(key, V)) continue;
+        float x[V];
+        load(scores + key, x);
+        for (int j = 0; j < V; j++)
+            if (sight.one(key + j)) sum += __expf(x[j] * scale - most);
+    }
+    sum = 1.0f / over_row<Add>(sum);
+    for (uint32_t key = threadIdx.x * V; key < keys; key += blockDim.x * V) {
+        float x[V] = {};
+        if (sight.any(key, V)) load(scores + key, x);
+        for (int j = 0; j < V; j++) x[j] = sight.one(key + j) ? __expf(x[j] * scale - most) * sum : 0.0f;
+        store(scores + key, x);
+    }
+}
+
+// slopes ← scale · weights ∘ (slopes − Σ weights ∘ slopes): from dP to dS, P being 0 where a row does not look.
+template <typename T, int V>
+__device__ void softmax_backward(const T* weights, T* slopes, const uint2* ranges, size_t first, size_t lines, uint32_t heads,
+                                 uint32_t rows, uint32_t keys, float scale) {
+    size_t line = row_of_thread();
+    bool real = line < lines;
+    Sight sight(ranges, nullptr, first + (real ? line : 0), heads, rows, keys);
+    weights += line * keys, slopes += line * keys;
+    float w[PACKS][V], d[PACKS][V];
+    float along = 0;
+#pragma unroll
+    for (int p = 0; p < PACKS; p++) {
+        uint32_t key = (threadIdx.x + p * blockDim.x) * V;
+        bool seen = real && key < keys && sight.any(key, V);
+        for (int j = 0; j < V; j++) w[p][j] = d[p][j] = 0;
+        if (seen) load(weights + key, w[p]), load(slopes + key, d[p]);
+        for (int j = 0; j < V; j++) along += w[p][j] * d[p][j];
+    }
+    along = over_row<Add>(along);
+#pragma unroll
+    for (int p = 0; p < PACKS; p++) {
+        uint32_t key = (threadIdx.x + p * blockDim.x) * V;
+        for (int j = 0; j < V; j++) d[p][j] = scale * w[p][j] * (d[p][j] - along);
+        if (real && key < keys) store(slopes + key, d[p]);
+    }
+}
+
+template <typename T, int V>
+__device__ void softmax_backward_long(const T* weights, T* slopes, const uint2* ranges, size_t first, size_t lines, uint32_t heads,
+                                      uint32_t rows, uint32_t keys, float scale) {
+    size_t line = blockIdx.x;
+    Sight sight(ranges, nullptr, first + line, heads, rows, keys);
+    weights += line * keys, slopes += line * keys;
+    float along = 0;
+    for (uint32_t key = threadIdx.x * V; key < keys; key += blockDim.x * V) {
+        if (!sight.any(key, V)) continue;
+        float w[V], d[V];
+        load(weights + key, w), load(slopes + key, d);
+        for (int j = 0; j < V; j++) along += w[j] * d[j];
+    }
+    along = over_row<Add>(along);
+    for (uint32_t key = threadIdx.x * V; key < keys; key += blockDim.x * V) {
+        float w[V] = {}, d[V] = {};
+        if (sight.any(key, V)) load(weights + key, w), load(slopes + key, d);
+        for (int j = 0; j < V; j++) d[j] = scale * w[j] * (d[j] - along);
+        store(slopes + key, d);
+    }
+}
+
+#define MOVE(T) (const T* x, const uint32_t* index, T* y, uint32_t rows, uint32_t heads, uint32_t dim)
+EXPORT(gather_heads, MOVE, x, index, y, rows, heads, dim)
+EXPORT(scatter_heads, MOVE, x, index, y, rows, heads, dim)
+#define SOFTMAX(T)                                                                                                   \
+    (T* scores, const uint2* ranges, const uint32_t* bits, size_t first, size_t lines, uint32_t heads, uint32_t rows, uint32_t keys, \
+     float scale)
+EXPORT(softmax, SOFTMAX, scores, ranges, bits, first, lines, heads, rows, keys, scale)
+EXPORT(softmax_long, SOFTMAX, scores, ranges, bits, first, lines, heads, rows, keys, scale)
+#define SOFTMAX_BACKWARD(T)                                                                                    \
+    (const T* weights, T* slopes, const uint2* ranges, size_t first, size_t lines, uint32_t heads, uint32_t rows, uint32_t keys, \
+     float scale)
+EXPORT(softmax_backward, SOFTMAX_BACKWARD, weights, slopes, ranges, first, lines, heads, rows, keys, scale)
+EXPORT(softmax_backward_long, SOFTMAX_BACKWARD, weights, slopes, ranges, first, lines, heads, rows, keys, scale)
