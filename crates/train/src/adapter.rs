@@ -1,0 +1,93 @@
+//! Adapters in PEFT's layout: `adapter_config.json` and `adapter_model.safetensors`, as Hugging Face PEFT, vLLM and this
+//! engine load them.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use candle_core::{Device, Tensor};
+use serde_json::json;
+
+use crate::error::io;
+use crate::run::recipe::Lora;
+use crate::trainee::Trainee;
+use crate::{Error, Result};
+
+const CONFIG: &str = "adapter_config.json";
+const WEIGHTS: &str = "adapter_model.safetensors";
+
+/// Writes the trained parameters into `folder`, which must exist; `base` is the model they belong to.
+pub fn save(folder: &Path, trainee: &Trainee, lora: &Lora, base: &str) -> Result<()> {
+    let heads: Vec<&str> = trainee.head_names();
+    // Only the head that transformers' own token classifiers have; PEFT takes other models as they are.
+    let task = match heads[..] {
+        [] => Some("CAUSAL_LM"),
+        ["score"] => Some("TOKEN_CLS"),
+        _ => None,
+    };
+    let saved = (!heads.is_empty()).then(|| vec![heads[0].split('.').next().unwrap_or(heads[0])]);
+    let config = json!({
+        "peft_type": "LORA",
+        "task_type": task,
+        "base_model_name_or_path": base,
+        "r": lora.rank,
+        "lora_alpha": lora.alpha,
+        "lora_dropout": lora.dropout,
+        "use_rslora": lora.rslora,
+        "target_modules": lora.modules(),
+        "modules_to_save": saved,
+        "bias": "none",
+        "fan_in_fan_out": false,
+        "init_lora_weights": true,
+        "inference_mode": true,
+        "layers_to_transform": null,
+    });
+    let path = folder.join(CONFIG);
+    let text = serde_json::to_string_pretty(&config).expect("a JSON value can be written");
+    std::fs::write(&path, text + "\n").map_err(io(&path))?;
+    let mut tensors: HashMap<String, Tensor> = HashMap::new();
+    for parameter in trainee.parameters.iter() {
+        tensors.insert(peft_name(&parameter.name), parameter.value.to_device(&Device::Cpu)?);
+    }
+    let path = folder.join(WEIGHTS);
+    candle_core::safetensors::save(&tensors, &path)?;
+    Ok(())
+}
+
+/// Starts from an adapter instead of from random numbers: it must have what is trained here, in the same shapes.
+pub fn restore(folder: &Path, trainee: &mut Trainee) -> Result<()> {
+    let path = folder.join(WEIGHTS);
+    if !path.exists() {
+        return Err(Error::run(folder, format!("no {WEIGHTS} here: expected an adapter in PEFT's layout")));
+    }
+    let mut tensors = candle_core::safetensors::load(&path, &Device::Cpu)?;
+    for parameter in trainee.parameters.iter_mut() {
+        let name = peft_name(&parameter.name);
+        let Some(tensor) = tensors.remove(&name) else {
+            return Err(Error::run(
+                &path,
+                format!("tensor `{name}` is missing: is `lora.targets` the same?"),
+            ));
+        };
+        if tensor.shape() != parameter.value.shape() {
+            let message = format!(
+                "tensor `{name}` has shape {:?}, and the recipe makes it {:?}: is `lora.rank` the same?",
+                tensor.dims(),
+                parameter.value.dims()
+            );
+            return Err(Error::run(&path, message));
+        }
+        let tensor = tensor.to_dtype(parameter.value.dtype())?;
+        parameter.value = tensor.to_device(parameter.value.device())?;
+    }
+    if let Some(name) = tensors.keys().min() {
+        let message = format!("tensor `{name}` ({} in all) is not trained by this recipe", tensors.len());
+        return Err(Error::run(&path, message));
+    }
+    trainee.refresh()
+}
+
+/// `layers.0.self_attn.q_proj.lora_A.weight` → `base_model.model.model.layers.0…`; a head has no inner `model.`.
+fn peft_name(name: &str) -> String {
+    let backbone = name.starts_with("layers.");
+    format!("base_model.model.{}{name}", if backbone { "model." } else { "" })
+}

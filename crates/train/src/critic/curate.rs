@@ -1,0 +1,329 @@
+//! Chooses the solutions a critic learns from, with their first error.
+//!
+//! The truth comes from exact labels (a person's, or a program's that put the error there) or from a reward model:
+//! the first step below a threshold, 0.8 in Tian et al. (2026). Scores are believed only where they agree with the
+//! final answer. A person may find an error in a solution whose answer is right; a solution that is right in every
+//! step and wrong in its answer contradicts itself whoever says so.
+//! Each generator then gets as many correct as wrong solutions, or else its name alone would give the verdict away.
+//!
+//! One example, a line of JSON:
+//! ```json
+//! {"critic":1,"problem_id":"p1","problem":"What is 2 + 3?","solution_id":"p1/0","generator":"m",
+//!  "steps":["2 + 3 = 6"],"truth":0,"source":"labels"}
+//! ```
+
+use std::collections::BTreeMap;
+
+use gradus_core::data::{Annotation, FirstError, LabelSource, Outcome, Record, Solution};
+use gradus_core::metrics::process::first_error;
+use serde::{Deserialize, Serialize};
+
+/// Version of the format, written into every example.
+pub const CRITIC_SCHEMA: u32 = 1;
+
+/// Who says where the first error is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum TruthSource {
+    /// Labels of a person, or of the program that put the error there.
+    #[default]
+    Labels,
+    /// A reward model's scores.
+    Scores {
+        /// Its name in the solutions' `scores`.
+        model: String,
+        /// The first step below it is the first error; 0.8 in the paper.
+        threshold: f64,
+    },
+}
+
+/// How to choose.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Curation {
+    /// Who says where the first error is.
+    pub truth: TruthSource,
+    /// Whether each generator gets as many correct as wrong solutions.
+    pub balance: bool,
+    /// Chooses which solutions of the larger class stay.
+    pub seed: u64,
+}
+
+impl Default for Curation {
+    fn default() -> Self {
+        Self { truth: TruthSource::Labels, balance: true, seed: 0 }
+    }
+}
+
+/// A solution to criticise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CriticExample {
+    /// The schema version.
+    pub critic: u32,
+    /// The problem's id.
+    pub problem_id: String,
+    /// The problem's text.
+    pub problem: String,
+    /// The solution's id.
+    pub solution_id: String,
+    /// Who wrote the solution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator: Option<String>,
+    /// The steps.
+    pub steps: Vec<String>,
+    /// The 0-based first wrong step; null when every step is right.
+    pub truth: Option<usize>,
+    /// Perplexity of the solution given the problem under the starting policy, once somebody has computed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub perplexity: Option<f64>,
+    /// Who says so.
+    pub source: TruthSource,
+}
+
+/// Why a solution was left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dropped {
+    /// It has no steps.
+    NoSteps,
+    /// Nobody that counts has said where its first error is.
+    NoLabels,
+    /// Labels, scores or an index do not fit its steps, or a score is not a number.
+    BadLabels,
+    /// Annotators place the first error differently.
+    Conflicting,
+    /// Scores cannot be checked: whether the final answer is right is unknown.
+    UnknownOutcome,
+    /// The final answer is right, but a score is below the threshold.
+    RightAnswerWithError,
+    /// The final answer is wrong, but no step is.
+    WrongAnswerWithoutError,
+    /// Its generator has more of its class than of the other.
+    Balance,
+}
+
+/// What became of one generator's solutions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Correct solutions kept.
+    pub correct: usize,
+    /// Wrong solutions kept.
+    pub wrong: usize,
+    /// Left out, by reason.
+    pub dropped: BTreeMap<Dropped, usize>,
+}
+
+/// The chosen solutions in the order of the records, and counts by generator (`""` where none is named).
+pub fn curate(records: &[Record], settings: &Curation) -> (Vec<CriticExample>, BTreeMap<String, Counts>) {
+    let mut counts: BTreeMap<String, Counts> = BTreeMap::new();
+    let mut examples = Vec::new();
+    for record in records {
+        for solution in &record.solutions {
+            let of_generator = counts.entry(solution.generator.clone().unwrap_or_default()).or_default();
+            match truth(solution, &settings.truth) {
+                Ok(truth) => examples.push(CriticExample {
+                    critic: CRITIC_SCHEMA,
+                    problem_id: record.problem.id.clone(),
+                    problem: record.problem.question(),
+                    solution_id: solution.id.clone(),
+                    generator: solution.generator.clone(),
+                    steps: solution.steps.clone(),
+                    truth,
+                    perplexity: None,
+                    source: settings.truth.clone(),
+                }),
+                Err(reason) => *of_generator.dropped.entry(reason).or_default() += 1,
+            }
+        }
+    }
+    if settings.balance {
+        examples = balanced(examples, settings.seed, &mut counts);
+    }
+    for example in &examples {
+        let of_generator = counts.entry(example.generator.clone().unwrap_or_default()).or_default();
+        *(if example.truth.is_none() { &mut of_generator.correct } else { &mut of_generator.wrong }) += 1;
+    }
+    (examples, counts)
+}
+
+fn truth(solution: &Solution, source: &TruthSource) -> Result<Option<usize>, Dropped> {
+    if solution.steps.is_empty() {
+        return Err(Dropped::NoSteps);
+    }
+    let first = match source {
+        TruthSource::Labels => labelled(solution)?,
+        TruthSource::Scores { model, threshold } => scored(solution, model, *threshold)?,
+    };
+    if first.is_none() && solution.outcome == Outcome::Wrong {
+        return Err(Dropped::WrongAnswerWithoutError);
+    }
+    Ok(first)
+}
+
+fn labelled(solution: &Solution) -> Result<Option<usize>, Dropped> {
+    let exact = solution.annotations.iter().filter(|annotation| is_exact(annotation));
+    let mut places = exact.filter_map(|annotation| match annotation.first_error {
+        FirstError::At(step) => Some(Some(step)),
+        FirstError::None => Some(None),
+        FirstError::Unknown => None,
+    });
+    let first = places.next().ok_or(Dropped::NoLabels)?;
+    if places.any(|other| other != first) {
+        return Err(Dropped::Conflicting);
+    }
+    if first.is_some_and(|step| step >= solution.steps.len()) {
+        return Err(Dropped::BadLabels);
+    }
+    Ok(first)
+}
+
+fn is_exact(annotation: &Annotation) -> bool {
+    let mut labels = annotation.labels.iter().flatten().peekable();
+    labels.peek().is_some()
+        && labels.all(|label| matches!(label.source, LabelSource::Human | LabelSource::Injected))
+}
+
+fn scored(solution: &Solution, model: &str, threshold: f64) -> Result<Option<usize>, Dropped> {
+    let scores = solution.scores.get(model).ok_or(Dropped::NoLabels)?;
+    if scores.len() != solution.steps.len() || scores.iter().any(|score| score.is_nan()) {
+        return Err(Dropped::BadLabels);
+    }
+    let first = first_error(scores, threshold);
+    match solution.outcome {
+        Outcome::Unknown => Err(Dropped::UnknownOutcome),
+        Outcome::Correct if first.is_some() => Err(Dropped::RightAnswerWithError),
+        Outcome::Correct | Outcome::Wrong => Ok(first),
+    }
+}
+
+/// Drops from each generator's larger class. The choice hangs on the seed and the ids alone, not on the order.
+fn balanced(
+    examples: Vec<CriticExample>,
+    seed: u64,
+    counts: &mut BTreeMap<String, Counts>,
+) -> Vec<CriticExample> {
+    let mut classes: BTreeMap<String, [Vec<(blake3::Hash, usize)>; 2]> = BTreeMap::new();
+    for (index, example) in examples.iter().enumerate() {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&seed.to_le_bytes()).update(example.problem_id.as_bytes()).update(&[0]);
+        hasher.update(example.solution_id.as_bytes());
+        let of_generator = classes.entry(example.generator.clone().unwrap_or_default()).or_default();
+        of_generator[usize::from(example.truth.is_some())].push((hasher.finalize(), index));
+    }
+    let mut keep = vec![false; examples.len()];
+    for (generator, mut classes) in classes {
+        let size = classes[0].len().min(classes[1].len());
+        let surplus = classes[0].len() + classes[1].len() - 2 * size;
+        if surplus > 0 {
+            counts.entry(generator).or_default().dropped.insert(Dropped::Balance, surplus);
+        }
+        for class in &mut classes {
+            class.sort_by_key(|(hash, _)| *hash.as_bytes());
+            class.iter().take(size).for_each(|(_, index)| keep[*index] = true);
+        }
+    }
+    examples.into_iter().zip(keep).filter_map(|(example, keep)| keep.then_some(example)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use gradus_core::data::Problem;
+
+    use super::*;
+
+    fn scored(id: usize, scores: &[f64], outcome: Outcome) -> Solution {
+        Solution {
+            id: format!("s{id}"),
+            problem_id: "p".into(),
+            generator: Some("m".into()),
+            steps: vec!["one".into(), "two".into()],
+            outcome,
+            scores: BTreeMap::from([("prm".to_owned(), scores.to_vec())]),
+            ..Solution::default()
+        }
+    }
+
+    fn record(solutions: Vec<Solution>) -> Record {
+        Record::new(Problem { id: "p".into(), text: "Why?".into(), ..Problem::default() }, solutions)
+    }
+
+    #[test]
+    fn scores_must_agree_with_the_answer() {
+        let records = [record(vec![
+            scored(0, &[0.9, 0.9], Outcome::Correct),
+            scored(1, &[0.9, 0.79], Outcome::Wrong),
+            scored(2, &[0.9, 0.7], Outcome::Correct),
+            scored(3, &[0.9, 0.8], Outcome::Wrong),
+            scored(4, &[0.9, 0.9], Outcome::Unknown),
+            scored(5, &[0.9], Outcome::Correct),
+            scored(6, &[f64::NAN, 0.9], Outcome::Correct),
+            Solution { scores: BTreeMap::new(), ..scored(7, &[], Outcome::Correct) },
+            Solution { steps: Vec::new(), ..scored(8, &[], Outcome::Correct) },
+            scored(9, &[0.1, 0.1], Outcome::Wrong),
+        ])];
+        let truth = TruthSource::Scores { model: "prm".into(), threshold: 0.8 };
+        let settings = Curation { truth, balance: false, seed: 0 };
+        let (examples, counts) = curate(&records, &settings);
+        let found: Vec<_> = examples.iter().map(|e| (e.solution_id.as_str(), e.truth)).collect();
+        assert_eq!(found, [("s0", None), ("s1", Some(1)), ("s9", Some(0))]);
+        let expected = BTreeMap::from([
+            (Dropped::NoSteps, 1),
+            (Dropped::NoLabels, 1),
+            (Dropped::BadLabels, 2),
+            (Dropped::UnknownOutcome, 1),
+            (Dropped::RightAnswerWithError, 1),
+            (Dropped::WrongAnswerWithoutError, 1),
+        ]);
+        assert_eq!(counts["m"], Counts { correct: 1, wrong: 2, dropped: expected });
+
+        let (balanced, counts) = curate(&records, &Curation { balance: true, ..settings });
+        assert_eq!((balanced.len(), counts["m"].wrong, counts["m"].dropped[&Dropped::Balance]), (2, 1, 1));
+        let line = serde_json::to_string(&balanced[0]).unwrap();
+        assert_eq!(serde_json::from_str::<CriticExample>(&line).unwrap(), balanced[0]);
+    }
+
+    #[test]
+    fn labels_of_a_person_count_and_must_not_conflict() {
+        let labelled = |id, outcome, places: &[Option<usize>], source: &LabelSource| Solution {
+            annotations: places.iter().map(|at| Annotation::from_first_error(2, *at, source)).collect(),
+            ..scored(id, &[], outcome)
+        };
+        let human = LabelSource::Human;
+        let judge = LabelSource::Judge { model: "j".into(), agreeing: 1, votes: 1 };
+        let records = [record(vec![
+            labelled(0, Outcome::Correct, &[Some(1)], &human),
+            labelled(1, Outcome::Unknown, &[None, None], &human),
+            labelled(2, Outcome::Wrong, &[Some(0), Some(1)], &human),
+            labelled(3, Outcome::Wrong, &[None], &human),
+            labelled(4, Outcome::Wrong, &[Some(0)], &judge),
+        ])];
+        let (examples, counts) = curate(&records, &Curation::default());
+        let found: Vec<_> = examples.iter().map(|e| (e.solution_id.as_str(), e.truth)).collect();
+        assert_eq!(found, [("s0", Some(1)), ("s1", None)]);
+        let expected = BTreeMap::from([
+            (Dropped::NoLabels, 1),
+            (Dropped::Conflicting, 1),
+            (Dropped::WrongAnswerWithoutError, 1),
+        ]);
+        assert_eq!(counts["m"].dropped, expected);
+    }
+
+    #[test]
+    fn the_order_of_records_does_not_choose() {
+        let config = gradus_core::synth::Config { problems: 40, wrong_share: 0.7, ..Default::default() };
+        let mut records: Vec<Record> = gradus_core::synth::generate(&config).collect();
+        let chosen = |records: &[Record], seed| {
+            let (examples, counts) = curate(records, &Curation { seed, ..Curation::default() });
+            assert!(counts.values().all(|counts| counts.correct == counts.wrong));
+            let mut ids: Vec<String> = examples.into_iter().map(|example| example.solution_id).collect();
+            ids.sort();
+            ids
+        };
+        let before = chosen(&records, 1);
+        records.reverse();
+        assert!(!before.is_empty());
+        assert_eq!(chosen(&records, 1), before);
+        assert_ne!(chosen(&records, 2), before);
+    }
+}

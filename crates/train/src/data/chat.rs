@@ -1,0 +1,148 @@
+//! Questions and answers as conversations: what SFT learns to say, and what pairs compare.
+
+use std::path::{Path, PathBuf};
+
+use gradus_core::contracts::Message;
+use gradus_core::data::files;
+use gradus_core::data::readers::Format;
+use gradus_core::data::{FirstError, Outcome, Record, Solution};
+use gradus_engine::text::Tokenizer;
+use serde_json::Value;
+
+use super::{LeftOut, records};
+use crate::example::Example;
+use crate::{Error, Result};
+
+/// A question and the answer to be learnt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conversation {
+    /// Names it in messages.
+    pub id: String,
+    /// What comes before the answer.
+    pub messages: Vec<Message>,
+    /// The answer.
+    pub answer: String,
+}
+
+/// The conversations of some files. Rows with `messages` are taken as they are, the last message being the answer; rows
+/// of any dataset format give the right solutions of their records.
+pub fn read_conversations(
+    paths: &[PathBuf],
+    format: Option<Format>,
+    limit: Option<usize>,
+) -> Result<(Vec<Conversation>, LeftOut)> {
+    let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
+    for path in paths {
+        let written = format.is_none() && path.is_file() && is_chat(path)?;
+        let (here, without) = if written {
+            (chat_rows(path)?, LeftOut::default())
+        } else {
+            conversations(&records(std::slice::from_ref(path), format, limit)?)
+        };
+        found.extend(here);
+        left_out.join(&without);
+    }
+    found.truncate(limit.unwrap_or(usize::MAX));
+    Ok((found, left_out))
+}
+
+/// Whether a file's first row is a conversation.
+fn is_chat(path: &Path) -> Result<bool> {
+    let first = files::rows(path)?.next().transpose()?;
+    Ok(first.is_some_and(|(_, row)| row.get("messages").is_some_and(Value::is_array)))
+}
+
+fn chat_rows(path: &Path) -> Result<Vec<Conversation>> {
+    let mut found = Vec::new();
+    for row in files::rows(path)? {
+        let (line, mut row) = row?;
+        let at = |message: &str| Error::Record { path: path.to_owned(), line, message: message.to_owned() };
+        let messages: Result<Vec<Message>, _> = serde_json::from_value(row["messages"].take());
+        let mut messages = messages
+            .map_err(|error| at(&format!("field `messages`: expected role and content of each: {error}")))?;
+        let last = messages.pop().filter(|message| message.role == "assistant" && !messages.is_empty());
+        let answer = last
+            .ok_or_else(|| at("field `messages`: expected the assistant's message last, after another"))?
+            .content;
+        let id = row["id"].as_str().map_or_else(|| format!("line {line}"), str::to_owned);
+        found.push(Conversation { id, messages, answer });
+    }
+    Ok(found)
+}
+
+/// The right solutions of records: known to be right in the end, and not known to be wrong on the way. Records without
+/// solutions give their reference solution.
+pub fn conversations(records: &[Record]) -> (Vec<Conversation>, LeftOut) {
+    let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
+    for record in records {
+        let ask =
+            |id: &str, answer: String| Conversation { id: id.to_owned(), messages: question(record), answer };
+        if record.solutions.is_empty() {
+            if record.problem.reference.is_empty() {
+                left_out.add("problem without a solution");
+            } else {
+                found.push(ask(&record.problem.id, record.problem.reference.join("\n")));
+            }
+        }
+        for solution in &record.solutions {
+            let wrong_step = |first: FirstError| matches!(first, FirstError::At(_));
+            if solution.outcome != Outcome::Correct {
+                left_out.add("solution not known to be right");
+            } else if solution.annotations.iter().any(|labels| wrong_step(labels.first_error)) {
+                left_out.add("right answer with a wrong step");
+            } else {
+                found.push(ask(&solution.id, answer_text(solution)));
+            }
+        }
+    }
+    (found, left_out)
+}
+
+/// What is asked about a record's problem.
+pub(crate) fn question(record: &Record) -> Vec<Message> {
+    vec![Message::new("user", record.problem.question())]
+}
+
+/// A solution as an answer: one step a line.
+pub(crate) fn answer_text(solution: &Solution) -> String {
+    solution.steps.join("\n")
+}
+
+impl Conversation {
+    /// Its tokens: what is given, and what is learnt, the end of the turn included.
+    pub fn tokens(&self, tokenizer: &Tokenizer) -> Result<(Vec<u32>, Vec<u32>)> {
+        let end = tokenizer.eos.first().copied();
+        let end = end.ok_or_else(|| Error::Model("the tokenizer has no end-of-text token".to_owned()))?;
+        if !tokenizer.has_template() {
+            let texts: Vec<&str> = self.messages.iter().map(|message| message.content.as_str()).collect();
+            let prompt = tokenizer.encode(&format!("{}\n", texts.join("\n")), true)?;
+            let mut answer = tokenizer.encode_plain(&self.answer)?;
+            answer.push(end);
+            return Ok((prompt, answer));
+        }
+        let prompt = tokenizer.chat(&self.messages, true)?;
+        let mut messages = self.messages.clone();
+        messages.push(Message::new("assistant", self.answer.as_str()));
+        let whole = tokenizer.chat(&messages, false)?;
+        let prompt_tokens = tokenizer.encode(&prompt, false)?;
+        // The template says how the answer's turn ends; what it writes after that token is not learnt.
+        let tail = whole.strip_prefix(&prompt).and_then(|tail| tail.split_once(self.answer.trim()));
+        let mut answer = tokenizer.encode_plain(self.answer.trim())?;
+        let closing = tokenizer.encode(tail.map_or("", |(_, closing)| closing), false)?;
+        let closed = closing.iter().position(|token| tokenizer.eos.contains(token));
+        answer.extend(closed.map_or(&[end][..], |at| &closing[..=at]));
+        Ok((prompt_tokens, answer))
+    }
+
+    /// The example; every token of the conversation is learnt when `answer_only` is false.
+    pub fn example(&self, tokenizer: &Tokenizer, answer_only: bool) -> Result<Example<u32>> {
+        let (prompt, answer) = self.tokens(tokenizer)?;
+        let (given, learnt) = if answer_only {
+            (prompt, answer)
+        } else {
+            let (first, rest) = prompt.split_at(1.min(prompt.len()));
+            (first.to_vec(), [rest, &answer].concat())
+        };
+        Ok(Example::continuations(self.id.as_str(), &given, &[learnt]).0)
+    }
+}

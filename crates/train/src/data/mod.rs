@@ -1,0 +1,57 @@
+//! From records to examples, for each objective. What cannot be used is counted by reason, never dropped in silence.
+
+mod chat;
+mod outcomes;
+mod pairs;
+mod steps;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use gradus_core::data::Record;
+use gradus_core::data::files;
+use gradus_core::data::readers::Format;
+use serde::Serialize;
+
+pub(crate) use chat::question;
+pub use chat::{Conversation, conversations, read_conversations};
+pub use outcomes::last_steps;
+pub use pairs::{Pair, pairs};
+pub use steps::labelled_steps;
+
+use crate::{Error, Result};
+
+/// How many of what was left out, by reason.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct LeftOut(BTreeMap<&'static str, u64>);
+
+impl LeftOut {
+    /// Counts one.
+    pub fn add(&mut self, reason: &'static str) {
+        *self.0.entry(reason).or_default() += 1;
+    }
+
+    /// Reasons and counts.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.0.iter().map(|(reason, count)| (*reason, *count))
+    }
+
+    /// Adds another's counts.
+    pub fn join(&mut self, other: &Self) {
+        for (reason, count) in other.iter() {
+            *self.0.entry(reason).or_default() += count;
+        }
+    }
+}
+
+/// All records of some files; the first bad one is an error that says where.
+pub fn records(paths: &[PathBuf], format: Option<Format>, limit: Option<usize>) -> Result<Vec<Record>> {
+    let records = files::open(paths, format)?.take(limit.unwrap_or(usize::MAX));
+    let records: Vec<Record> = records.map(|item| item.map(|item| item.record)).collect::<Result<_, _>>()?;
+    if records.is_empty() {
+        let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        return Err(Error::Data(format!("{} has no records", names.join(", "))));
+    }
+    Ok(records)
+}

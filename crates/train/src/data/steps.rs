@@ -1,0 +1,97 @@
+//! Labelled steps as a reward model sees them: the profile writes the solution out and says where verdicts are read.
+
+use gradus_core::contracts::ScoreRequest;
+use gradus_core::data::{Mark, Record, Solution, StepLabel};
+use gradus_engine::batch::Forest;
+use gradus_engine::profile::{Assembled, Assembler};
+use gradus_engine::text::Tokenizer;
+
+use super::LeftOut;
+use crate::Result;
+use crate::example::Example;
+use crate::run::recipe::Neutral;
+
+/// One example per solution, with a target in [0, 1] for each step that may be trained on: the known ones up to and
+/// including the first error. `soft` takes a label's own value where it has one.
+pub fn labelled_steps(
+    records: &[Record],
+    assembler: &Assembler,
+    tokenizer: &Tokenizer,
+    most_tokens: usize,
+    neutral: Neutral,
+    soft: bool,
+) -> Result<(Vec<Example<f32>>, LeftOut)> {
+    let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
+    for record in records {
+        if record.solutions.is_empty() {
+            left_out.add("problem without a solution");
+        }
+        for solution in &record.solutions {
+            let Some(annotation) = solution.annotations.first() else {
+                left_out.add("solution without labels");
+                continue;
+            };
+            let targets: Vec<(usize, f32)> = annotation
+                .targets()
+                .filter_map(|(step, label)| Some((step, target(label, neutral, soft)?)))
+                .collect();
+            if targets.is_empty() {
+                left_out.add("solution without a step to train on");
+                continue;
+            }
+            let assembled = assembler.assemble(&request(record, solution), tokenizer, usize::MAX)?;
+            let example = example(&solution.id, &assembled, &targets);
+            if example.forest.tokens() > most_tokens {
+                left_out.add("longer than data.max_tokens");
+                continue;
+            }
+            found.push(example);
+        }
+    }
+    Ok((found, left_out))
+}
+
+/// What the profile is asked to write out.
+pub(crate) fn request(record: &Record, solution: &Solution) -> ScoreRequest {
+    ScoreRequest {
+        id: solution.id.clone(),
+        problem: record.problem.question(),
+        steps: solution.steps.clone(),
+        ..ScoreRequest::default()
+    }
+}
+
+pub(super) fn target(label: &StepLabel, neutral: Neutral, soft: bool) -> Option<f32> {
+    match (label.value, label.mark) {
+        (Some(value), _) if soft => Some(value as f32),
+        (_, Mark::Correct) => Some(1.0),
+        (_, Mark::Incorrect) => Some(0.0),
+        (_, Mark::Neutral) => match neutral {
+            Neutral::Correct => Some(1.0),
+            Neutral::Incorrect => Some(0.0),
+            Neutral::Skip => None,
+        },
+    }
+}
+
+/// The prompts of the wanted steps, joined where they begin alike and cut after the last place that is read: what
+/// comes later changes nothing before it.
+pub(crate) fn example(id: &str, assembled: &Assembled, targets: &[(usize, f32)]) -> Example<f32> {
+    let mut forest = Forest::default();
+    let mut reads: Vec<Vec<_>> = Vec::new();
+    let mut end = assembled.prompts.iter().map(|(_, places)| places.len()).sum::<usize>();
+    // The last prompt is the longest: the others branch off it.
+    for (tokens, places) in assembled.prompts.iter().rev() {
+        let steps = end - places.len()..end;
+        end = steps.start;
+        let wanted: Vec<(usize, f32)> = targets
+            .iter()
+            .filter(|(step, _)| steps.contains(step))
+            .map(|(step, target)| (places[step - steps.start], *target))
+            .collect();
+        let Some((last, _)) = wanted.iter().max_by_key(|(place, _)| *place) else { continue };
+        let path = forest.insert(&tokens[..=*last]);
+        reads.push(wanted.into_iter().map(|(place, target)| (path.locate(place), target)).collect());
+    }
+    Example { id: id.to_owned(), forest, reads: reads.into_iter().rev().flatten().collect() }
+}

@@ -1,0 +1,100 @@
+//! What can go wrong while training.
+//!
+//! Every message is one sentence that says what, where and how to fix it: the file, the key or the record, what was
+//! expected and what was found.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Every error of `gradus-train`.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused.
+    #[error("{}: {}", path.display(), without_code(source))]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A recipe that cannot be followed.
+    #[error("{place}: {message}")]
+    Recipe {
+        /// The recipe's file, or the `--set` that brought the trouble in.
+        place: String,
+        /// The key, what was expected and what was found.
+        message: String,
+    },
+    /// A training record that cannot be used.
+    #[error("{}:{line}: {message}", path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// The 1-based line or row.
+        line: u64,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A run folder, or a part of one, that cannot be used.
+    #[error("{}: {message}", path.display())]
+    Run {
+        /// The folder or file.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        message: String,
+    },
+    /// The model does not have what the recipe asks for.
+    #[error("{0}")]
+    Model(String),
+    /// The data cannot be trained on.
+    #[error("{0}")]
+    Data(String),
+    /// A dataset cannot be read.
+    #[error(transparent)]
+    Files(#[from] gradus_core::Error),
+    /// The engine refused.
+    #[error(transparent)]
+    Engine(#[from] gradus_engine::Error),
+    /// There is not enough memory on the device.
+    #[error(
+        "the device is out of memory: lower `tokens` in [batch] (and `max_tokens` in [data]), or keep the base quantised \
+         with `quantised = true` in [model]"
+    )]
+    Memory,
+    /// A tensor operation failed.
+    #[error("tensor operation: {0}")]
+    Tensor(candle_core::Error),
+}
+
+impl From<candle_core::Error> for Error {
+    fn from(error: candle_core::Error) -> Self {
+        let text = error.to_string().to_lowercase();
+        if text.contains("out of memory") || text.contains("out_of_memory") {
+            Self::Memory
+        } else {
+            Self::Tensor(error)
+        }
+    }
+}
+
+impl Error {
+    pub(crate) fn run(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
+        Self::Run { path: path.into(), message: message.into() }
+    }
+}
+
+/// Turns a refusal of the operating system into an [`enum@Error`] with the path: `File::open(path).map_err(io(path))`.
+pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
+    move |source| Error::Io { path: path.to_owned(), source }
+}
+
+/// `No such file or directory (os error 2)` without the number, which helps nobody.
+fn without_code(source: &std::io::Error) -> String {
+    let text = source.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+/// Shorthand for this crate's results.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,111 @@
+//! Examples as a model sees them, and how they are packed into passes.
+//!
+//! An example is a forest: prompts that share beginnings are processed once (the steps of a solution, the samples of
+//! one question, the two sides of a pair). Several examples go through the model in one pass, none seeing another.
+
+use gradus_engine::batch::{Batch, Forest};
+
+/// Prompts that belong together, where they are read, and what should be there: a token, a label.
+#[derive(Debug, Clone)]
+pub struct Example<T> {
+    /// Names it in messages.
+    pub id: String,
+    /// Its prompts.
+    pub forest: Forest,
+    /// Node and offset of each place, and what should be read there.
+    pub reads: Vec<((usize, usize), T)>,
+}
+
+/// Examples that go through the model in one pass.
+pub struct Packed<'a, T> {
+    /// Their rows.
+    pub batch: Batch,
+    /// The examples, in the order of their rows.
+    pub examples: Vec<&'a Example<T>>,
+    /// The rows that are read, example after example.
+    pub rows: Vec<usize>,
+    /// What should be read there.
+    pub targets: Vec<T>,
+}
+
+impl<'a, T> Packed<'a, T> {
+    /// The example that read number `read` belongs to.
+    pub fn owner(&self, read: usize) -> Option<&'a Example<T>> {
+        let mut end = 0;
+        self.examples.iter().copied().find(|example| {
+            end += example.reads.len();
+            read < end
+        })
+    }
+}
+
+/// Puts examples into as few passes of at most `limit` tokens as their order allows; a longer example goes alone.
+pub fn pack<'a, T: Clone>(examples: &[&'a Example<T>], limit: usize) -> Vec<Packed<'a, T>> {
+    let mut passes: Vec<Packed<'a, T>> = Vec::new();
+    for example in examples {
+        let fits = |pass: &Packed<'a, T>| pass.batch.len() + example.forest.tokens() <= limit;
+        if !passes.last().is_some_and(fits) {
+            let (batch, rows) = (Batch::default(), Vec::new());
+            passes.push(Packed { batch, examples: Vec::new(), rows, targets: Vec::new() });
+        }
+        let pass = passes.last_mut().expect("one was just added if there was none");
+        let starts = pass.batch.add(&example.forest);
+        for ((node, offset), target) in &example.reads {
+            pass.rows.push(starts[*node] + offset);
+            pass.targets.push(target.clone());
+        }
+        pass.examples.push(example);
+    }
+    passes
+}
+
+impl Example<u32> {
+    /// A prompt and its continuations, whose tokens are each predicted from what comes before them. The prompt is
+    /// processed once. Returns the example and the range of its reads that each continuation has.
+    pub fn continuations(
+        id: impl Into<String>,
+        prompt: &[u32],
+        continuations: &[Vec<u32>],
+    ) -> (Self, Vec<std::ops::Range<usize>>) {
+        let mut forest = Forest::default();
+        let (mut reads, mut spans) = (Vec::new(), Vec::new());
+        for continuation in continuations {
+            let whole = [prompt, continuation].concat();
+            let path = forest.insert(&whole);
+            let start = reads.len();
+            let places = prompt.len().max(1)..whole.len();
+            reads.extend(places.map(|index| (path.locate(index - 1), whole[index])));
+            spans.push(start..reads.len());
+        }
+        (Self { id: id.into(), forest, reads }, spans)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn continuations_share_their_prompt() {
+        let (example, spans) = Example::continuations("x", &[1, 2, 3], &[vec![4, 5], vec![4, 6, 7]]);
+        assert_eq!(example.forest.tokens(), 7);
+        assert_eq!(spans, [0..2, 2..5]);
+        let targets: Vec<u32> = example.reads.iter().map(|(_, target)| *target).collect();
+        assert_eq!(targets, [4, 5, 4, 6, 7]);
+        for ((node, offset), target) in &example.reads {
+            let before = example.forest.prefix(*node, *offset);
+            assert!(before.starts_with(&[1, 2, 3]), "{before:?} before {target}");
+        }
+    }
+
+    #[test]
+    fn passes_hold_what_fits() {
+        let example = |length: u32| Example::continuations("x", &[0], &[(1..length).collect()]).0;
+        let examples = [example(3), example(4), example(9), example(2)];
+        let all: Vec<&Example<u32>> = examples.iter().collect();
+        let passes = pack(&all, 8);
+        assert_eq!(passes.iter().map(|pass| pass.batch.len()).collect::<Vec<_>>(), [7, 9, 2]);
+        assert_eq!(passes[0].rows, [0, 1, 3, 4, 5]);
+        assert_eq!(passes[0].targets, [1, 2, 1, 2, 3]);
+    }
+}

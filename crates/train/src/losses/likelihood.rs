@@ -1,0 +1,57 @@
+//! Negative log-likelihood of tokens: −Σ wᵢ·log pᵢ / Σ wᵢ.
+//!
+//! The inputs are the log-probabilities of the tokens that were there, so the vocabulary never appears.
+
+use super::Loss;
+
+/// The weighted mean of −log p, with its gradient along the log-probabilities.
+///
+/// A weight of 0 masks a token: whatever its log-probability is, it has no part in the loss. Weights that are
+/// all 0 give loss 0.
+///
+/// ```
+/// let loss = gradus_train::losses::negative_log_likelihood(&[-1.0, -3.0, -9.0], &[1.0, 1.0, 0.0]);
+/// assert_eq!((loss.value, loss.gradient), (2.0, vec![-0.5, -0.5, 0.0]));
+/// ```
+pub fn negative_log_likelihood(logprobs: &[f32], weights: &[f32]) -> Loss {
+    assert!(
+        logprobs.len() == weights.len(),
+        "{} log-probabilities for {} weights: every token needs exactly one",
+        logprobs.len(),
+        weights.len()
+    );
+    let total: f64 = weights.iter().map(|&weight| f64::from(weight)).sum();
+    if total == 0.0 {
+        return Loss { value: 0.0, gradient: vec![0.0; logprobs.len()] };
+    }
+    let weighted = logprobs.iter().zip(weights).filter(|(_, weight)| **weight != 0.0);
+    let sum: f64 = weighted.map(|(&logprob, &weight)| f64::from(weight) * f64::from(logprob)).sum();
+    let gradient = weights.iter().map(|&weight| (-f64::from(weight) / total) as f32).collect();
+    Loss { value: -sum / total, gradient }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_relative() {
+        let loss = negative_log_likelihood(&[-1.0, -2.0], &[1.0, 3.0]);
+        assert_eq!((loss.value, loss.gradient.clone()), (1.75, vec![-0.25, -0.75]));
+        assert_eq!(negative_log_likelihood(&[-1.0, -2.0], &[2.0, 6.0]), loss);
+    }
+
+    #[test]
+    fn a_masked_token_has_no_part() {
+        let loss = negative_log_likelihood(&[f32::NEG_INFINITY, -2.0], &[0.0, 1.0]);
+        assert_eq!(loss.value, 2.0);
+        assert_eq!(negative_log_likelihood(&[-1.0], &[0.0]).value, 0.0);
+        assert_eq!(negative_log_likelihood(&[], &[]).value, 0.0);
+    }
+
+    #[test]
+    fn what_is_not_a_number_stays_so() {
+        assert!(negative_log_likelihood(&[f32::NAN, -2.0], &[1.0, 1.0]).value.is_nan());
+        assert!(negative_log_likelihood(&[-1.0, -2.0], &[1.0, f32::NAN]).value.is_nan());
+    }
+}

@@ -1,0 +1,209 @@
+//! Checkpoints: `checkpoints/step-000123/`, from which a run goes on as if it had never stopped.
+//!
+//! - `tensors.safetensors`: named f32 tensors (parameters, Adam's moments), which come back bit by bit
+//! - `state.json`: the step, whatever the objective wants to remember, and checksums of both files
+//!
+//! A checkpoint appears as a whole or not at all. One that is damaged afterwards (its checksum says so) is passed
+//! over with a warning, and the one before it is used.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use safetensors::{Dtype, SafeTensors, View};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::write;
+use crate::error::io;
+use crate::{Error, Result};
+
+const SCHEMA: u32 = 1;
+const TENSORS: &str = "tensors.safetensors";
+const STATE: &str = "state.json";
+
+/// Tensors by name: shape and values.
+pub type Tensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
+
+/// All that a run needs to go on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpoint {
+    /// Changes of weights made so far.
+    pub step: u64,
+    /// Parameters and the optimiser's moments.
+    pub tensors: Tensors,
+    /// Counters and whatever else the objective wants back.
+    pub state: Value,
+}
+
+/// `state.json`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    schema: u32,
+    step: u64,
+    tensors: Sum,
+    state: Value,
+    /// Of this file, with this field empty.
+    blake3: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sum {
+    bytes: u64,
+    blake3: String,
+}
+
+impl Written {
+    fn sum(&mut self) -> String {
+        self.blake3.clear();
+        blake3::hash(&self.bytes()).to_hex().to_string()
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        serde_json::to_vec_pretty(self).expect("a state has only what JSON can hold")
+    }
+}
+
+/// The name of a step's checkpoint.
+pub fn name(step: u64) -> String {
+    format!("step-{step:06}")
+}
+
+/// Writes a checkpoint into the folder of checkpoints, and returns its own folder.
+pub fn save(folder: &Path, checkpoint: &Checkpoint) -> Result<PathBuf> {
+    let place = folder.join(name(checkpoint.step));
+    write::folder(&place, |temporary| {
+        let tensors = temporary.join(TENSORS);
+        let views = checkpoint.tensors.iter().map(|(name, (shape, values))| (name, Floats { shape, values }));
+        safetensors::serialize_to_file(views, None, &tensors)
+            .map_err(|error| Error::run(&place, format!("the checkpoint cannot be written: {error}")))?;
+        let mut written = Written {
+            schema: SCHEMA,
+            step: checkpoint.step,
+            tensors: sum(&tensors)?,
+            state: checkpoint.state.clone(),
+            blake3: String::new(),
+        };
+        written.blake3 = written.sum();
+        let state = temporary.join(STATE);
+        fs::write(&state, written.bytes()).map_err(io(&state))
+    })?;
+    Ok(place)
+}
+
+/// Reads one checkpoint, and refuses it if a bit of it has changed.
+pub fn load(place: &Path) -> Result<Checkpoint> {
+    let damaged = |what: &str| Error::run(place, format!("the checkpoint is damaged: {what}"));
+    let path = place.join(STATE);
+    let bytes = fs::read(&path).map_err(io(&path))?;
+    let mut written: Written = serde_json::from_slice(&bytes)
+        .map_err(|error| damaged(&format!("{STATE} cannot be read: {error}")))?;
+    let claimed = written.blake3.clone();
+    if written.sum() != claimed {
+        return Err(damaged(&format!("{STATE} does not match its checksum")));
+    }
+    if written.schema != SCHEMA {
+        let (found, known) = (written.schema, SCHEMA);
+        return Err(Error::run(
+            place,
+            format!("the checkpoint has schema {found}; this version reads {known}"),
+        ));
+    }
+    let path = place.join(TENSORS);
+    let bytes = fs::read(&path).map_err(io(&path))?;
+    if bytes.len() as u64 != written.tensors.bytes
+        || blake3::hash(&bytes).to_hex().as_str() != written.tensors.blake3
+    {
+        return Err(damaged(&format!("{TENSORS} does not match its checksum")));
+    }
+    let tensors = SafeTensors::deserialize(&bytes).map_err(|error| damaged(&error.to_string()))?;
+    let tensors = tensors.iter().map(|(name, view)| {
+        let values = view.data().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        (name.to_owned(), (view.shape().to_vec(), values))
+    });
+    Ok(Checkpoint { step: written.step, tensors: tensors.collect(), state: written.state })
+}
+
+/// The newest checkpoint that can be read, and a warning about each newer one that cannot.
+pub fn load_latest(folder: &Path) -> Result<(Option<Checkpoint>, Vec<String>)> {
+    let mut warnings = Vec::new();
+    for step in steps(folder)?.into_iter().rev() {
+        match load(&folder.join(name(step))) {
+            Ok(checkpoint) => return Ok((Some(checkpoint), warnings)),
+            Err(error) => warnings.push(format!("{error}; the checkpoint before it is used")),
+        }
+    }
+    Ok((None, warnings))
+}
+
+/// Steps of all checkpoints in a folder, the oldest first. No folder is no checkpoints.
+pub fn steps(folder: &Path) -> Result<Vec<u64>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(io(folder)(error)),
+    };
+    let mut steps = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(io(folder))?.file_name();
+        steps.extend(entry.to_str().and_then(|entry| entry.strip_prefix("step-")?.parse::<u64>().ok()));
+    }
+    steps.sort_unstable();
+    Ok(steps)
+}
+
+/// Removes all checkpoints but the last `keep` and the best, and returns the steps of those removed.
+pub fn prune(folder: &Path, keep: usize, best: Option<u64>) -> Result<Vec<u64>> {
+    let mut old = steps(folder)?;
+    old.truncate(old.len().saturating_sub(keep));
+    old.retain(|step| Some(*step) != best);
+    for step in &old {
+        discard(folder, *step)?;
+    }
+    Ok(old)
+}
+
+/// Removes a checkpoint; killed meanwhile, it leaves no half of one.
+pub(super) fn discard(folder: &Path, step: u64) -> Result<()> {
+    let place = folder.join(name(step));
+    let aside = folder.join(format!("{}{}", write::UNFINISHED, name(step)));
+    fs::rename(&place, &aside).map_err(io(&place))?;
+    fs::remove_dir_all(&aside).map_err(io(&aside))
+}
+
+fn sum(path: &Path) -> Result<Sum> {
+    let mut hasher = blake3::Hasher::new();
+    let file = fs::File::open(path).map_err(io(path))?;
+    hasher.update_reader(file).map_err(io(path))?;
+    Ok(Sum { bytes: hasher.count(), blake3: hasher.finalize().to_hex().to_string() })
+}
+
+/// Numbers as safetensors takes them.
+struct Floats<'a> {
+    shape: &'a [usize],
+    values: &'a [f32],
+}
+
+impl View for Floats<'_> {
+    fn dtype(&self) -> Dtype {
+        Dtype::F32
+    }
+
+    fn shape(&self) -> &[usize] {
+        self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        self.values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    fn data_len(&self) -> usize {
+        self.values.len() * 4
+    }
+}
+
+#[cfg(test)]
+mod tests;

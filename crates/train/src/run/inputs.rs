@@ -1,0 +1,145 @@
+//! What a run was made from, by content: sizes and BLAKE3 hashes of files and folders.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::recipe::{Objective, Recipe};
+use crate::error::io;
+use crate::{Error, Result};
+
+/// A file or folder that a run reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// What it is for: `train`, `eval`, `profile`, `adapter` and the like.
+    pub role: String,
+    /// Where it is, as the recipe has it.
+    pub path: PathBuf,
+    /// Where that was when the run began.
+    pub found: PathBuf,
+    /// Bytes, of all files in it.
+    pub bytes: u64,
+    /// Of the file; for a folder, of its files' names and hashes.
+    pub blake3: String,
+}
+
+impl Input {
+    /// Reads an input through and takes its hash.
+    pub fn new(role: &str, path: &Path) -> Result<Self> {
+        let found = fs::canonicalize(path).map_err(io(path))?;
+        let (bytes, blake3) = hash(&found)?;
+        Ok(Self {
+            role: role.to_owned(),
+            path: path.to_owned(),
+            found,
+            bytes,
+            blake3: blake3.to_hex().to_string(),
+        })
+    }
+
+    /// What a recipe names: its data, its adapter, and its profile if that is a file.
+    pub fn of(recipe: &Recipe) -> Result<Vec<Self>> {
+        let data = &recipe.data;
+        let train = data.train.iter().map(|path| ("train", path.as_path()));
+        let eval = data.eval.iter().map(|path| ("eval", path.as_path()));
+        let adapter = recipe.model.adapter.iter().map(|path| ("adapter", path.as_path()));
+        let profile = match &recipe.objective {
+            Objective::Prm(prm) => Some(Path::new(&prm.profile)),
+            Objective::Orm(orm) => Some(Path::new(&orm.profile)),
+            Objective::Sft(_) | Objective::Orpo(_) | Objective::Grpo(_) => None,
+        };
+        let profile = profile.filter(|path| path.extension().is_some_and(|ending| ending == "toml"));
+        let profile = profile.into_iter().map(|path| ("profile", path));
+        train.chain(eval).chain(adapter).chain(profile).map(|(role, path)| Self::new(role, path)).collect()
+    }
+
+    /// Refuses an input that is no longer what it was.
+    pub(super) fn check(&self) -> Result<()> {
+        let (bytes, blake3) = hash(&self.found)?;
+        if blake3.to_hex().as_str() == self.blake3 {
+            return Ok(());
+        }
+        let sizes = if bytes == self.bytes {
+            String::new()
+        } else {
+            format!(" ({} bytes then, {bytes} now)", self.bytes)
+        };
+        Err(Error::run(
+            &self.found,
+            format!(
+                "this input ({}) has changed since the run began{sizes}: put it back, or start a new run",
+                self.role
+            ),
+        ))
+    }
+}
+
+/// Size and hash of a file or, in the order of names, of all files in a folder.
+fn hash(path: &Path) -> Result<(u64, blake3::Hash)> {
+    let mut hasher = blake3::Hasher::new();
+    if !path.is_dir() {
+        let file = File::open(path).map_err(io(path))?;
+        hasher.update_reader(file).map_err(io(path))?;
+        return Ok((hasher.count(), hasher.finalize()));
+    }
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path).map_err(io(path))? {
+        names.push(entry.map_err(io(path))?.file_name());
+    }
+    names.sort();
+    let mut total = 0;
+    for name in names {
+        let (bytes, inner) = hash(&path.join(&name))?;
+        total += bytes;
+        // A name cannot hold a zero byte, so names and hashes cannot be taken for each other.
+        hasher.update(name.as_encoded_bytes()).update(&[0]).update(inner.as_bytes());
+    }
+    Ok((total, hasher.finalize()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_changes_with_its_files() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("a.jsonl"), "one").unwrap();
+        fs::write(root.path().join("b.jsonl"), "two").unwrap();
+        let input = Input::new("train", root.path()).unwrap();
+        assert_eq!(input.bytes, 6);
+        input.check().unwrap();
+        fs::rename(root.path().join("b.jsonl"), root.path().join("c.jsonl")).unwrap();
+        assert!(input.check().is_err());
+    }
+
+    #[test]
+    fn a_recipe_names_its_inputs() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["a.jsonl", "e.jsonl", "p.toml"] {
+            fs::write(root.path().join(name), name).unwrap();
+        }
+        let at = |name: &str| toml::Value::from(root.path().join(name).display().to_string());
+        let (train, eval, profile) = (at("a.jsonl"), at("e.jsonl"), at("p.toml"));
+        let text = format!(
+            "objective = 'prm'\nmodel.base = 'tiny'\ndata = {{ train = [{train}], eval = [{eval}] }}\n\
+             optimiser.learning_rate = 1\nsteps.total = 1\nprm.profile = {profile}"
+        );
+        let recipe = Recipe::parse(&text, "recipe.toml", &[]).unwrap();
+        let roles: Vec<String> = Input::of(&recipe).unwrap().into_iter().map(|input| input.role).collect();
+        assert_eq!(roles, ["train", "eval", "profile"]);
+        let built_in = Recipe::parse(&text, "recipe.toml", &["prm.profile=plain".to_owned()]).unwrap();
+        assert_eq!(Input::of(&built_in).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_file_has_the_hash_that_b3sum_gives() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("empty");
+        fs::write(&path, "").unwrap();
+        let hash = Input::new("eval", &path).unwrap().blake3;
+        assert_eq!(hash, "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262");
+    }
+}
