@@ -2,6 +2,7 @@
 
 pub(crate) mod engine;
 pub(crate) mod models;
+pub(crate) mod train;
 
 use std::path::PathBuf;
 
@@ -40,6 +41,9 @@ pub(crate) enum Command {
     Embed(engine::Embed),
     /// Ask a model how surprised it is by a text
     Perplexity(engine::Perplexity),
+    /// Train reward models and critics from recipes
+    #[command(subcommand)]
+    Train(train::TrainCommand),
     /// Fetch models, find them by name, and say what they are
     #[command(subcommand)]
     Models(models::ModelsCommand),

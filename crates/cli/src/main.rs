@@ -6,6 +6,7 @@
 mod args;
 mod commands;
 mod input;
+mod interrupt;
 mod journal;
 mod local;
 mod paint;
@@ -22,7 +23,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments = args::Arguments::parse();
-    stop_cleanly_on_interrupt();
+    interrupt::install();
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         // A damaged Parquet file makes the Arrow crates panic; the reader catches that and says so in a sentence.
@@ -42,17 +43,5 @@ fn main() -> ExitCode {
                 None => commands::Status::Unusable.into(),
             }
         }
-    }
-}
-
-/// Ctrl-C and SIGTERM leave no temporary file behind. Finished outputs are whole, unfinished ones do not exist, so
-/// the same command can simply be run again.
-fn stop_cleanly_on_interrupt() {
-    let installed = ctrlc::set_handler(|| {
-        gradus_core::data::files::remove_unfinished();
-        std::process::exit(130);
-    });
-    if let Err(error) = installed {
-        printer::note(format!("Ctrl-C will leave a temporary file behind: {error}"));
     }
 }

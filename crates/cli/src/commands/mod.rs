@@ -14,6 +14,7 @@ mod split;
 mod stats;
 mod steps;
 mod synth;
+mod train;
 
 use std::fmt;
 use std::io::Write;
@@ -35,6 +36,8 @@ pub(crate) enum Status {
     Misused,
     /// The input or output is unusable.
     Unusable,
+    /// Stopped by Ctrl-C where it can go on.
+    Interrupted,
 }
 
 /// An option with a value that makes no sense, in one sentence.
@@ -56,6 +59,7 @@ impl From<Status> for ExitCode {
             Status::Found => Self::from(1),
             Status::Misused => Self::from(2),
             Status::Unusable => Self::from(3),
+            Status::Interrupted => Self::from(130),
         }
     }
 }
@@ -76,6 +80,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Generate(args) => generate::run(&args),
         Command::Embed(args) => embed::run(&args),
         Command::Perplexity(args) => perplexity::run(&args),
+        Command::Train(command) => train::run(&command),
         Command::Models(command) => models::run(&command),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -119,7 +119,7 @@ fn dataset(args: &Perplexity, local: &Local) -> Result<Status> {
 
 /// All solutions of a record at once: the engine puts them into common passes.
 fn judge(record: &mut Record, local: &Local, on_error: OnError, report: &mut Report) -> Result<()> {
-    let prompt = Prompt::Chat(vec![Message::new("user", &record.problem.text)]);
+    let prompt = Prompt::Chat(vec![Message::new("user", record.problem.question())]);
     let asked: Vec<_> = record
         .solutions
         .iter()

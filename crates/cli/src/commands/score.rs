@@ -85,7 +85,7 @@ impl<'a> Job<'a> {
         let mut requests = Vec::new();
         let mut sent = Vec::new();
         for (position, solution) in record.solutions.iter_mut().enumerate() {
-            let request = request(&record.problem.text, solution);
+            let request = request(&record.problem.question(), solution);
             if let Some(scores) = self.journal.find(&key(&self.name, &request)) {
                 self.report.resumed += 1;
                 solution.scores.insert(self.name.clone(), scores);
@@ -111,7 +111,7 @@ impl<'a> Job<'a> {
             let solution = &mut record.solutions[position];
             match outcome {
                 Ok(scored) => {
-                    let key = key(&self.name, &request(&record.problem.text, solution));
+                    let key = key(&self.name, &request(&record.problem.question(), solution));
                     self.journal.add(key, &scored.scores)?;
                     solution.scores.insert(self.name.clone(), scored.scores);
                 }

@@ -3,7 +3,7 @@
 //! `help`: what it says about itself. `engine`: commands that run a model. `pipeline`: every command on a small synthetic world. `faults`: what a user is
 //! told about bad input, and that nothing is left behind. `killed`: an end in the middle. `models`: pulls from a hub that
 //! the test itself is, `hub`, and from wheels that it makes, with the real pip. `real_data`: the public datasets, where
-//! the folder `shared/data` lies beside the checkout.
+//! the folder `shared/data` lies beside the checkout. `train`: runs on a tiny model.
 
 mod engine;
 mod faults;
@@ -13,6 +13,7 @@ mod killed;
 mod models;
 mod pipeline;
 mod real_data;
+mod train;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

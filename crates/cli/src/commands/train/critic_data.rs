@@ -1,0 +1,143 @@
+//! `gradus train critic-data`: solutions with known first errors, balanced and filtered, with their perplexities.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use gradus_core::contracts::{LogProbs as _, LogProbsRequest, Message, Prompt};
+use gradus_core::data::Record;
+use gradus_train::critic;
+use gradus_train::critic::{Answer, Counts, CriticExample, Curation, TruthSource, curate, prompt};
+use serde::Serialize;
+
+use super::super::Status;
+use crate::args::train::CriticData;
+use crate::input;
+use crate::local::{self, Purpose};
+use crate::printer::{self, Printer, count, counted};
+use crate::progress::Progress;
+
+#[derive(Debug, Serialize)]
+struct Report {
+    examples: usize,
+    correct: usize,
+    wrong: usize,
+    /// Solutions that the model could not take: too long.
+    without_perplexity: usize,
+    /// Records that could not be read.
+    skipped: u64,
+    generators: BTreeMap<String, Counts>,
+}
+
+pub(super) fn run(args: &CriticData) -> Result<Status> {
+    let mut records: Vec<Record> = Vec::new();
+    let tally = input::for_each(&args.input, |item| {
+        records.push(item.record);
+        Ok(())
+    })?;
+    let truth = match &args.scores {
+        None => TruthSource::Labels,
+        Some(model) => TruthSource::Scores { model: model.clone(), threshold: args.threshold },
+    };
+    let curation = Curation { truth, balance: !args.unbalanced, seed: args.seed };
+    let (mut examples, generators) = curate(&records, &curation);
+    let local = local::start(&args.model, &args.options, &Purpose::default())?;
+    let mut progress = Progress::new(examples.len() as u64, false);
+    let mut without_perplexity = 0;
+    let mut waiting = Vec::new();
+    for chunk in examples.chunks_mut(AHEAD) {
+        for example in chunk.iter() {
+            let asked = Prompt::Chat(vec![Message::new("user", &example.problem)]);
+            let continuation = example.steps.join("\n");
+            waiting.push(local.engine.logprobs(LogProbsRequest { prompt: asked, continuation }));
+        }
+        for (example, answer) in chunk.iter_mut().zip(waiting.drain(..)) {
+            match local::wait(answer)? {
+                Ok(answer) => example.perplexity = answer.perplexity(),
+                Err(error) => {
+                    without_perplexity += 1;
+                    printer::note(format!("no perplexity of `{}`: {error}", example.solution_id));
+                }
+            }
+        }
+        progress.now(0, "perplexities");
+    }
+    drop(progress);
+    write(&args.output, &examples)?;
+    if let Some(path) = &args.answers {
+        write(path, &examples.iter().map(ideal).collect::<Vec<_>>())?;
+    }
+    let kept = |is: fn(&Counts) -> usize| generators.values().map(is).sum();
+    let report = Report {
+        examples: examples.len(),
+        correct: kept(|counts| counts.correct),
+        wrong: kept(|counts| counts.wrong),
+        without_perplexity,
+        skipped: tally.skipped,
+        generators,
+    };
+    show(args, &report)
+}
+
+/// Solutions that are with the engine at once.
+const AHEAD: usize = 64;
+
+/// A conversation in which the critic is right.
+fn ideal(example: &CriticExample) -> serde_json::Value {
+    let critique = match example.truth {
+        None => "Every step follows.".to_owned(),
+        Some(first) => format!("Step {first} does not follow."),
+    };
+    let mut messages = prompt(&example.problem, &example.steps);
+    let answer = critic::format(&Answer { critique, first_error: example.truth });
+    messages.push(Message::new("assistant", answer));
+    serde_json::json!({ "id": example.solution_id, "messages": messages })
+}
+
+/// Writes one row a line.
+fn write(path: &Path, rows: &[impl Serialize]) -> Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or_else(|| Path::new("."));
+    let mut text = String::new();
+    for row in rows {
+        text += &serde_json::to_string(row)?;
+        text.push('\n');
+    }
+    // Written whole and then renamed: nobody finds half a file.
+    let temporary = folder.join(format!(".gradus-{}.tmp", std::process::id()));
+    let written = std::fs::write(&temporary, text).and_then(|()| std::fs::rename(&temporary, path));
+    written.with_context(|| path.display().to_string())
+}
+
+fn show(args: &CriticData, report: &Report) -> Result<Status> {
+    let printer = Printer::new(Some(&args.output));
+    if args.print.json {
+        printer.json(report)?;
+        return Ok(Status::Done);
+    }
+    printer.line(format!(
+        "{} ({} right, {} wrong) in {}",
+        counted(report.examples as u64, "example"),
+        count(report.correct as u64),
+        count(report.wrong as u64),
+        args.output.display()
+    ))?;
+    let rows: Vec<Vec<String>> = report
+        .generators
+        .iter()
+        .map(|(generator, counts)| {
+            let dropped: Vec<String> = counts
+                .dropped
+                .iter()
+                .map(|(reason, number)| {
+                    let reason = serde_json::to_value(reason).unwrap_or_default();
+                    format!("{number} {}", reason.as_str().unwrap_or_default().replace('_', " "))
+                })
+                .collect();
+            let name = if generator.is_empty() { "(unnamed)" } else { generator };
+            vec![name.to_owned(), counts.correct.to_string(), counts.wrong.to_string(), dropped.join(", ")]
+        })
+        .collect();
+    printer.table(&["generator", "right", "wrong", "left out"], &rows)?;
+    Ok(Status::Done)
+}

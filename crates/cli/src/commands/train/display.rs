@@ -1,0 +1,125 @@
+//! A run on the terminal: a bar with the newest numbers, and a line for every evaluation and checkpoint.
+//!
+//! Without a terminal, a line now and then instead of the bar.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use gradus_train::run::metrics;
+use gradus_train::session::{Beginning, Numbers, Progress, Watch};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::interrupt;
+use crate::printer::{self, count, counted};
+
+/// How often a line is printed where no bar can be.
+const EVERY: Duration = Duration::from_secs(30);
+/// Steps whose duration tells how long the rest will take.
+const RECENT: usize = 50;
+
+/// Shows a run and remembers what a report needs.
+pub(super) struct Display {
+    bar: ProgressBar,
+    live: bool,
+    began: Instant,
+    ends: Vec<f64>,
+    spoke: Instant,
+    beginning: Option<Beginning>,
+    evaluation: Numbers,
+}
+
+impl Display {
+    pub(super) fn new(folder: &Path) -> Self {
+        printer::note(format!("run folder: {}", folder.display()));
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let live = !bar.is_hidden();
+        interrupt::be_patient();
+        let now = Instant::now();
+        Self { bar, live, began: now, ends: Vec::new(), spoke: now, beginning: None, evaluation: Vec::new() }
+    }
+
+    /// Clears the bar; what the run began with, and its last evaluation.
+    pub(super) fn finish(self) -> (Option<Beginning>, Numbers) {
+        self.bar.finish_and_clear();
+        (self.beginning, self.evaluation)
+    }
+
+    fn line(&self, text: &str) {
+        if self.live {
+            self.bar.println(text);
+        } else {
+            printer::note(text);
+        }
+    }
+}
+
+impl Watch for Display {
+    fn begins(&mut self, beginning: &Beginning) {
+        let Beginning { examples, held_out, left_out, parameters, steps, done, warnings } = beginning;
+        self.line(&format!(
+            "{}, {} held out, {} trained parameters, {}{}",
+            counted(*examples as u64, "example"),
+            count(*held_out as u64),
+            count(*parameters as u64),
+            counted(*steps, "step"),
+            if *done > 0 { format!(", going on after {done}") } else { String::new() }
+        ));
+        for (reason, number) in left_out.iter() {
+            self.line(&format!("left out: {} × {reason}", count(number)));
+        }
+        for warning in warnings {
+            self.line(&format!("warning: {warning}"));
+        }
+        self.bar.set_length(*steps);
+        self.bar.set_position(*done);
+        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len}  {wide_msg}") {
+            self.bar.set_style(style);
+        }
+        self.beginning = Some(beginning.clone());
+    }
+
+    fn steps(&mut self, progress: &Progress) {
+        self.ends.push(self.began.elapsed().as_secs_f64());
+        let recent = &self.ends[self.ends.len().saturating_sub(RECENT)..];
+        let left = metrics::seconds_left(recent, progress.steps - progress.step).map(metrics::duration);
+        let message = format!(
+            "epoch {:.2}  {}{}",
+            progress.epoch,
+            shown(&progress.numbers),
+            left.map(|left| format!("  {left} left")).unwrap_or_default()
+        );
+        self.bar.set_position(progress.step);
+        self.bar.set_message(message.clone());
+        if !self.live && self.spoke.elapsed() > EVERY {
+            self.spoke = Instant::now();
+            printer::note(format!("step {}/{}  {message}", progress.step, progress.steps));
+        }
+    }
+
+    fn evaluates(&mut self, step: u64, numbers: &Numbers) {
+        self.line(&format!("step {step}  evaluation: {}", shown(numbers)));
+        self.evaluation.clone_from(numbers);
+    }
+
+    fn saves(&mut self, step: u64, best: bool) {
+        if best {
+            self.line(&format!("step {step}  saved: the best so far"));
+        }
+    }
+
+    fn wants_to_stop(&self) -> bool {
+        interrupt::asked()
+    }
+}
+
+/// `loss 0.3127  lr 9.1e-5  1,204 tok/s`, numbers as people read them.
+fn shown(numbers: &Numbers) -> String {
+    let one = |(name, value): &(&'static str, f64)| match *name {
+        "learning_rate" => format!("lr {value:.2e}"),
+        "tokens_per_second" => format!("{} tok/s", count(value.round() as u64)),
+        "gradient_norm" => format!("|g| {value:.2}"),
+        "memory_gib" => format!("{value:.1} GiB"),
+        name => format!("{} {value:.4}", name.replace('_', " ")),
+    };
+    numbers.iter().map(one).collect::<Vec<_>>().join("  ")
+}
