@@ -11,7 +11,7 @@ use gradus_core::contracts::{
 use gradus_core::data::files;
 use gradus_engine::batch::Forest;
 use gradus_engine::profile::{Assembler, Profile};
-use gradus_engine::{Engine, LoadOptions, Model, Precision, ServiceOptions, models};
+use gradus_engine::{Engine, LoadOptions, Model, Place, Precision, ServiceOptions, models};
 use serde::Deserialize;
 
 fn open(name: &str, options: &LoadOptions) -> Option<Model> {
@@ -24,8 +24,11 @@ fn open(name: &str, options: &LoadOptions) -> Option<Model> {
     }
 }
 
+/// f32, on the CPU or, with `GRADUS_TEST_DEVICE=cuda-f32`, on a GPU.
 fn exact() -> LoadOptions {
-    LoadOptions { precision: Some(Precision::F32), ..LoadOptions::default() }
+    let on_gpu = std::env::var("GRADUS_TEST_DEVICE").is_ok_and(|device| device == "cuda-f32");
+    let place = if on_gpu { Place::Cuda(0) } else { Place::Cpu };
+    LoadOptions { place, precision: Some(Precision::F32), ..LoadOptions::default() }
 }
 
 fn reference(name: &str) -> PathBuf {
