@@ -21,6 +21,8 @@ for part in train eval; do
         "$OUT/$part.jsonl" >"$OUT/soft-$part.jsonl"
 done
 
+# A model reads every solution for its perplexity, so critics get a part of the world only.
 for part in train eval; do
-    run train critic-data "$OUT/$part.jsonl" --model smollm2-135m -o "$OUT/critic-$part.jsonl"
+    head -n 40 "$OUT/$part.jsonl" >"$OUT/few-$part.jsonl"
+    run train critic-data "$OUT/few-$part.jsonl" --model smollm2-135m -o "$OUT/critic-$part.jsonl"
 done

@@ -43,7 +43,7 @@ pub(super) fn run(args: &CriticData) -> Result<Status> {
     let (mut examples, generators) = curate(&records, &curation);
     let local = local::start(&args.model, &args.options, &Purpose::default())?;
     let mut progress = Progress::new(examples.len() as u64, false);
-    let mut without_perplexity = 0;
+    let (mut without_perplexity, mut done) = (0, 0);
     let mut waiting = Vec::new();
     for chunk in examples.chunks_mut(AHEAD) {
         for example in chunk.iter() {
@@ -60,7 +60,8 @@ pub(super) fn run(args: &CriticData) -> Result<Status> {
                 }
             }
         }
-        progress.now(0, "perplexities");
+        done += chunk.len() as u64;
+        progress.now(done, "perplexities");
     }
     drop(progress);
     write(&args.output, &examples)?;
