@@ -6,6 +6,7 @@
 //! - [`grade`]: extract final answers and decide whether two are equal
 //! - [`metrics`]: numbers of benchmarks, with intervals
 //! - [`synth`]: a synthetic world of step-labelled problems
+//! - [`time`]: when something happened
 //!
 //! ```
 //! use gradus_core::grade::{Verdict, compare};
@@ -19,5 +20,6 @@ pub mod grade;
 pub mod metrics;
 pub mod steps;
 pub mod synth;
+pub mod time;
 
 pub use error::{Error, Fault, Place, Result};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::alias::{AliasSource, FileSum};
 use super::name::{HubName, Name, WheelName, is_gguf};
-use super::record::{self, Record};
+use super::record::Record;
 use super::store::{Stage, Store};
 use super::{ModelPath, folder, hub, sum, wheel};
 use crate::{Error, Result};
@@ -210,7 +210,7 @@ fn from_source(
 
 fn finish(name: &Name, mut record: Record, stage: Stage) -> Result<Pulled> {
     record.name = name.to_string();
-    record.pulled = record::now();
+    record.pulled = gradus_core::time::now();
     if let Name::Alias(alias) = name {
         record.licence = Some(alias.licence.clone());
     }

@@ -29,7 +29,7 @@ impl Place {
             name: name.into(),
             source: source.into(),
             version: version.into(),
-            pulled: record::now(),
+            pulled: gradus_core::time::now(),
             licence: None,
             at: None,
             files: vec![FileSum { file: "x.gguf".into(), size: 4, sha256: String::new() }],

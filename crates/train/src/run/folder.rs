@@ -18,13 +18,14 @@
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
+use gradus_core::time;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{self, Checkpoint};
 use super::inputs::Input;
 use super::metrics::{self, Line, Metrics};
 use super::recipe::{Best, Better, Recipe};
-use super::{when, write};
+use super::write;
 use crate::error::io;
 use crate::{Error, Result};
 
@@ -133,7 +134,7 @@ impl Run {
             schema: SCHEMA,
             gradus: env!("CARGO_PKG_VERSION").to_owned(),
             seed: recipe.seed,
-            started: when::now(),
+            started: time::now(),
             command: setting.command,
             platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             cpu: setting.cpu,
@@ -175,7 +176,7 @@ impl Run {
         }
         let path = folder.join("metrics.jsonl");
         let lines = metrics::cut_after(&path, step)?;
-        about.resumed.push(Resumption { at: when::now(), step, gradus: version.to_owned() });
+        about.resumed.push(Resumption { at: time::now(), step, gradus: version.to_owned() });
         write::file(&folder.join("run.json"), &json(&about))?;
         let metrics = Metrics::open(&path)?;
         let best = recipe.steps.best.as_ref().and_then(|wanted| best_of(wanted, &lines, &checkpoints));

@@ -14,9 +14,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use gradus_core::time;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{when, write};
+use super::write;
 use crate::error::io;
 use crate::{Error, Result};
 
@@ -38,7 +39,7 @@ impl Line {
     /// A line about this moment.
     pub fn now<'a>(step: u64, split: &str, values: impl IntoIterator<Item = (&'a str, f64)>) -> Self {
         let values = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Self { step, time: when::seconds(), split: split.to_owned(), values }
+        Self { step, time: time::seconds(), split: split.to_owned(), values }
     }
 }
 

@@ -18,7 +18,6 @@ pub mod order;
 pub mod recipe;
 pub mod schedule;
 pub mod tensorboard;
-mod when;
 mod write;
 
 pub use checkpoint::{Checkpoint, Tensors};

@@ -1,20 +1,24 @@
-//! Time of day, for records of when something happened.
+//! Time of day, for records of when something happened: UTC, years from 1970 on.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Now, in seconds since 1970, to the millisecond.
-pub(super) fn seconds() -> f64 {
+pub fn seconds() -> f64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_millis() as f64 / 1000.0
 }
 
 /// Now, as `2026-03-01T12:00:00Z`.
-pub(super) fn now() -> String {
+pub fn now() -> String {
     utc(seconds() as u64)
 }
 
-/// Days to dates after Hinnant's `civil_from_days`.
-fn utc(seconds: u64) -> String {
+/// Seconds since 1970 as a date; days to dates after Hinnant's `civil_from_days`.
+///
+/// ```
+/// assert_eq!(gradus_core::time::utc(1_709_210_096), "2024-02-29T12:34:56Z");
+/// ```
+pub fn utc(seconds: u64) -> String {
     let (days, rest) = ((seconds / 86_400) as i64, seconds % 86_400);
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -38,5 +42,6 @@ mod tests {
         assert_eq!(utc(0), "1970-01-01T00:00:00Z");
         assert_eq!(utc(951_782_399), "2000-02-28T23:59:59Z");
         assert_eq!(utc(1_709_210_096), "2024-02-29T12:34:56Z");
+        assert_eq!(utc(4_107_542_400), "2100-03-01T00:00:00Z");
     }
 }
