@@ -8,9 +8,11 @@ mod steps;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use gradus_core::data::Record;
 use gradus_core::data::files;
 use gradus_core::data::readers::Format;
+use gradus_core::data::{Record, Solution};
+use gradus_engine::profile::Assembler;
+use gradus_engine::text::Tokenizer;
 use serde::Serialize;
 
 pub(crate) use chat::question;
@@ -19,6 +21,7 @@ pub use outcomes::last_steps;
 pub use pairs::{Pair, pairs};
 pub use steps::labelled_steps;
 
+use crate::example::Example;
 use crate::{Error, Result};
 
 /// How many of what was left out, by reason.
@@ -54,4 +57,39 @@ pub fn records(paths: &[PathBuf], format: Option<Format>, limit: Option<usize>) 
         return Err(Error::Data(format!("{} has no records", names.join(", "))));
     }
     Ok(records)
+}
+
+/// One example per solution for which `targets` gives steps to read and what should be there, or a reason to leave it
+/// out.
+fn each_solution(
+    records: &[Record],
+    assembler: &Assembler,
+    tokenizer: &Tokenizer,
+    most_tokens: usize,
+    targets: impl Fn(&Solution) -> Result<Vec<(usize, f32)>, &'static str>,
+) -> Result<(Vec<Example<f32>>, LeftOut)> {
+    let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
+    for record in records {
+        if record.solutions.is_empty() {
+            left_out.add("problem without a solution");
+        }
+        for solution in &record.solutions {
+            let targets = match targets(solution) {
+                Ok(targets) => targets,
+                Err(reason) => {
+                    left_out.add(reason);
+                    continue;
+                }
+            };
+            let request = steps::request(record, solution);
+            let assembled = assembler.assemble(&request, tokenizer, usize::MAX)?;
+            let example = steps::example(&solution.id, &assembled, &targets);
+            if example.forest.tokens() > most_tokens {
+                left_out.add("longer than data.max_tokens");
+                continue;
+            }
+            found.push(example);
+        }
+    }
+    Ok((found, left_out))
 }

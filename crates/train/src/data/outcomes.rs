@@ -4,8 +4,7 @@ use gradus_core::data::Record;
 use gradus_engine::profile::Assembler;
 use gradus_engine::text::Tokenizer;
 
-use super::LeftOut;
-use super::steps::{example, request};
+use super::{LeftOut, each_solution};
 use crate::Result;
 use crate::example::Example;
 
@@ -16,29 +15,9 @@ pub fn last_steps(
     tokenizer: &Tokenizer,
     most_tokens: usize,
 ) -> Result<(Vec<Example<f32>>, LeftOut)> {
-    let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
-    for record in records {
-        if record.solutions.is_empty() {
-            left_out.add("problem without a solution");
-        }
-        for solution in &record.solutions {
-            let Some(correct) = solution.outcome.is_correct() else {
-                left_out.add("solution of unknown outcome");
-                continue;
-            };
-            if solution.steps.is_empty() {
-                left_out.add("solution without steps");
-                continue;
-            }
-            let assembled = assembler.assemble(&request(record, solution), tokenizer, usize::MAX)?;
-            let target = if correct { 1.0 } else { 0.0 };
-            let example = example(&solution.id, &assembled, &[(solution.steps.len() - 1, target)]);
-            if example.forest.tokens() > most_tokens {
-                left_out.add("longer than data.max_tokens");
-                continue;
-            }
-            found.push(example);
-        }
-    }
-    Ok((found, left_out))
+    each_solution(records, assembler, tokenizer, most_tokens, |solution| {
+        let correct = solution.outcome.is_correct().ok_or("solution of unknown outcome")?;
+        let last = solution.steps.len().checked_sub(1).ok_or("solution without steps")?;
+        Ok(vec![(last, if correct { 1.0 } else { 0.0 })])
+    })
 }

@@ -6,7 +6,7 @@ use gradus_engine::batch::Forest;
 use gradus_engine::profile::{Assembled, Assembler};
 use gradus_engine::text::Tokenizer;
 
-use super::LeftOut;
+use super::{LeftOut, each_solution};
 use crate::Result;
 use crate::example::Example;
 use crate::run::recipe::Neutral;
@@ -21,34 +21,14 @@ pub fn labelled_steps(
     neutral: Neutral,
     soft: bool,
 ) -> Result<(Vec<Example<f32>>, LeftOut)> {
-    let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
-    for record in records {
-        if record.solutions.is_empty() {
-            left_out.add("problem without a solution");
-        }
-        for solution in &record.solutions {
-            let Some(annotation) = solution.annotations.first() else {
-                left_out.add("solution without labels");
-                continue;
-            };
-            let targets: Vec<(usize, f32)> = annotation
-                .targets()
-                .filter_map(|(step, label)| Some((step, target(label, neutral, soft)?)))
-                .collect();
-            if targets.is_empty() {
-                left_out.add("solution without a step to train on");
-                continue;
-            }
-            let assembled = assembler.assemble(&request(record, solution), tokenizer, usize::MAX)?;
-            let example = example(&solution.id, &assembled, &targets);
-            if example.forest.tokens() > most_tokens {
-                left_out.add("longer than data.max_tokens");
-                continue;
-            }
-            found.push(example);
-        }
-    }
-    Ok((found, left_out))
+    each_solution(records, assembler, tokenizer, most_tokens, |solution| {
+        let annotation = solution.annotations.first().ok_or("solution without labels")?;
+        let targets: Vec<(usize, f32)> = annotation
+            .targets()
+            .filter_map(|(step, label)| Some((step, target(label, neutral, soft)?)))
+            .collect();
+        if targets.is_empty() { Err("solution without a step to train on") } else { Ok(targets) }
+    })
 }
 
 /// What the profile is asked to write out.
