@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use candle_core::Tensor;
+use candle_core::{DType, Tensor};
 use gradus_core::contracts::{GenerateRequest, Prompt, Sampling};
 use gradus_core::metrics::bias::{Judgement, bias, by_generator};
 
@@ -18,6 +18,7 @@ use crate::readout::{scatter, select};
 use crate::run::order;
 use crate::run::recipe::{Grpo, LengthWeight};
 use crate::session::{Numbers, Session};
+use crate::trainee::Trainee;
 use crate::{Error, Result};
 use rand::Rng as _;
 
@@ -56,18 +57,18 @@ pub fn train(session: &mut Session<'_>, settings: &Grpo) -> Result<()> {
         let mut numbers = rewards(&groups);
         let rollouts = Rollouts::new(&groups, settings, session.recipe.batch.tokens);
         let needs_old = settings.inner_epochs > 1 || settings.kl > 0.0;
-        let old = if needs_old { rollouts.logprobs(session)? } else { Vec::new() };
+        let old = if needs_old { rollouts.logprobs(&session.trainee)? } else { Vec::new() };
         let anchor = match &reference {
             Some(start) => {
                 let now = session.trainee.replace_values(start)?;
-                let logprobs = rollouts.logprobs(session)?;
+                let logprobs = rollouts.logprobs(&session.trainee)?;
                 session.trainee.replace_values(&now)?;
                 logprobs
             }
             None => Vec::new(),
         };
         for epoch in 0..settings.inner_epochs {
-            let now = if epoch == 0 { old.clone() } else { rollouts.logprobs(session)? };
+            let now = if epoch == 0 { old.clone() } else { rollouts.logprobs(&session.trainee)? };
             let loss = losses::grpo(&rollouts.samples(&now, &old, &anchor), &rollouts.settings);
             let gradients = rollouts.backward(session, &loss.gradients, epoch)?;
             if epoch == 0 {
@@ -243,6 +244,10 @@ struct Rollouts {
     lengths: Vec<usize>,
     truths: Vec<Verdict>,
     settings: GrpoSettings,
+    /// What critiques were drawn at: the policy is softmax(logits / this).
+    temperature: f64,
+    /// Most tokens of a pass.
+    most_tokens: usize,
     /// Whether log-probabilities are needed before the gradient: otherwise the policy is the one that drew.
     on_policy: bool,
     zeros: Vec<f32>,
@@ -289,16 +294,27 @@ impl Rollouts {
         };
         let on_policy = settings.inner_epochs == 1 && settings.kl == 0.0;
         let zeros = vec![0.0; lengths.iter().copied().max().unwrap_or(0)];
-        Self { examples, spans, advantages, lengths, truths, settings: loss, on_policy, zeros }
+        Self {
+            examples,
+            spans,
+            advantages,
+            lengths,
+            truths,
+            settings: loss,
+            temperature: settings.temperature,
+            most_tokens,
+            on_policy,
+            zeros,
+        }
     }
 
     /// Log-probabilities of every critique's tokens under the policy as it is.
-    fn logprobs(&self, session: &Session<'_>) -> Result<Vec<Vec<f32>>> {
+    fn logprobs(&self, trainee: &Trainee) -> Result<Vec<Vec<f32>>> {
         let all: Vec<&Example<u32>> = self.examples.iter().collect();
         let mut values = Vec::new();
-        for pass in pack(&all, session.recipe.batch.tokens) {
-            let hidden = select(&session.trainee.hidden(&pass.batch)?, &pass.rows)?;
-            values.extend(session.trainee.token_logprobs(&hidden, &pass.targets, false)?.values);
+        for pass in pack(&all, self.most_tokens) {
+            let hidden = self.cooled(select(&trainee.hidden(&pass.batch)?, &pass.rows)?)?;
+            values.extend(trainee.token_logprobs(&hidden, &pass.targets, false)?.values);
         }
         let mut rest = &values[..];
         let mut apart = Vec::with_capacity(self.lengths.len());
@@ -344,31 +360,44 @@ impl Rollouts {
         }
         let examples: Vec<&Example<u32>> = taught.iter().map(|(example, _)| *example).collect();
         let mut slopes = taught.iter().map(|(_, slopes)| slopes);
-        for (number, pass) in pack(&examples, session.recipe.batch.tokens).iter().enumerate() {
+        for (number, pass) in pack(&examples, self.most_tokens).iter().enumerate() {
             let own: Vec<f32> = slopes.by_ref().take(pass.examples.len()).flatten().copied().collect();
             let seed = session.dropout_seed(number + (epoch << 16));
-            self.backward_pass(session, pass, &own, seed, &mut gradients)?;
+            let logprobs = self.backward_pass(&mut session.trainee, pass, &own, seed, &mut gradients)?;
+            session.check_finite(pass, &logprobs)?;
+            session.count_tokens(pass.batch.len());
         }
         Ok(gradients)
     }
 
+    /// Adds the gradients of one pass, and returns the log-probabilities of its tokens.
     fn backward_pass(
         &self,
-        session: &mut Session<'_>,
+        trainee: &mut Trainee,
         pass: &Packed<'_, u32>,
         slopes: &[f32],
         seed: u64,
         gradients: &mut Gradients,
-    ) -> Result<()> {
-        let tape = session.trainee.forward(&pass.batch, Some(seed))?;
-        let hidden: Tensor = select(&tape.hidden, &pass.rows)?;
-        let logprobs = session.trainee.token_logprobs(&hidden, &pass.targets, true)?;
-        session.check_finite(pass, &logprobs.values)?;
-        let d_rows = session.trainee.token_logprobs_backward(&hidden, logprobs, slopes, gradients)?;
+    ) -> Result<Vec<f32>> {
+        let tape = trainee.forward(&pass.batch, Some(seed))?;
+        let hidden = self.cooled(select(&tape.hidden, &pass.rows)?)?;
+        let logprobs = trainee.token_logprobs(&hidden, &pass.targets, true)?;
+        let values = logprobs.values.clone();
+        let d_rows = self.cooled(trainee.token_logprobs_backward(&hidden, logprobs, slopes, gradients)?)?;
         let d_hidden = scatter(&tape.hidden, &pass.rows, &d_rows)?;
-        session.trainee.backward(tape, &d_hidden, gradients)?;
-        session.count_tokens(pass.batch.len());
-        Ok(())
+        trainee.backward(tape, &d_hidden, gradients)?;
+        Ok(values)
+    }
+
+    /// Hidden states divided by the temperature, and so their logits, which are linear in them; the gradient of hidden
+    /// states on the way back.
+    fn cooled(&self, rows: Tensor) -> Result<Tensor> {
+        if self.temperature == 1.0 {
+            return Ok(rows);
+        }
+        // In f32, because bf16 would round the temperature.
+        let cooled = (rows.to_dtype(DType::F32)? / self.temperature)?;
+        Ok(cooled.to_dtype(rows.dtype())?)
     }
 }
 
@@ -414,3 +443,6 @@ fn judgement(about: &CriticExample, parsed: &Parsed) -> Judgement {
         judged: parsed.verdict.map(|verdict| verdict == Verdict::Correct),
     }
 }
+
+#[cfg(test)]
+mod tests;

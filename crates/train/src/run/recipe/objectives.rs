@@ -234,7 +234,7 @@ pub enum Pairs {
 pub struct Grpo {
     /// Critiques of one solution. Default 5.
     pub group: usize,
-    /// Of sampling. Default 1.0.
+    /// Of sampling, and so of the policy that is trained. Default 1.0.
     pub temperature: f64,
     /// Most tokens of a critique. Default 1024.
     pub max_new_tokens: usize,

@@ -119,6 +119,7 @@ fn bad_settings_are_refused_with_a_sentence() {
     let mut messages = sets.map(|set| parse(SMALLEST, &[set]).unwrap_err().to_string()).to_vec();
     messages.push(parse(SMALLEST, &["objective=sft", "data.neutral=skip"]).unwrap_err().to_string());
     messages.push(parse(SMALLEST, &["objective=sft", "prm.profile=plain"]).unwrap_err().to_string());
+    messages.push(parse(SMALLEST, &["objective=grpo", "grpo.temperature=0"]).unwrap_err().to_string());
     insta::assert_snapshot!(messages.join("\n"));
 }
 
