@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use candle_core::{CpuStorage, CustomOp3, DType, Device, Layout, Shape, Tensor};
+use candle_core::{DType, Device, Tensor};
 use gradus_kernels::Precision;
 use gradus_kernels::attention::{Attention, Mask, Segment};
 
 use crate::Result;
-use crate::ops::{contiguous, with_slices};
+use crate::ops::{compute, with_slices};
 
 /// Shape of the attention of one model.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +68,10 @@ impl Plan {
         match self {
             Self::Cpu(segments) => {
                 let attention = attention(heads, mask, precision);
-                Ok(q.apply_op3_no_bwd(k, v, &OnCpu { attention, segments })?)
+                let width = heads.query * heads.dim;
+                compute([q, k, v], (q.elem_count() / width, width), |[q, k, v], out| {
+                    attention.attend(q, k, v, segments, out);
+                })
             }
             Self::Gpu(groups) => groups.attend(q, k, v, heads, mask),
             #[cfg(feature = "cuda")]
@@ -111,33 +114,6 @@ impl Plan {
 fn attention(heads: Heads, mask: Mask, precision: Precision) -> Attention {
     let scale = 1.0 / (heads.dim as f32).sqrt();
     Attention { heads: heads.query, kv_heads: heads.key, head_dim: heads.dim, scale, mask, precision }
-}
-
-struct OnCpu<'a> {
-    attention: Attention,
-    segments: &'a [Segment],
-}
-
-impl CustomOp3 for OnCpu<'_> {
-    fn name(&self) -> &'static str {
-        "attention"
-    }
-
-    fn cpu_fwd(
-        &self,
-        q: &CpuStorage,
-        q_layout: &Layout,
-        k: &CpuStorage,
-        k_layout: &Layout,
-        v: &CpuStorage,
-        v_layout: &Layout,
-    ) -> candle_core::Result<(CpuStorage, Shape)> {
-        let (q, k, v) = (contiguous(q, q_layout)?, contiguous(k, k_layout)?, contiguous(v, v_layout)?);
-        let mut out = vec![0.0; q.len()];
-        self.attention.attend(q, k, v, self.segments, &mut out);
-        let width = self.attention.heads * self.attention.head_dim;
-        Ok((CpuStorage::F32(out), Shape::from((q.len() / width, width))))
-    }
 }
 
 /// Groups of rows that share keys, in batches of equal padded shape.

@@ -1,28 +1,12 @@
 //! Gradients of the row-wise operations and of weights: our kernels on the CPU and on NVIDIA GPUs, candle's elsewhere.
 
-use candle_core::{D, DType, Result as Candle, Storage, Tensor};
+use candle_core::{D, DType, Tensor};
 use gradus_kernels::{Precision, gradient, rows};
 
-use super::contiguous;
+use super::{compute, with_slices};
 use crate::Result;
 #[cfg(feature = "cuda")]
 use crate::cuda;
-
-/// Calls `work` with the numbers of contiguous f32 tensors on the CPU.
-pub(crate) fn with_slices<const N: usize, T>(
-    tensors: [&Tensor; N],
-    work: impl FnOnce([&[f32]; N]) -> T,
-) -> Candle<T> {
-    let guards = tensors.map(Tensor::storage_and_layout);
-    let mut slices: [&[f32]; N] = [&[]; N];
-    for (slice, (storage, layout)) in slices.iter_mut().zip(&guards) {
-        let Storage::Cpu(storage) = &**storage else {
-            candle_core::bail!("expected a tensor on the CPU");
-        };
-        *slice = contiguous(storage, layout)?;
-    }
-    Ok(work(slices))
-}
 
 /// Gradient of [`super::rms_norm`] with respect to x.
 pub fn rms_norm_backward(x: &Tensor, weight: &Tensor, eps: f32, dy: &Tensor) -> Result<Tensor> {
@@ -32,12 +16,9 @@ pub fn rms_norm_backward(x: &Tensor, weight: &Tensor, eps: f32, dy: &Tensor) -> 
     }
     if x.device().is_cpu() {
         let (x, dy) = (x.contiguous()?, dy.contiguous()?);
-        let dx = with_slices([&x, weight, &dy], |[x, weight, dy]| {
-            let mut dx = vec![0.0; x.len()];
-            rows::rms_norm_backward(x, weight, eps, dy, &mut dx);
-            dx
-        })?;
-        return Ok(Tensor::from_vec(dx, x.shape(), x.device())?);
+        return compute([&x, weight, &dy], x.shape(), |[x, weight, dy], dx| {
+            rows::rms_norm_backward(x, weight, eps, dy, dx);
+        });
     }
     // x̂ = x / rms; dx = (w dy − x̂ mean(w dy x̂)) / rms
     let (x32, dy32) = (x.to_dtype(DType::F32)?, dy.to_dtype(DType::F32)?);
@@ -73,12 +54,9 @@ pub fn rms_norm_weight_gradient(x: &Tensor, eps: f32, dy: &Tensor) -> Result<Ten
     let width = x.dim(D::Minus1)?;
     if x.device().is_cpu() {
         let (x, dy) = (x.contiguous()?, dy.contiguous()?);
-        let gradient = with_slices([&x, &dy], |[x, dy]| {
-            let mut gradient = vec![0.0; width];
-            rows::rms_norm_weight_gradient(x, eps, dy, &mut gradient);
-            gradient
-        })?;
-        return Ok(Tensor::from_vec(gradient, width, x.device())?);
+        return compute([&x, &dy], width, |[x, dy], gradient| {
+            rows::rms_norm_weight_gradient(x, eps, dy, gradient);
+        });
     }
     let (x, dy) = (x.to_dtype(DType::F32)?, dy.to_dtype(DType::F32)?);
     let rms = (x.sqr()?.mean_keepdim(D::Minus1)? + f64::from(eps))?.sqrt()?;
@@ -124,12 +102,8 @@ pub fn dropout(x: &Tensor, rate: f32, seed: u64) -> Result<Tensor> {
         return cuda::dropout(&x.contiguous()?, rate, seed);
     }
     let on_cpu = x.to_device(&candle_core::Device::Cpu)?.to_dtype(DType::F32)?.contiguous()?;
-    let dropped = with_slices([&on_cpu], |[x]| {
-        let mut out = vec![0.0; x.len()];
-        rows::dropout(x, rate, seed, &mut out);
-        out
-    })?;
-    Ok(Tensor::from_vec(dropped, x.shape(), x.device())?.to_dtype(x.dtype())?)
+    let dropped = compute([&on_cpu], x.shape(), |[x], y| rows::dropout(x, rate, seed, y))?;
+    Ok(dropped.to_device(x.device())?.to_dtype(x.dtype())?)
 }
 
 /// dYᵀ · X in f32: the gradient of a weight `[outputs, inputs]` from dY `[m, outputs]` and X `[m, inputs]`.
@@ -141,12 +115,9 @@ pub fn weight_gradient(dy: &Tensor, x: &Tensor, precision: Precision) -> Result<
     let ((m, outputs), inputs) = (dy.dims2()?, x.dim(1)?);
     if dy.device().is_cpu() {
         let (dy, x) = (dy.contiguous()?, x.contiguous()?);
-        let product = with_slices([&dy, &x], |[dy, x]| {
-            let mut product = vec![0.0; outputs * inputs];
-            gradient(dy, x, m, precision, &mut product);
-            product
-        })?;
-        return Ok(Tensor::from_vec(product, (outputs, inputs), x.device())?);
+        return compute([&dy, &x], (outputs, inputs), |[dy, x], product| {
+            gradient(dy, x, m, precision, product);
+        });
     }
     Ok(dy.t()?.matmul(x)?.to_dtype(DType::F32)?)
 }

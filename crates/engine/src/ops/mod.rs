@@ -4,16 +4,13 @@ mod backward;
 mod logprobs;
 mod optimise;
 
-use candle_core::{
-    CpuStorage, CustomOp1, CustomOp2, CustomOp3, Error, Layout, Result as Candle, Shape, Tensor,
-};
+use candle_core::{CpuStorage, Device, Error, Layout, Result as Candle, Shape, Storage, Tensor};
 use gradus_kernels::{Matrix, rows};
 
 use crate::Result;
 #[cfg(feature = "cuda")]
 use crate::cuda;
 
-pub(crate) use backward::with_slices;
 pub use backward::{
     dropout, rms_norm_backward, rms_norm_backward_onto, rms_norm_weight_gradient, rope_back,
     silu_mul_backward, weight_gradient,
@@ -21,90 +18,56 @@ pub use backward::{
 pub use logprobs::{token_logprobs, token_logprobs_backward};
 pub use optimise::{AdamWStep, adamw, sum_of_squares};
 
+/// Calls `work` with the numbers of contiguous f32 tensors on the CPU.
+pub(crate) fn with_slices<const N: usize, T>(
+    tensors: [&Tensor; N],
+    work: impl FnOnce([&[f32]; N]) -> T,
+) -> Candle<T> {
+    let guards = tensors.map(Tensor::storage_and_layout);
+    let mut slices: [&[f32]; N] = [&[]; N];
+    for (slice, (storage, layout)) in slices.iter_mut().zip(&guards) {
+        let Storage::Cpu(storage) = &**storage else {
+            candle_core::bail!("expected a tensor on the CPU");
+        };
+        *slice = contiguous(storage, layout)?;
+    }
+    Ok(work(slices))
+}
+
+/// A tensor on the CPU whose numbers `work` writes, given those of others.
+pub(crate) fn compute<const N: usize>(
+    tensors: [&Tensor; N],
+    shape: impl Into<Shape>,
+    work: impl FnOnce([&[f32]; N], &mut [f32]),
+) -> Result<Tensor> {
+    let shape = shape.into();
+    let numbers = with_slices(tensors, |slices| {
+        let mut numbers = vec![0.0; shape.elem_count()];
+        work(slices, &mut numbers);
+        numbers
+    })?;
+    Ok(Tensor::from_vec(numbers, shape, &Device::Cpu)?)
+}
+
 /// The numbers of a contiguous f32 tensor on the CPU.
-pub(crate) fn contiguous<'a>(storage: &'a CpuStorage, layout: &Layout) -> Candle<&'a [f32]> {
+fn contiguous<'a>(storage: &'a CpuStorage, layout: &Layout) -> Candle<&'a [f32]> {
     let (start, end) =
         layout.contiguous_offsets().ok_or_else(|| Error::Msg("expected a contiguous tensor".to_owned()))?;
     Ok(&storage.as_slice::<f32>()?[start..end])
 }
 
-/// An operation on one f32 tensor: numbers and shape in, numbers and shape out.
-struct Cpu1<F>(&'static str, F);
-
-impl<F: Fn(&[f32], &Shape) -> Candle<(Vec<f32>, Shape)>> CustomOp1 for Cpu1<F> {
-    fn name(&self) -> &'static str {
-        self.0
-    }
-
-    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Candle<(CpuStorage, Shape)> {
-        let (values, shape) = self.1(contiguous(storage, layout)?, layout.shape())?;
-        Ok((CpuStorage::F32(values), shape))
-    }
-}
-
-/// An operation on two f32 tensors whose result has the shape of the first.
-struct Cpu2<F>(&'static str, F);
-
-impl<F: Fn(&[f32], &[f32]) -> Vec<f32>> CustomOp2 for Cpu2<F> {
-    fn name(&self) -> &'static str {
-        self.0
-    }
-
-    fn cpu_fwd(
-        &self,
-        a: &CpuStorage,
-        la: &Layout,
-        b: &CpuStorage,
-        lb: &Layout,
-    ) -> Candle<(CpuStorage, Shape)> {
-        Ok((CpuStorage::F32(self.1(contiguous(a, la)?, contiguous(b, lb)?)), la.shape().clone()))
-    }
-}
-
-/// An operation on three f32 tensors whose result has the shape of the first.
-struct Cpu3<F>(&'static str, F);
-
-impl<F: Fn(&[f32], &Shape, &[f32], &[f32]) -> Candle<Vec<f32>>> CustomOp3 for Cpu3<F> {
-    fn name(&self) -> &'static str {
-        self.0
-    }
-
-    fn cpu_fwd(
-        &self,
-        a: &CpuStorage,
-        la: &Layout,
-        b: &CpuStorage,
-        lb: &Layout,
-        c: &CpuStorage,
-        lc: &Layout,
-    ) -> Candle<(CpuStorage, Shape)> {
-        let values = self.1(contiguous(a, la)?, la.shape(), contiguous(b, lb)?, contiguous(c, lc)?)?;
-        Ok((CpuStorage::F32(values), la.shape().clone()))
-    }
-}
-
 /// x `[m, inputs]` · Wᵀ.
 pub(crate) fn multiply(x: &Tensor, matrix: &Matrix) -> Result<Tensor> {
-    let product = Cpu1("matrix product", |x: &[f32], shape: &Shape| {
-        let (m, inputs) = shape.dims2()?;
-        assert_eq!(inputs, matrix.columns(), "shapes were checked when the weights were loaded");
-        let mut y = vec![0.0; m * matrix.rows()];
-        matrix.multiply(x, &mut y);
-        Ok((y, Shape::from((m, matrix.rows()))))
-    });
-    Ok(x.contiguous()?.apply_op1_no_bwd(&product)?)
+    let (m, inputs) = x.dims2()?;
+    assert_eq!(inputs, matrix.columns(), "shapes were checked when the weights were loaded");
+    compute([&x.contiguous()?], (m, matrix.rows()), |[x], y| matrix.multiply(x, y))
 }
 
 /// x `[m, inputs]` · Wᵀ for a few of W's rows.
 pub(crate) fn multiply_rows(x: &Tensor, matrix: &Matrix, wanted: &[u32]) -> Result<Tensor> {
     let wanted: Vec<usize> = wanted.iter().map(|row| *row as usize).collect();
-    let product = Cpu1("matrix product of a few rows", |x: &[f32], shape: &Shape| {
-        let (m, _) = shape.dims2()?;
-        let mut y = vec![0.0; m * wanted.len()];
-        matrix.multiply_rows(x, &wanted, &mut y);
-        Ok((y, Shape::from((m, wanted.len()))))
-    });
-    Ok(x.contiguous()?.apply_op1_no_bwd(&product)?)
+    let (m, _) = x.dims2()?;
+    compute([&x.contiguous()?], (m, wanted.len()), |[x], y| matrix.multiply_rows(x, &wanted, y))
 }
 
 /// x / √(mean x² + ε) · weight, over the last dimension.
@@ -116,12 +79,7 @@ pub fn rms_norm(x: &Tensor, weight: &Tensor, eps: f32) -> Result<Tensor> {
     if !x.device().is_cpu() {
         return Ok(candle_nn::ops::rms_norm(&x.contiguous()?, weight, eps)?);
     }
-    let norm = Cpu2("rms norm", |x: &[f32], weight: &[f32]| {
-        let mut y = vec![0.0; x.len()];
-        rows::rms_norm(x, weight, eps, &mut y);
-        y
-    });
-    Ok(x.contiguous()?.apply_op2_no_bwd(weight, &norm)?)
+    compute([&x.contiguous()?, weight], x.shape(), |[x, weight], y| rows::rms_norm(x, weight, eps, y))
 }
 
 /// x + added, and the norm of that.
@@ -151,12 +109,9 @@ pub(crate) fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor, eps: f32) -
     if !x.device().is_cpu() {
         return Ok(candle_nn::ops::layer_norm(&x.contiguous()?, weight, bias, eps)?);
     }
-    let norm = Cpu3("layer norm", |x: &[f32], _: &Shape, weight: &[f32], bias: &[f32]| {
-        let mut y = vec![0.0; x.len()];
-        rows::layer_norm(x, weight, bias, eps, &mut y);
-        Ok(y)
-    });
-    Ok(x.contiguous()?.apply_op3_no_bwd(weight, bias, &norm)?)
+    compute([&x.contiguous()?, weight, bias], x.shape(), |[x, weight, bias], y| {
+        rows::layer_norm(x, weight, bias, eps, y);
+    })
 }
 
 /// Rotates pairs (i, i + dim/2) of x `[rows, heads, dim]` by the angles of each row, `[rows, dim/2]`.
@@ -170,14 +125,14 @@ pub fn rope(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Result<Tensor> {
         let x = x.contiguous()?.unsqueeze(0)?;
         return Ok(candle_nn::rotary_emb::rope_thd(&x, cos, sin)?.squeeze(0)?);
     }
-    let rotate = Cpu3("rope", |x: &[f32], shape: &Shape, cos: &[f32], sin: &[f32]| {
-        let (count, _, dim) = shape.dims3()?;
+    let (count, _, dim) = x.dims3()?;
+    let own: Vec<u32> = (0..count as u32).collect();
+    let rotated = with_slices([&x.contiguous()?, cos, sin], |[x, cos, sin]| {
         let mut y = x.to_vec();
-        let own: Vec<u32> = (0..count as u32).collect();
         rows::rope_in_place(&mut y, dim, cos, sin, &own);
-        Ok(y)
-    });
-    Ok(x.contiguous()?.apply_op3_no_bwd(cos, sin, &rotate)?)
+        y
+    })?;
+    Ok(Tensor::from_vec(rotated, x.shape(), &Device::Cpu)?)
 }
 
 /// silu(gate) · up.
@@ -189,12 +144,7 @@ pub fn silu_mul(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
     if !gate.device().is_cpu() {
         return Ok((candle_nn::ops::silu(gate)? * up)?);
     }
-    let product = Cpu2("silu mul", |gate: &[f32], up: &[f32]| {
-        let mut y = vec![0.0; gate.len()];
-        rows::silu_mul(gate, up, &mut y);
-        y
-    });
-    Ok(gate.apply_op2_no_bwd(up, &product)?)
+    compute([gate, up], gate.shape(), |[gate, up], y| rows::silu_mul(gate, up, y))
 }
 
 /// The Gaussian error linear unit, exact.
@@ -202,10 +152,10 @@ pub(crate) fn gelu(x: &Tensor) -> Result<Tensor> {
     if !x.device().is_cpu() {
         return Ok(x.gelu_erf()?);
     }
-    let gelu = Cpu1("gelu", |x: &[f32], shape: &Shape| {
+    let bent = with_slices([&x.contiguous()?], |[x]| {
         let mut y = x.to_vec();
         rows::gelu(&mut y);
-        Ok((y, shape.clone()))
-    });
-    Ok(x.contiguous()?.apply_op1_no_bwd(&gelu)?)
+        y
+    })?;
+    Ok(Tensor::from_vec(bent, x.shape(), &Device::Cpu)?)
 }
