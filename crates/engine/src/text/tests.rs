@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Tokenizer;
-use crate::gguf::Writer;
+use crate::gguf::tests::Writer;
 
 /// A byte-level tokenizer in a GGUF file: 256 bytes, a few merges, ChatML's special tokens.
 fn tiny_file() -> Writer {
