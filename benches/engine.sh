@@ -4,12 +4,12 @@
 set -eu
 cd "$(dirname "$0")/.."
 : "${CARGO:=cargo}"
-$CARGO build --release --locked -q -p gradus-engine --example speed
+$CARGO build --release --locked -q -p gradus-engine --example engine_speed
 $CARGO build --locked -q -p gradus
 "${CARGO_TARGET_DIR:-target}/debug/gradus" models pull smollm2-135m
 "${CARGO_TARGET_DIR:-target}/debug/gradus" models pull all-minilm-l6-v2
 theirs=$(printf '%s\n' "$@" | grep -vx -e batch -e memory || true)
-"${CARGO_TARGET_DIR:-target}/release/examples/speed" "$@" | tee target/bench-engine.jsonl
+"${CARGO_TARGET_DIR:-target}/release/examples/engine_speed" "$@" | tee target/bench-engine.jsonl
 # shellcheck disable=SC2086 # a list of words
 sh benches/peers/engine.sh $theirs | tee -a target/bench-engine.jsonl
 python3 benches/peers/engine_ratios.py target/bench-engine.jsonl

@@ -1,6 +1,6 @@
 //! Times of the operations at the shape of a 7B model over 4 × 1,024 tokens in bf16, and of one layer forward and backward.
 //!
-//! `GRADUS_TEST_DEVICE=cuda cargo test --release --features cuda -p gradus-engine cuda::tests::speed -- --ignored --nocapture`
+//! `make bench-cuda`, with a CUDA compiler at hand.
 
 use std::time::Instant;
 

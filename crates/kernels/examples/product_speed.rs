@@ -1,4 +1,4 @@
-//! How fast products are on this machine: `cargo run --release -p gradus-kernels --example speed [FILTER]`.
+//! How fast products are on this machine: `cargo run --release -p gradus-kernels --example product_speed [FILTER]`.
 //!
 //! Prints, for each shape, kind of weights and number of rows, the best of many runs: milliseconds, GFLOP/s,
 //! GB/s of weights as stored, weights a second, and the work done in a second of CPU time, which a busy machine

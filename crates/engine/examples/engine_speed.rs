@@ -1,6 +1,6 @@
 //! Speed of the engine on this machine, as JSON lines; `make bench-engine` puts its peers' beside it.
 //!
-//! Run with `cargo run --release -p gradus-engine --example speed -- TASK…`, where a task is one of `score`, `long`,
+//! Run with `cargo run --release -p gradus-engine --example engine_speed -- TASK…`, where a task is one of `score`, `long`,
 //! `generate`, `batch`, `embed`, `memory`; `GRADUS_DATA` names the folder with the datasets, `GRADUS_BENCH_DEVICE=cuda` runs on
 //! a GPU, `GRADUS_BENCH_MODEL` takes another model, `GRADUS_BENCH_BUDGET` another token budget. Each figure is the best of
 //! three repetitions after one that warms up.
