@@ -22,6 +22,7 @@ use clap::Parser;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    gradus_engine::keep_freed_memory();
     let arguments = args::Arguments::parse();
     interrupt::install();
     let usual = std::panic::take_hook();

@@ -60,7 +60,7 @@ pub use constrain::{Grammar, Matcher};
 pub use error::{Error, Result};
 pub use generate::Piece;
 pub use gguf::Gguf;
-pub use gradus_kernels::Precision;
+pub use gradus_kernels::{Precision, keep_freed_memory};
 pub use model::{LoadOptions, Model, Place};
 pub use sample::{Drawn, Sampler};
 pub use service::{Engine, Reading, ServiceOptions};

@@ -5,6 +5,7 @@
 //! - [`attention`]: exact attention over segments of packed rows
 //! - [`rows`]: norms, rotary positions, activations, logit statistics
 //! - [`cpu`]: which instructions this machine has
+//! - [`keep_freed_memory`]: spares page faults between steps
 //!
 //! Results depend on a row's own numbers only: not on the other rows of a call, nor on the number of threads.
 //! Gradients that are sums over rows (of weights, keys and values) add them in a fixed order, on any number of threads.
@@ -16,8 +17,10 @@ mod blocks;
 pub mod cpu;
 mod exp;
 mod matrix;
+mod memory;
 pub mod rows;
 mod simd;
 
 pub use blocks::{BlockKind, dequantise};
 pub use matrix::{Matrix, Precision, SharedBytes, gradient};
+pub use memory::keep_freed_memory;
