@@ -83,12 +83,16 @@ pub(super) fn run(args: &CriticData) -> Result<Status> {
 /// Solutions that are with the engine at once.
 const AHEAD: usize = 64;
 
-/// A conversation in which the critic is right.
+/// A conversation in which the critic is right. It repeats each step before it judges it: a small model learns to judge
+/// what it has just written, and from a mere list of verdicts learns nothing (docs/LOG.md).
 fn ideal(example: &CriticExample) -> serde_json::Value {
-    let critique = match example.truth {
-        None => "Every step follows.".to_owned(),
-        Some(first) => format!("Step {first} does not follow."),
-    };
+    let read = example.truth.map_or(example.steps.len(), |first| first + 1);
+    let judged = example.steps[..read].iter().enumerate();
+    let judged = judged.map(|(index, step)| {
+        let verdict = if example.truth == Some(index) { "Wrong" } else { "Right" };
+        format!("{step} {verdict}.")
+    });
+    let critique = judged.collect::<Vec<_>>().join(" ");
     let mut messages = prompt(&example.problem, &example.steps);
     let answer = critic::format(&Answer { critique, first_error: example.truth });
     messages.push(Message::new("assistant", answer));
