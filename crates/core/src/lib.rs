@@ -5,6 +5,7 @@
 //! - [`steps`]: cut free text into steps and join it back
 //! - [`grade`]: extract final answers and decide whether two are equal
 //! - [`metrics`]: numbers of benchmarks, with intervals
+//! - [`select`]: choose among several solutions of one problem
 //! - [`synth`]: a synthetic world of step-labelled problems
 //! - [`time`]: when something happened
 //!
@@ -18,6 +19,7 @@ pub mod data;
 mod error;
 pub mod grade;
 pub mod metrics;
+pub mod select;
 pub mod steps;
 pub mod synth;
 pub mod time;
