@@ -1,0 +1,230 @@
+"""Best-of-N, votes and pass@N of every PRM in a best-of-n file, in plain numpy: the twin that our own numbers must equal to 1e-9.
+
+    python best_of_n.py --data gsm8k_n32.jsonl.gz [--groups groups.jsonl] [-o out.json]
+
+Input, one problem a line: {"id", "candidates": [{"answer", "correct", "prm_scores": {prm: [score per step]}}]}.
+--groups, one problem a line: {"id", "groups": [int per candidate]}: the index of the first candidate with an equivalent answer;
+-1 is 'no answer' and never votes. Without it answers are grouped by exact string (null or blank is 'no answer').
+
+Aggregates of a candidate's step scores, all in 64-bit floats from left to right, so that equal inputs tie in every implementation:
+last, min, product, mean (sum / count), norm_product (exp of the mean of the natural logarithms). A candidate without scores, or with one that
+is missing or not a number, has -inf: it is chosen only when all are, and weighs 0 in votes.
+
+`first` uses the first N candidates in file order (all of them where there are fewer):
+  best      the highest aggregate, the earliest candidate among equals
+  majority  the largest answer group, the one whose first candidate is earliest among equals; right when that first candidate is
+  vote      the same with the sum of the aggregates (in file order) in place of the count; no answer at all is wrong
+  pass      any right candidate; chance: the share of right ones, which a random choice gets on average
+`expected` is the exact mean over all subsets of N drawn without replacement, the file order kept inside (n candidates, c right):
+  best      sorted by aggregate (ties: file order) the candidate of rank i, from 0, is best in C(n-1-i, N-1) of the C(n, N) subsets
+  pass      1 - C(n-c, N) / C(n, N); chance: c / n
+
+Output: {"data", "grouped_by", "problems", "n": [1, 2, 4, …], "first": {"pass", "chance", "majority": [one per N], "prms": {prm: {aggregate: {"best", "vote"}}}},
+"expected": {"pass", "chance", "prms": {prm: {aggregate: {"best"}}}}, "counts": {…}}. Accuracies are shares of problems. Left out: bootstrap intervals.
+"""
+
+import argparse
+import gzip
+import json
+import math
+import os
+import sys
+import time
+
+import numpy as np
+
+SIZES = [1, 2, 4, 8, 16, 32]
+NEVER = -math.inf
+
+
+def product(scores):
+    result = 1.0
+    for score in scores:
+        result *= score
+    return result
+
+
+def mean(scores):
+    total = 0.0
+    for score in scores:
+        total += score
+    return total / len(scores)
+
+
+def norm_product(scores):
+    return math.exp(mean([math.log(score) if score > 0 else NEVER for score in scores]))
+
+
+AGGREGATES = {"last": lambda scores: scores[-1], "min": min, "product": product, "mean": mean, "norm_product": norm_product}
+
+
+def usable(scores):
+    return bool(scores) and all(score is not None and not math.isnan(score) for score in scores)
+
+
+def read_lines(path):
+    with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines if line.strip()]
+
+
+def groups_of_strings(candidates):
+    """The index of the first candidate with the same answer; -1 for no answer."""
+    first = {}
+    found = []
+    for index, candidate in enumerate(candidates):
+        answer = candidate.get("answer")
+        blank = answer is None or not str(answer).strip()
+        found.append(-1 if blank else first.setdefault(answer, index))
+    return found
+
+
+def groups_of_file(path, problems):
+    by_id = {line["id"]: line["groups"] for line in read_lines(path)}
+    found = []
+    for problem in problems:
+        groups = by_id.get(problem["id"])
+        if groups is None or len(groups) != len(problem["candidates"]):
+            raise SystemExit(f"{path}: problem {problem['id']} needs {len(problem['candidates'])} groups, found {groups and len(groups)}")
+        for index, group in enumerate(groups):
+            if group != -1 and not (0 <= group <= index and groups[group] == group):
+                raise SystemExit(f"{path}: problem {problem['id']}: candidate {index} has group {group}, which is no first candidate")
+        found.append(groups)
+    return found
+
+
+def padded(rows, width, fill):
+    table = np.full((len(rows), width), fill, dtype=np.array(fill).dtype)
+    for row, values in zip(table, rows):
+        row[: len(values)] = values
+    return table
+
+
+def best_first(scores, correct, size):
+    chosen = scores[:, :size].argmax(axis=1)  # the earliest among equals
+    return correct[np.arange(len(scores)), chosen]
+
+
+def voted(weights, groups, correct, size):
+    """Is the first candidate of the heaviest group right?"""
+    rows, width = groups.shape
+    shown = groups[:, :size]
+    votes = shown >= 0
+    cells = (np.arange(rows)[:, None] * width + shown)[votes]
+    # bincount adds in file order; a group that nobody is in must lose against one that weighs 0.
+    totals = np.bincount(cells, weights=weights[:, :size][votes], minlength=rows * width)
+    totals[np.bincount(cells, minlength=rows * width) == 0] = NEVER
+    winner = totals.reshape(rows, width).argmax(axis=1)
+    return correct[np.arange(rows), winner] & votes.any(axis=1)
+
+
+def best_expected(scores, correct, counts, size):
+    order = np.argsort(-scores, axis=1, kind="stable")
+    right = np.take_along_axis(correct, order, axis=1)
+    weights = np.zeros(scores.shape)
+    for count in set(counts.tolist()):
+        drawn = min(size, count)
+        subsets = math.comb(count, drawn)
+        weights[counts == count, :count] = [math.comb(count - 1 - rank, drawn - 1) / subsets for rank in range(count)]
+    return (weights * right).sum(axis=1)
+
+
+def pass_expected(correct, counts, size):
+    found = []
+    for row, count in zip(correct, counts.tolist()):
+        drawn = min(size, count)
+        found.append(1.0 - math.comb(count - int(row.sum()), drawn) / math.comb(count, drawn))
+    return found
+
+
+def over(values):
+    return float(np.mean(values))
+
+
+def evaluate(problems, groups, sizes):
+    counts = np.array([len(problem["candidates"]) for problem in problems])
+    width = int(counts.max())
+    correct = padded([[bool(candidate["correct"]) for candidate in problem["candidates"]] for problem in problems], width, False)
+    groups = padded(groups, width, -1)
+    ones = np.ones(groups.shape)
+    names = sorted({prm for problem in problems for candidate in problem["candidates"] for prm in candidate.get("prm_scores") or {}})
+
+    first = {
+        "pass": [over(correct[:, :size].any(axis=1)) for size in sizes],
+        "chance": [over(correct[:, :size].sum(axis=1) / np.minimum(counts, size)) for size in sizes],
+        "majority": [over(voted(ones, groups, correct, size)) for size in sizes],
+        "prms": {},
+    }
+    expected = {
+        "pass": [over(pass_expected(correct, counts, size)) for size in sizes],
+        "chance": [over(correct.sum(axis=1) / counts) for _ in sizes],
+        "prms": {},
+    }
+    missing = {}
+    for prm in names:
+        steps = [[(candidate.get("prm_scores") or {}).get(prm) for candidate in problem["candidates"]] for problem in problems]
+        missing[prm] = sum(not usable(scores) for row in steps for scores in row)
+        first["prms"][prm], expected["prms"][prm] = {}, {}
+        for name, aggregate in AGGREGATES.items():
+            rows = [[float(aggregate(scores)) if usable(scores) else NEVER for scores in row] for row in steps]
+            scores = padded(rows, width, NEVER)
+            weights = np.where(np.isneginf(scores), 0.0, scores)
+            first["prms"][prm][name] = {
+                "best": [over(best_first(scores, correct, size)) for size in sizes],
+                "vote": [over(voted(weights, groups, correct, size)) for size in sizes],
+            }
+            expected["prms"][prm][name] = {"best": [over(best_expected(scores, correct, counts, size)) for size in sizes]}
+
+    answered = groups >= 0
+    leaders = np.take_along_axis(correct, np.where(answered, groups, 0), axis=1)
+    real = np.arange(width)[None, :] < counts[:, None]
+    return {
+        "problems": len(problems),
+        "n": sizes,
+        "first": first,
+        "expected": expected,
+        "counts": {
+            "candidates": int(counts.sum()),
+            "fewest_candidates": int(counts.min()),
+            "no_answer": int((real & ~answered).sum()),
+            # Candidates that the data calls right or wrong otherwise than the first of their answer group.
+            "otherwise_than_their_group": int((answered & (leaders != correct)).sum()),
+            "without_usable_scores": missing,
+        },
+    }
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    arguments.add_argument("--data", required=True)
+    arguments.add_argument("--groups")
+    arguments.add_argument("-o", "--output")
+    arguments = arguments.parse_args()
+
+    started = time.perf_counter()
+    problems = read_lines(arguments.data)
+    if not problems or not all(problem["candidates"] for problem in problems):
+        raise SystemExit(f"{arguments.data}: every problem needs candidates")
+    read = time.perf_counter()
+    if arguments.groups:
+        groups = groups_of_file(arguments.groups, problems)
+    else:
+        groups = [groups_of_strings(problem["candidates"]) for problem in problems]
+    grouped = time.perf_counter()
+    result = {"data": os.path.basename(arguments.data), "grouped_by": "file" if arguments.groups else "string"}
+    result |= evaluate(problems, groups, SIZES)
+    done = time.perf_counter()
+
+    text = json.dumps(result, indent=1) + "\n"
+    if arguments.output:
+        with open(arguments.output, "w", encoding="utf-8") as out:
+            out.write(text)
+    else:
+        sys.stdout.write(text)
+    print(
+        f"{len(problems)} problems: read {read - started:.3f} s, group {grouped - read:.3f} s, evaluate {done - grouped:.3f} s",
+        file=sys.stderr,
+    )
+
+
+if __name__ == "__main__":
+    main()

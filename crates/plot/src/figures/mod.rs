@@ -1,0 +1,72 @@
+//! The kinds of figures, one file each; [`Block`] is any of them.
+
+mod axes;
+pub mod bars;
+pub mod dumbbell;
+pub mod heatmap;
+pub mod histogram;
+pub mod lines;
+pub mod mistakes;
+pub mod radar;
+pub mod reliability;
+pub mod scatter;
+pub mod table;
+
+pub use axes::Marker;
+
+use crate::escape::escaped;
+
+/// Something in a section of a page.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Block {
+    /// Plain text; an empty line begins a new paragraph.
+    Text(String),
+    /// Bars with intervals.
+    Bars(bars::Bars),
+    /// Lines with bands.
+    Lines(lines::Lines),
+    /// Counts in a matrix.
+    Heatmap(heatmap::Heatmap),
+    /// Scores against what came true.
+    Reliability(reliability::Reliability),
+    /// Distributions over each other.
+    Histogram(histogram::Histogram),
+    /// Series over axes in a circle.
+    Radar(radar::Radar),
+    /// Two values a row and the distance between them.
+    Dumbbell(dumbbell::Dumbbell),
+    /// Points, with a line fitted to them.
+    Scatter(scatter::Scatter),
+    /// Solutions that were judged wrongly, to read.
+    Mistakes(mistakes::Mistakes),
+    /// A table that can be sorted.
+    Table(table::Table),
+}
+
+impl Block {
+    /// The block as HTML, for a page with the style sheet and the script of [`crate::Page`].
+    pub fn draw(&self) -> String {
+        match self {
+            Block::Text(text) => paragraphs(text),
+            Block::Bars(figure) => bars::draw(figure),
+            Block::Lines(figure) => lines::draw(figure),
+            Block::Heatmap(figure) => heatmap::draw(figure),
+            Block::Reliability(figure) => reliability::draw(figure),
+            Block::Histogram(figure) => histogram::draw(figure),
+            Block::Radar(figure) => radar::draw(figure),
+            Block::Dumbbell(figure) => dumbbell::draw(figure),
+            Block::Scatter(figure) => scatter::draw(figure),
+            Block::Mistakes(figure) => mistakes::draw(figure),
+            Block::Table(figure) => table::draw(figure),
+        }
+    }
+}
+
+/// Plain text as paragraphs.
+pub(crate) fn paragraphs(text: &str) -> String {
+    text.split("\n\n")
+        .map(str::trim)
+        .filter(|paragraph| !paragraph.is_empty())
+        .map(|paragraph| format!("<p class=\"text\">{}</p>\n", escaped(paragraph)))
+        .collect()
+}
