@@ -41,7 +41,7 @@ pub fn expected_best(scores: &[Option<f64>], correct: &[bool], n: usize) -> Opti
 ///
 /// ```
 /// use gradus_core::select::best_of_n::expected_pass;
-/// assert_eq!(expected_pass(&[true, false, false], 1), Some(1.0 / 3.0));
+/// assert_eq!(expected_pass(&[true, false, false, false], 2), Some(0.5));
 /// ```
 pub fn expected_pass(correct: &[bool], n: usize) -> Option<f64> {
     let count = correct.len();
