@@ -1,14 +1,28 @@
 //! Numbers of benchmarks, from plain predictions and truths.
 //!
 //! - [`process`]: ProcessBench: is the first error found?
+//! - [`prmbench`]: PRMBench: is every step judged right?
 //! - [`bias`]: does a judge lean towards 'correct' or 'wrong'?
-//! - [`bootstrap`]: how sure a number is
+//! - [`labels`]: does an annotator label steps as humans do?
+//! - [`drift`]: does a process reward model look at the steps, or at the answer?
+//! - [`ranking`]: do right things score above wrong ones?
+//! - [`calibration`]: does a score come true as often as it says?
+//! - [`regression`]: a line, its p-value and its band
+//! - [`bootstrap`]: how sure a number is, by resampling
+//! - [`exact`]: how sure a share is, and a difference of two, by counting
 //!
 //! A number over no samples is `None`, never 0.
 
 pub mod bias;
 pub mod bootstrap;
+pub mod calibration;
+pub mod drift;
+pub mod exact;
+pub mod labels;
+pub mod prmbench;
 pub mod process;
+pub mod ranking;
+pub mod regression;
 
 fn share(part: usize, whole: usize) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)

@@ -88,13 +88,33 @@ pub struct AtThreshold {
     pub scores: ProcessScores,
 }
 
-/// The numbers at each of `thresholds`; a sample is its step scores and its first error.
-pub fn sweep(samples: &[(&[f64], Option<usize>)], thresholds: &[f64]) -> Vec<AtThreshold> {
+/// The thresholds of a sweep: 0.05, 0.10, …, 0.95.
+///
+/// ```
+/// use gradus_core::metrics::process::thresholds;
+/// assert_eq!((thresholds()[0], thresholds()[5], thresholds()[18]), (0.05, 0.3, 0.95));
+/// ```
+pub fn thresholds() -> [f64; 19] {
+    // Divided, not added up: each is the double nearest to its decimal.
+    std::array::from_fn(|index| (5 * (index + 1)) as f64 / 100.0)
+}
+
+/// The numbers at each of `thresholds`; a sample is its step scores, none where there are none to read, and its
+/// first error.
+///
+/// ```
+/// use gradus_core::metrics::process::{best, sweep, thresholds};
+/// let swept = sweep(&[(Some(&[0.9, 0.3]), Some(1)), (Some(&[0.8, 0.7]), None), (None, None)], &thresholds());
+/// let best = best(&swept).unwrap();
+/// assert_eq!((best.threshold, best.scores.acc_cor, best.scores.undecided), (0.35, Some(0.5), 1));
+/// ```
+pub fn sweep(samples: &[(Option<&[f64]>, Option<usize>)], thresholds: &[f64]) -> Vec<AtThreshold> {
     let at = |&threshold: &f64| {
-        let located: Vec<Located> = samples
-            .iter()
-            .map(|&(scores, truth)| Located { predicted: Some(first_error(scores, threshold)), truth })
-            .collect();
+        let locate = |&(scores, truth): &(Option<&[f64]>, Option<usize>)| Located {
+            predicted: scores.map(|scores| first_error(scores, threshold)),
+            truth,
+        };
+        let located: Vec<Located> = samples.iter().map(locate).collect();
         AtThreshold { threshold, scores: scores(&located) }
     };
     thresholds.iter().map(at).collect()
@@ -116,12 +136,56 @@ pub fn best(sweep: &[AtThreshold]) -> Option<AtThreshold> {
     best.map(|(_, at)| at)
 }
 
+/// The plain mean of the subsets' F1, as the benchmark reports it; none without subsets, or when one has none.
+///
+/// ```
+/// use gradus_core::metrics::process::average;
+/// assert_eq!(average(&[Some(0.5), Some(0.25)]), Some(0.375));
+/// assert_eq!(average(&[Some(0.5), None]), None);
+/// ```
+pub fn average(f1s: &[Option<f64>]) -> Option<f64> {
+    let sum = f1s.iter().copied().sum::<Option<f64>>()?;
+    (!f1s.is_empty()).then(|| sum / f1s.len() as f64)
+}
+
+/// Where first errors are against where they were said to be.
+///
+/// Row and column `i` are step `i` while `i` is below `positions`; then come all later steps in one, then 'no error',
+/// and, in the columns only, what could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confusion {
+    /// Steps that have a row and a column of their own.
+    pub positions: usize,
+    /// Counts: a row for each truth, in it a column for each prediction.
+    pub counts: Vec<Vec<usize>>,
+}
+
+/// Counts `samples` by truth and prediction. On the diagonal the prediction is right, except among later steps:
+/// there it may name another one.
+///
+/// ```
+/// use gradus_core::metrics::process::{Located, confusion};
+/// let found = confusion(&[Located { predicted: Some(None), truth: Some(7) }], 3);
+/// // The truth is a later step, the prediction 'no error'.
+/// assert_eq!(found.counts[3], [0, 0, 0, 0, 1, 0]);
+/// ```
+pub fn confusion(samples: &[Located], positions: usize) -> Confusion {
+    let place = |step: Option<usize>| step.map_or(positions + 1, |step| step.min(positions));
+    let mut counts = vec![vec![0; positions + 3]; positions + 2];
+    for sample in samples {
+        counts[place(sample.truth)][sample.predicted.map_or(positions + 2, place)] += 1;
+    }
+    Confusion { positions, counts }
+}
+
 fn harmonic(a: f64, b: f64) -> f64 {
     if a + b == 0.0 { 0.0 } else { 2.0 * a * b / (a + b) }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -142,8 +206,8 @@ mod tests {
 
     #[test]
     fn the_best_threshold_separates() {
-        let samples: [(&[f64], Option<usize>); 3] =
-            [(&[0.9, 0.3], Some(1)), (&[0.8, 0.7], None), (&[0.2, 0.9], Some(0))];
+        let samples: [(Option<&[f64]>, Option<usize>); 3] =
+            [(Some(&[0.9, 0.3]), Some(1)), (Some(&[0.8, 0.7]), None), (Some(&[0.2, 0.9]), Some(0))];
         let swept = sweep(&samples, &[0.75, 0.5, 0.4, 0.1]);
         let best = best(&swept).unwrap();
         assert_eq!((best.threshold, best.scores.f1), (0.4, Some(1.0)));
@@ -153,5 +217,41 @@ mod tests {
     #[test]
     fn a_score_that_is_no_number_is_no_pass() {
         assert_eq!(first_error(&[0.9, f64::NAN], 0.5), Some(1));
+    }
+    #[test]
+    fn no_subset_no_average() {
+        assert_eq!(average(&[]), None);
+    }
+
+    #[test]
+    fn samples_without_scores_stay_in_a_sweep() {
+        let samples: [(Option<&[f64]>, Option<usize>); 3] =
+            [(Some(&[0.9, 0.3]), Some(1)), (Some(&[0.8]), None), (None, Some(0))];
+        for at in sweep(&samples, &thresholds()) {
+            assert_eq!((at.scores.undecided, at.scores.erroneous), (1, 2));
+            assert!(at.scores.acc_err <= Some(0.5));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_confusion_holds_every_sample_once(
+            samples in prop::collection::vec(
+                (prop::option::of(prop::option::of(0usize..9)), prop::option::of(0usize..9)),
+                0..60,
+            ),
+            positions in 0usize..10,
+        ) {
+            let samples: Vec<Located> =
+                samples.into_iter().map(|(predicted, truth)| Located { predicted, truth }).collect();
+            let (found, numbers) = (confusion(&samples, positions), scores(&samples));
+            prop_assert_eq!(found.counts.iter().flatten().sum::<usize>(), samples.len());
+            prop_assert_eq!(found.counts[positions + 1].iter().sum::<usize>(), numbers.error_free);
+            prop_assert_eq!(found.counts.iter().map(|row| row[positions + 2]).sum::<usize>(), numbers.undecided);
+            let diagonal: usize = (0..positions + 2).map(|place| found.counts[place][place]).sum();
+            let hits = samples.iter().filter(|sample| sample.predicted == Some(sample.truth)).count();
+            // With a row for every step only what is right is on the diagonal.
+            prop_assert!(diagonal == hits || (positions < 9 && diagonal > hits));
+        }
     }
 }

@@ -1,0 +1,231 @@
+//! Runs side by side: the same samples, judged by different judges or with different settings.
+//!
+//! The first run is the one that the others are compared with. Samples are paired by group and id; what only one run has
+//! is left out and counted. Each difference has a 95 % interval and a p-value from a paired bootstrap: both runs see the
+//! same resamples, so what they have in common cancels. P-values are not corrected for the number of comparisons.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use gradus_core::metrics::bootstrap::Settings;
+use gradus_plot::bars::{BarSeries, Bars};
+use gradus_plot::table::{Cell, Column, Table};
+use gradus_plot::{Block, Estimate, Page, Section, Unit};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::fact::{self, Fact, Seen, labels, values};
+use crate::figure::{Figure, ends, figures, resampled, two_sided};
+use crate::report::Report;
+
+/// A finished run.
+pub struct Finished {
+    /// What it is called in the comparison.
+    pub name: String,
+    /// Its report.
+    pub report: Report,
+    /// What it found out about each sample.
+    pub facts: Vec<Fact>,
+}
+
+impl Finished {
+    /// Reads a run's folder.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let report = Report::read(folder)?;
+        let facts = fact::read(folder)?;
+        let name = folder
+            .file_name()
+            .map_or_else(|| folder.display().to_string(), |name| name.to_string_lossy().into_owned());
+        Ok(Self { name, report, facts })
+    }
+}
+
+/// How one run differs from the first, in one number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// The number, such as `gsm8k/f1`.
+    pub number: String,
+    /// In the first run.
+    pub first: Figure,
+    /// In the other.
+    pub other: Figure,
+    /// Other − first.
+    pub difference: Figure,
+    /// How probable a difference this far from 0 is if there is none.
+    pub p: Option<f64>,
+}
+
+/// One run against the first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Against {
+    /// The run.
+    pub name: String,
+    /// Samples in both.
+    pub paired: usize,
+    /// Samples that only the first has.
+    pub only_first: usize,
+    /// Samples that only the other has.
+    pub only_other: usize,
+    /// All numbers.
+    pub differences: Vec<Difference>,
+}
+
+/// A comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The benchmark.
+    pub benchmark: String,
+    /// The run that the others are compared with.
+    pub first: String,
+    /// The others.
+    pub others: Vec<Against>,
+}
+
+/// Compares each of the other runs with the first.
+pub fn compare(runs: &[Finished], settings: &Settings) -> Result<Comparison> {
+    let [first, others @ ..] = runs else {
+        return Err(Error::Data("there is no run to compare".to_owned()));
+    };
+    let differing = others.iter().find(|other| other.report.benchmark != first.report.benchmark);
+    if let Some(other) = differing {
+        return Err(Error::Data(format!(
+            "{} is a run of {} and {} one of {}: only runs of one benchmark can be compared",
+            first.name, first.report.benchmark, other.name, other.report.benchmark
+        )));
+    }
+    let others = others.iter().map(|other| against(first, other, settings)).collect::<Result<_>>()?;
+    Ok(Comparison { benchmark: first.report.benchmark.clone(), first: first.name.clone(), others })
+}
+
+fn against(first: &Finished, other: &Finished, settings: &Settings) -> Result<Against> {
+    let mut theirs: HashMap<(&str, &str), &Seen> =
+        other.facts.iter().map(|fact| ((fact.group.as_str(), fact.id.as_str()), &fact.seen)).collect();
+    let mut groups: Vec<String> = Vec::new();
+    let mut strata: Vec<Vec<(&Seen, &Seen)>> = Vec::new();
+    let mut only_first = 0;
+    for fact in &first.facts {
+        let Some(seen) = theirs.remove(&(fact.group.as_str(), fact.id.as_str())) else {
+            only_first += 1;
+            continue;
+        };
+        let index = groups.iter().position(|group| *group == fact.group).unwrap_or_else(|| {
+            groups.push(fact.group.clone());
+            strata.push(Vec::new());
+            groups.len() - 1
+        });
+        strata[index].push((&fact.seen, seen));
+    }
+    if strata.is_empty() {
+        return Err(Error::Data(format!(
+            "{} and {} have no sample in common: were they run on the same data?",
+            first.name, other.name
+        )));
+    }
+    let side = |strata: &[Vec<(&Seen, &Seen)>], second: bool| -> Vec<Option<f64>> {
+        let own: Vec<Vec<&Seen>> = strata
+            .iter()
+            .map(|pairs| pairs.iter().map(|(a, b)| if second { *b } else { *a }).collect())
+            .collect();
+        values(&own)
+    };
+    let of_first: Vec<Vec<&Seen>> =
+        strata.iter().map(|pairs| pairs.iter().map(|(a, _)| *a).collect()).collect();
+    let of_other: Vec<Vec<&Seen>> =
+        strata.iter().map(|pairs| pairs.iter().map(|(_, b)| *b).collect()).collect();
+    let names = labels(&groups, &of_first);
+    if names != labels(&groups, &of_other) {
+        return Err(Error::Data(format!(
+            "{} and {} have different numbers to compare",
+            first.name, other.name
+        )));
+    }
+    let apart = |strata: &[Vec<(&Seen, &Seen)>]| -> Vec<Option<f64>> {
+        let pairs = side(strata, false).into_iter().zip(side(strata, true));
+        pairs.map(|(a, b)| a.zip(b).map(|(a, b)| b - a)).collect()
+    };
+    let firsts = figures(&of_first, settings, |strata| values(strata));
+    let seconds = figures(&of_other, settings, |strata| values(strata));
+    let differences = names
+        .into_iter()
+        .zip(firsts.into_iter().zip(seconds))
+        .zip(apart(&strata).into_iter().zip(resampled(&strata, settings, apart)))
+        .map(|((number, (first, other)), (difference, mut values))| Difference {
+            number,
+            first,
+            other,
+            p: difference.and_then(|_| two_sided(&values)),
+            difference: Figure { value: difference, interval: ends(&mut values, settings.confidence) },
+        })
+        .collect();
+    Ok(Against {
+        name: other.name.clone(),
+        paired: strata.iter().map(Vec::len).sum(),
+        only_first,
+        only_other: theirs.len(),
+        differences,
+    })
+}
+
+/// The comparison as a page.
+pub fn page(comparison: &Comparison) -> Page {
+    let sections = comparison.others.iter().map(|other| against_section(&comparison.first, other)).collect();
+    Page {
+        title: format!("{}: {} against {}", comparison.benchmark, comparison.first, names(comparison)),
+        subtitle: "Paired bootstrap over the samples that both runs have; p-values are not corrected for their number.".to_owned(),
+        sections,
+        data_json: serde_json::to_string_pretty(comparison).ok(),
+    }
+}
+
+fn names(comparison: &Comparison) -> String {
+    comparison.others.iter().map(|other| other.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn against_section(first: &str, other: &Against) -> Section {
+    let series = |name: &str, of: fn(&Difference) -> Figure| BarSeries {
+        name: name.to_owned(),
+        values: other.differences.iter().map(|difference| of(difference).estimate(100.0)).collect(),
+    };
+    let bars = Bars {
+        title: format!("{first} and {}", other.name),
+        caption: "In percent; whiskers: 95 % bootstrap intervals of each run by itself.".to_owned(),
+        value_label: "%".to_owned(),
+        unit: Unit::Score,
+        categories: other.differences.iter().map(|difference| difference.number.clone()).collect(),
+        series: vec![series(first, |found| found.first), series(&other.name, |found| found.other)],
+        references: Vec::new(),
+    };
+    let column = |name: &str, unit| Column { name: name.to_owned(), unit, best: None };
+    let figure = |figure: &Figure| Cell::Number(figure.estimate(100.0));
+    let row = |found: &Difference| {
+        vec![
+            Cell::Text(found.number.clone()),
+            figure(&found.first),
+            figure(&found.other),
+            figure(&found.difference),
+            Cell::Number(found.p.map(Estimate::exactly)),
+        ]
+    };
+    let table = Table {
+        title: "Differences".to_owned(),
+        caption:
+            "An interval that does not hold 0 is a difference that other samples would likely show, too."
+                .to_owned(),
+        columns: vec![
+            column("number", Unit::Number),
+            column(first, Unit::Score),
+            column(&other.name, Unit::Score),
+            column("difference", Unit::Score),
+            column("p", Unit::Decimal),
+        ],
+        rows: other.differences.iter().map(row).collect(),
+    };
+    Section {
+        heading: other.name.clone(),
+        intro: format!(
+            "{} samples are in both runs; {} only in {first}, {} only in {}.",
+            other.paired, other.only_first, other.only_other, other.name
+        ),
+        blocks: vec![Block::Bars(bars), Block::Table(table)],
+    }
+}

@@ -1,0 +1,54 @@
+//! What can go wrong in this crate, in one sentence each.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Every error of `gradus-bench`.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file of a run is not what it should be.
+    #[error("{}: {message}", path.display())]
+    Run {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        message: String,
+    },
+    /// The data does not have what this benchmark needs.
+    #[error("{0}")]
+    Data(String),
+    /// The judge answers nothing: going on would only count failures.
+    #[error("nothing was judged and {failures} requests failed, the last with: {message}")]
+    Judge {
+        /// Requests that failed.
+        failures: usize,
+        /// What the last one said.
+        message: String,
+    },
+    /// Stopped on request, where it can go on.
+    #[error("stopped; the same command goes on from here")]
+    Stopped,
+}
+
+/// The result of this crate's functions.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
+        |source| Self::Io { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn run(path: &Path, message: impl Into<String>) -> Self {
+        Self::Run { path: path.to_owned(), message: message.into() }
+    }
+}

@@ -1,0 +1,306 @@
+//! What a run found out about each sample, and the numbers that such facts amount to.
+//!
+//! `facts.jsonl` in a run's folder has one a line:
+//!
+//! ```json
+//! {"id": "gsm8k-12", "group": "gsm8k", "located": {"truth": 2, "predicted": "none"}}
+//! ```
+//!
+//! Reports draw their intervals from facts and `compare` pairs the facts of two runs, so that both compute a number in
+//! the same way.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use gradus_core::data::FirstError;
+use gradus_core::metrics::bias::{Judgement, bias};
+use gradus_core::metrics::bootstrap::Settings;
+use gradus_core::metrics::process::{self, Located};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::figure::{Figure, figures};
+
+/// One sample's part of a benchmark's numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fact {
+    /// The sample.
+    pub id: String,
+    /// Its subset, class or generator.
+    pub group: String,
+    /// What was seen.
+    #[serde(flatten)]
+    pub seen: Seen,
+}
+
+/// What was seen of a sample.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Seen {
+    /// ProcessBench: where the first error is and where it was said to be; 'unknown' is undecided.
+    Located {
+        /// Where it is.
+        truth: FirstError,
+        /// Where it was said to be.
+        predicted: FirstError,
+    },
+    /// A verdict about a whole solution.
+    Judged {
+        /// Whether it is correct.
+        correct: bool,
+        /// Whether it was said to be.
+        judged: Option<bool>,
+    },
+    /// Best-of-N: how often each strategy chose right.
+    Hits(BTreeMap<String, f64>),
+    /// PRMBench, and labels against labels: steps that are right or wrong, and were said to be.
+    Steps {
+        /// Right steps said to be right.
+        right_as_right: usize,
+        /// Wrong steps said to be right.
+        wrong_as_right: usize,
+        /// Wrong steps said to be wrong.
+        wrong_as_wrong: usize,
+        /// Right steps said to be wrong.
+        right_as_wrong: usize,
+    },
+}
+
+/// Facts by group, in the order in which groups appear.
+pub fn strata(facts: &[Fact]) -> Vec<(String, Vec<&Seen>)> {
+    let mut strata: Vec<(String, Vec<&Seen>)> = Vec::new();
+    for fact in facts {
+        match strata.iter_mut().find(|(group, _)| *group == fact.group) {
+            Some((_, members)) => members.push(&fact.seen),
+            None => strata.push((fact.group.clone(), vec![&fact.seen])),
+        }
+    }
+    strata
+}
+
+/// A benchmark's numbers by name, each with its interval.
+pub fn headline(facts: &[Fact], settings: &Settings) -> BTreeMap<String, Figure> {
+    let (names, strata): (Vec<String>, Vec<Vec<&Seen>>) = strata(facts).into_iter().unzip();
+    let labels = labels(&names, &strata);
+    labels.into_iter().zip(figures(&strata, settings, |strata| values(strata))).collect()
+}
+
+/// What [`values`] are called.
+pub(crate) fn labels(groups: &[String], strata: &[Vec<&Seen>]) -> Vec<String> {
+    let each = |numbers: &[&str]| -> Vec<String> {
+        groups
+            .iter()
+            .flat_map(|group| numbers.iter().map(move |number| format!("{group}/{number}")))
+            .collect()
+    };
+    let (per_group, over_all): (&[&str], &[&str]) = match strata.iter().flatten().next() {
+        Some(Seen::Located { .. }) => (&["acc_err", "acc_cor", "f1", "accuracy"], &["f1", "accuracy"]),
+        Some(Seen::Judged { .. }) => (&["fpr", "fnr", "bi", "accuracy"], &["mean_absolute_bi", "accuracy"]),
+        Some(Seen::Steps { .. }) => (&["f1", "negative_f1", "score"], &["score"]),
+        Some(Seen::Hits(hits)) => {
+            return hits.keys().cloned().collect();
+        }
+        None => (&[], &[]),
+    };
+    each(per_group).into_iter().chain(over_all.iter().map(|number| format!("all/{number}"))).collect()
+}
+
+/// The numbers of each stratum one after another, then those over all.
+pub(crate) fn values(strata: &[Vec<&Seen>]) -> Vec<Option<f64>> {
+    match strata.iter().flatten().next() {
+        Some(Seen::Located { .. }) => located(strata),
+        Some(Seen::Judged { .. }) => judged(strata),
+        Some(Seen::Steps { .. }) => steps(strata),
+        Some(Seen::Hits(_)) => hits(strata),
+        None => Vec::new(),
+    }
+}
+
+fn located(strata: &[Vec<&Seen>]) -> Vec<Option<f64>> {
+    let scores: Vec<process::ProcessScores> = strata
+        .iter()
+        .map(|members| {
+            let located: Vec<Located> = members.iter().filter_map(|seen| as_located(seen)).collect();
+            process::scores(&located)
+        })
+        .collect();
+    let mut values: Vec<Option<f64>> =
+        scores.iter().flat_map(|found| [found.acc_err, found.acc_cor, found.f1, found.accuracy]).collect();
+    values.push(mean(scores.iter().map(|found| found.f1)));
+    values.push(mean(scores.iter().map(|found| found.accuracy)));
+    values
+}
+
+/// The sample as the metric wants it.
+pub(crate) fn as_located(seen: &Seen) -> Option<Located> {
+    let Seen::Located { truth, predicted } = seen else { return None };
+    let place = |first: FirstError| match first {
+        FirstError::Unknown => None,
+        FirstError::None => Some(None),
+        FirstError::At(step) => Some(Some(step)),
+    };
+    Some(Located { predicted: place(*predicted), truth: place(*truth)? })
+}
+
+fn judged(strata: &[Vec<&Seen>]) -> Vec<Option<f64>> {
+    let found: Vec<_> = strata
+        .iter()
+        .map(|members| {
+            let judgement = |seen: &&Seen| match seen {
+                Seen::Judged { correct, judged } => Some(Judgement { correct: *correct, judged: *judged }),
+                _ => None,
+            };
+            bias(&members.iter().filter_map(judgement).collect::<Vec<_>>())
+        })
+        .collect();
+    let mut values: Vec<Option<f64>> =
+        found.iter().flat_map(|bias| [bias.fpr, bias.fnr, bias.bi, bias.accuracy]).collect();
+    values.push(mean(found.iter().map(|bias| bias.bi.map(f64::abs))));
+    values.push(mean(found.iter().map(|bias| bias.accuracy)));
+    values
+}
+
+fn steps(strata: &[Vec<&Seen>]) -> Vec<Option<f64>> {
+    let mut pooled = [0; 4];
+    let mut values = Vec::new();
+    for members in strata {
+        let mut counts = [0; 4];
+        for seen in members {
+            if let Seen::Steps { right_as_right, wrong_as_right, wrong_as_wrong, right_as_wrong } = seen {
+                let own = [*right_as_right, *wrong_as_right, *wrong_as_wrong, *right_as_wrong];
+                counts.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+            }
+        }
+        pooled.iter_mut().zip(counts).for_each(|(sum, own)| *sum += own);
+        let (f1, negative) = both_f1(counts);
+        values.extend([f1, negative, prm_score(counts)]);
+    }
+    values.push(prm_score(pooled));
+    values
+}
+
+/// F1 of right steps and of wrong ones, from right-as-right, wrong-as-right, wrong-as-wrong and right-as-wrong.
+fn both_f1([tp, fp, tn, fn_]: [usize; 4]) -> (Option<f64>, Option<f64>) {
+    let f1 = |hits: usize| {
+        let whole = 2 * hits + fp + fn_;
+        (whole > 0).then(|| 2.0 * hits as f64 / whole as f64)
+    };
+    (f1(tp), f1(tn))
+}
+
+/// (F1 + negative F1)/2; F1 alone where no step is wrong, as in PRMBench's class of several right solutions.
+fn prm_score(counts: [usize; 4]) -> Option<f64> {
+    let (f1, negative) = both_f1(counts);
+    if counts[1] + counts[2] == 0 { f1 } else { f1.zip(negative).map(|(f1, negative)| (f1 + negative) / 2.0) }
+}
+
+fn hits(strata: &[Vec<&Seen>]) -> Vec<Option<f64>> {
+    let members: Vec<&BTreeMap<String, f64>> = strata
+        .iter()
+        .flatten()
+        .filter_map(|seen| match seen {
+            Seen::Hits(hits) => Some(hits),
+            _ => None,
+        })
+        .collect();
+    let Some(first) = members.first() else { return Vec::new() };
+    let column = |name: &String| {
+        let sum: f64 = members.iter().map(|hits| hits.get(name).copied().unwrap_or_default()).sum();
+        Some(sum / members.len() as f64)
+    };
+    first.keys().map(column).collect()
+}
+
+/// The plain mean; none if one of them is, or without any.
+pub(crate) fn mean(values: impl ExactSizeIterator<Item = Option<f64>>) -> Option<f64> {
+    let count = values.len();
+    let sum = values.sum::<Option<f64>>()?;
+    (count > 0).then(|| sum / count as f64)
+}
+
+/// Writes a run's facts.
+pub fn write(folder: &Path, facts: &[Fact]) -> Result<()> {
+    let mut text = String::new();
+    for fact in facts {
+        text += &serde_json::to_string(fact).unwrap_or_default();
+        text.push('\n');
+    }
+    crate::report::replace(&folder.join("facts.jsonl"), text.as_bytes())
+}
+
+/// Reads a run's facts.
+pub fn read(folder: &Path) -> Result<Vec<Fact>> {
+    let path = folder.join("facts.jsonl");
+    let text = std::fs::read_to_string(&path).map_err(Error::io(&path))?;
+    let line = |(number, line): (usize, &str)| {
+        serde_json::from_str(line).map_err(|error| Error::run(&path, format!("line {}: {error}", number + 1)))
+    };
+    text.lines().enumerate().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fact(id: usize, group: &str, seen: Seen) -> Fact {
+        Fact { id: id.to_string(), group: group.to_owned(), seen }
+    }
+
+    #[test]
+    fn facts_are_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let facts = [
+            fact(0, "a", Seen::Located { truth: FirstError::At(2), predicted: FirstError::Unknown }),
+            fact(1, "a", Seen::Judged { correct: true, judged: None }),
+            fact(2, "b", Seen::Hits(BTreeMap::from([("min/best@4".to_owned(), 0.25)]))),
+        ];
+        write(folder.path(), &facts).unwrap();
+        assert_eq!(read(folder.path()).unwrap(), facts);
+    }
+
+    #[test]
+    fn undecided_is_wrong_in_every_number() {
+        let seen = |truth, predicted| Seen::Located { truth, predicted };
+        let facts = [
+            fact(0, "a", seen(FirstError::None, FirstError::None)),
+            fact(1, "a", seen(FirstError::None, FirstError::Unknown)),
+            fact(2, "a", seen(FirstError::At(1), FirstError::At(1))),
+        ];
+        let found = headline(&facts, &Settings::default());
+        assert_eq!(found["a/acc_cor"].value, Some(0.5));
+        assert_eq!(found["all/f1"].value, found["a/f1"].value);
+        assert!((found["all/accuracy"].value.unwrap() - 2.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn opposite_leanings_do_not_cancel() {
+        let seen = |correct, judged| Seen::Judged { correct, judged: Some(judged) };
+        let facts = [
+            fact(0, "lenient", seen(true, true)),
+            fact(1, "lenient", seen(false, true)),
+            fact(2, "harsh", seen(true, false)),
+            fact(3, "harsh", seen(false, false)),
+        ];
+        let found = headline(&facts, &Settings { resamples: 0, ..Settings::default() });
+        assert_eq!(found["lenient/bi"].value, Some(1.0));
+        assert_eq!(
+            (found["all/mean_absolute_bi"].value, found["all/accuracy"].value),
+            (Some(1.0), Some(0.5))
+        );
+    }
+
+    #[test]
+    fn the_score_of_steps_pools_its_counts() {
+        let steps = |counts: [usize; 4]| Seen::Steps {
+            right_as_right: counts[0],
+            wrong_as_right: counts[1],
+            wrong_as_wrong: counts[2],
+            right_as_wrong: counts[3],
+        };
+        let facts = [fact(0, "ES", steps([8, 1, 1, 0])), fact(1, "MS", steps([9, 0, 0, 1]))];
+        let found = headline(&facts, &Settings { resamples: 0, ..Settings::default() });
+        assert_eq!(found["MS/score"].value, Some(18.0 / 19.0));
+        assert_eq!(found["ES/score"].value, Some((16.0 / 17.0 + 2.0 / 3.0) / 2.0));
+        assert_eq!(found["all/score"].value, Some((34.0 / 36.0 + 2.0 / 4.0) / 2.0));
+    }
+}

@@ -1,0 +1,293 @@
+//! An annotator's step labels against those of people: right or wrong for each step, and where the first error is.
+//!
+//! Truth is what a person, a program that put the error there, or an unnamed source says; the annotators are the models
+//! whose labels stand beside it in the same data, and, if one is asked, a judge whose score below the threshold means
+//! 'wrong'. A step without a label is undecided and counts as not right. Steps after the true first error have no truth
+//! where the source does not judge them.
+
+use std::collections::BTreeMap;
+
+use gradus_core::data::{Annotation, LabelSource, Mark};
+use gradus_core::metrics::labels::{self, Agreement, Step};
+use gradus_core::metrics::process::ProcessScores;
+use gradus_plot::bars::{BarSeries, Bars};
+use gradus_plot::table::{Best, Cell, Column, Table};
+use gradus_plot::{Block, Estimate, Section, Unit};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::judge::{Judged, Opinion};
+use crate::sample::Sample;
+
+/// One annotator's numbers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AnnotatorNumbers {
+    /// Solutions it labelled.
+    pub solutions: usize,
+    /// Over all steps.
+    pub steps: Agreement,
+    /// By how many reference steps a step was aligned with, where the annotator says so.
+    pub by_alignment: BTreeMap<String, Agreement>,
+    /// Where the first error is.
+    pub first_errors: ProcessScores,
+    /// Tokens per solution, where the cost is known.
+    pub tokens_per_solution: Option<f64>,
+    /// Seconds per solution, where the cost is known.
+    pub seconds_per_solution: Option<f64>,
+}
+
+/// The numbers of this benchmark.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Numbers {
+    /// By annotator.
+    pub annotators: BTreeMap<String, AnnotatorNumbers>,
+}
+
+#[derive(Default)]
+struct Gathered<'a> {
+    solutions: Vec<Vec<Step>>,
+    aligned: Vec<(&'static str, Step)>,
+    costs: Vec<&'a gradus_core::data::Cost>,
+}
+
+/// The numbers of every model's labels in the data, and of `judged`, if given, under its name.
+pub fn measure(samples: &[Sample], judged: Option<(&str, &[Judged])>, threshold: f64) -> Result<Numbers> {
+    let mut found: BTreeMap<String, Gathered<'_>> = BTreeMap::new();
+    for (index, sample) in samples.iter().enumerate() {
+        let truth = sample.marks();
+        for annotation in &sample.solution.annotations {
+            let Some(name) = annotation.labels.iter().flatten().find_map(|label| annotator(&label.source))
+            else {
+                continue;
+            };
+            let said: Vec<Option<bool>> = annotation
+                .labels
+                .iter()
+                .map(|label| label.as_ref().map(|label| label.mark != Mark::Incorrect))
+                .collect();
+            let gathered = found.entry(name).or_default();
+            gathered.add(&truth, &said, Some(annotation));
+        }
+        if let Some((name, judged)) = judged {
+            let said = said_by(&judged[index].opinion, truth.len(), threshold);
+            found.entry(name.to_owned()).or_default().add(&truth, &said, None);
+        }
+    }
+    if found.values().all(|gathered| gathered.solutions.is_empty()) {
+        return Err(Error::Data(
+            "no solution has both labels that are truth (of a person, or injected) and labels of a model: annotate the \
+             data, or name a judge"
+                .to_owned(),
+        ));
+    }
+    Ok(Numbers { annotators: found.into_iter().map(|(name, gathered)| (name, gathered.numbers())).collect() })
+}
+
+impl<'a> Gathered<'a> {
+    fn add(&mut self, truth: &[Option<Mark>], said: &[Option<bool>], annotation: Option<&'a Annotation>) {
+        let mut steps = Vec::new();
+        for (index, (mark, annotator)) in truth.iter().zip(said).enumerate() {
+            let Some(mark) = mark else { continue };
+            let step = Step { human: *mark != Mark::Incorrect, annotator: *annotator };
+            steps.push(step);
+            let evidence =
+                annotation.and_then(|annotation| annotation.labels[index].as_ref()?.evidence.as_ref());
+            if let Some(evidence) = evidence {
+                let kind = match evidence.reference.len() {
+                    0 => "not aligned",
+                    1 => "aligned with one step",
+                    _ => "aligned with several steps",
+                };
+                self.aligned.push((kind, step));
+            }
+        }
+        if !steps.is_empty() {
+            self.solutions.push(steps);
+            self.costs.extend(annotation.and_then(|annotation| annotation.cost.as_ref()));
+        }
+    }
+
+    fn numbers(self) -> AnnotatorNumbers {
+        let all: Vec<Step> = self.solutions.iter().flatten().copied().collect();
+        let mean = |of: fn(&gradus_core::data::Cost) -> f64| {
+            let count = self.costs.len();
+            (count > 0).then(|| self.costs.iter().map(|cost| of(cost)).sum::<f64>() / count as f64)
+        };
+        AnnotatorNumbers {
+            solutions: self.solutions.len(),
+            steps: labels::agreement(&all),
+            tokens_per_solution: mean(|cost| (cost.prompt_tokens + cost.completion_tokens) as f64),
+            seconds_per_solution: mean(|cost| cost.seconds),
+            by_alignment: labels::by_group(self.aligned),
+            first_errors: labels::first_errors(&self.solutions),
+        }
+    }
+}
+
+/// What a judge says of each step: a verdict says it of the steps up to the first wrong one.
+fn said_by(opinion: &Opinion, steps: usize, threshold: f64) -> Vec<Option<bool>> {
+    match opinion {
+        Opinion::Scores(scores) => scores.iter().map(|score| Some(*score >= threshold)).collect(),
+        Opinion::Verdict { correct: true, .. } => vec![Some(true); steps],
+        Opinion::Verdict { step: Some(wrong), .. } => (0..steps)
+            .map(|step| match step.cmp(wrong) {
+                std::cmp::Ordering::Less => Some(true),
+                std::cmp::Ordering::Equal => Some(false),
+                std::cmp::Ordering::Greater => None,
+            })
+            .collect(),
+        Opinion::Verdict { .. } | Opinion::Undecided { .. } => vec![None; steps],
+    }
+}
+
+/// A model's name as an annotator; none for a source of truth.
+fn annotator(source: &LabelSource) -> Option<String> {
+    match source {
+        LabelSource::Unstated | LabelSource::Human | LabelSource::Injected => None,
+        LabelSource::MonteCarlo { .. } => Some("monte-carlo".to_owned()),
+        LabelSource::Judge { model, .. } => Some(format!("judge {model}")),
+        LabelSource::Reference { model } => Some(format!("reference {model}")),
+        LabelSource::Prm { model } => Some(format!("prm {model}")),
+        LabelSource::Consensus { of } => Some(format!("consensus of {}", of.join(", "))),
+    }
+}
+
+/// The page's sections.
+pub fn sections(numbers: &Numbers) -> Vec<Section> {
+    let column = |name: &str, unit, best| Column { name: name.to_owned(), unit, best };
+    let percent = |value: Option<f64>| Cell::Number(value.map(|value| Estimate::exactly(100.0 * value)));
+    let number = |value: Option<f64>| Cell::Number(value.map(Estimate::exactly));
+    let row = |name: &str, found: &AnnotatorNumbers| {
+        vec![
+            Cell::Text(name.to_owned()),
+            number(Some(found.solutions as f64)),
+            number(Some(found.steps.steps as f64)),
+            number(Some(found.steps.undecided as f64)),
+            percent(found.steps.accuracy),
+            percent(found.steps.balanced_accuracy),
+            percent(found.steps.right.precision),
+            percent(found.steps.right.recall),
+            percent(found.steps.wrong.precision),
+            percent(found.steps.wrong.recall),
+            percent(found.first_errors.f1),
+            number(found.tokens_per_solution),
+            number(found.seconds_per_solution),
+        ]
+    };
+    let table = Table {
+        title: "Annotators against people".to_owned(),
+        caption: "In percent. An undecided step counts as not right; first-error F1 is ProcessBench's."
+            .to_owned(),
+        columns: vec![
+            column("annotator", Unit::Number, None),
+            column("solutions", Unit::Count, None),
+            column("steps", Unit::Count, None),
+            column("undecided", Unit::Count, None),
+            column("accuracy", Unit::Score, Some(Best::Highest)),
+            column("balanced", Unit::Score, Some(Best::Highest)),
+            column("precision, right", Unit::Score, None),
+            column("recall, right", Unit::Score, None),
+            column("precision, wrong", Unit::Score, None),
+            column("recall, wrong", Unit::Score, None),
+            column("first-error F1", Unit::Score, Some(Best::Highest)),
+            column("tokens each", Unit::Count, Some(Best::Lowest)),
+            column("seconds each", Unit::Number, Some(Best::Lowest)),
+        ],
+        rows: numbers.annotators.iter().map(|(name, found)| row(name, found)).collect(),
+    };
+    let kinds = ["accuracy", "balanced accuracy", "recall of wrong steps", "first-error F1"];
+    let bars = Bars {
+        title: "Agreement with people".to_owned(),
+        caption: String::new(),
+        value_label: "%".to_owned(),
+        unit: Unit::Score,
+        categories: kinds.map(str::to_owned).to_vec(),
+        series: numbers
+            .annotators
+            .iter()
+            .map(|(name, found)| BarSeries {
+                name: name.clone(),
+                values: [
+                    found.steps.accuracy,
+                    found.steps.balanced_accuracy,
+                    found.steps.wrong.recall,
+                    found.first_errors.f1,
+                ]
+                .map(|value| value.map(|value| Estimate::exactly(100.0 * value)))
+                .to_vec(),
+            })
+            .collect(),
+        references: Vec::new(),
+    };
+    let mut blocks = vec![Block::Bars(bars), Block::Table(table)];
+    for (name, found) in &numbers.annotators {
+        if !found.by_alignment.is_empty() {
+            blocks.push(Block::Table(alignment_table(name, &found.by_alignment)));
+        }
+    }
+    vec![Section { heading: "Labels against labels".to_owned(), intro: String::new(), blocks }]
+}
+
+fn alignment_table(name: &str, groups: &BTreeMap<String, Agreement>) -> Table {
+    let column = |name: &str, unit| Column { name: name.to_owned(), unit, best: None };
+    let percent = |value: Option<f64>| Cell::Number(value.map(|value| Estimate::exactly(100.0 * value)));
+    let row = |(kind, found): (&String, &Agreement)| {
+        vec![
+            Cell::Text(kind.clone()),
+            Cell::Number(Some(Estimate::exactly(found.steps as f64))),
+            percent(found.accuracy),
+            percent(found.right.recall),
+            percent(found.wrong.recall),
+        ]
+    };
+    Table {
+        title: format!("{name}: by alignment with the reference"),
+        caption: String::new(),
+        columns: vec![
+            column("steps that are", Unit::Number),
+            column("steps", Unit::Count),
+            column("accuracy", Unit::Score),
+            column("recall, right", Unit::Score),
+            column("recall, wrong", Unit::Score),
+        ],
+        rows: groups.iter().map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gradus_core::data::{Evidence, Solution, StepLabel};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_models_labels_are_held_against_a_persons() {
+        let reference = LabelSource::Reference { model: "m".to_owned() };
+        let aligned = |mark, with: &[usize]| {
+            let evidence = Evidence { reference: with.to_vec(), ..Evidence::default() };
+            Some(StepLabel { evidence: Some(evidence), ..StepLabel::hard(mark, reference.clone()) })
+        };
+        let solution = Solution {
+            steps: vec!["a".to_owned(), "b".to_owned(), "c".to_owned()],
+            annotations: vec![
+                Annotation::from_first_error(3, Some(1), &LabelSource::Human),
+                Annotation::from_labels(vec![
+                    aligned(Mark::Correct, &[0]),
+                    aligned(Mark::Incorrect, &[1, 2]),
+                    None,
+                ]),
+            ],
+            ..Solution::default()
+        };
+        let samples = [Sample { subset: String::new(), problem: Arc::default(), solution }];
+        let found = measure(&samples, None, 0.5).unwrap();
+        let numbers = &found.annotators["reference m"];
+        assert_eq!((numbers.solutions, numbers.steps.steps, numbers.steps.accuracy), (1, 2, Some(1.0)));
+        assert_eq!(numbers.by_alignment["aligned with several steps"].steps, 1);
+        assert_eq!(numbers.first_errors.acc_err, Some(1.0));
+        let judged = [Judged::free(Opinion::Scores(vec![0.9, 0.8, 0.1]))];
+        let found = measure(&samples, Some(("prm", &judged)), 0.5).unwrap();
+        assert_eq!(found.annotators["prm"].steps.accuracy, Some(0.5));
+        assert_eq!(found.annotators["prm"].first_errors.acc_err, Some(0.0));
+    }
+}

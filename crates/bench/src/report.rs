@@ -1,0 +1,201 @@
+//! What a run leaves behind: `report.json` for machines and `report.html` for people, in the run's folder.
+//!
+//! `report.json` has a schema version, the settings, hashes of the inputs, the counts of what was undecided, cut off or
+//! left out, and the numbers with their intervals. The page has the same numbers, and needs no network.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+
+use gradus_plot::{Block, Page, Section};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::{best_of_n, drift, labels, preference, prmbench, processbench};
+
+/// Version of `report.json`. A reader refuses versions it does not know.
+pub const SCHEMA: u32 = 1;
+
+/// A benchmark's numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Numbers {
+    /// First errors.
+    #[serde(rename = "processbench")]
+    ProcessBench(Box<processbench::Numbers>),
+    /// Injected errors by class.
+    #[serde(rename = "prmbench")]
+    PrmBench(Box<prmbench::Numbers>),
+    /// Choices among solutions.
+    BestOfN(Box<best_of_n::Numbers>),
+    /// Whose solutions a judge favours.
+    Preference(Box<preference::Numbers>),
+    /// Labels against labels.
+    Labels(Box<labels::Numbers>),
+    /// An outcome model in disguise?
+    Drift(Box<drift::Numbers>),
+}
+
+impl Numbers {
+    /// The benchmark's name.
+    pub fn benchmark(&self) -> &'static str {
+        match self {
+            Self::ProcessBench(_) => "processbench",
+            Self::PrmBench(_) => "prmbench",
+            Self::BestOfN(_) => "best-of-n",
+            Self::Preference(_) => "preference",
+            Self::Labels(_) => "labels",
+            Self::Drift(_) => "drift",
+        }
+    }
+}
+
+/// A file that was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputFile {
+    /// As it was named.
+    pub path: String,
+    /// BLAKE3 of its bytes.
+    pub blake3: String,
+}
+
+/// What happened to the samples.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Samples in the numbers.
+    pub samples: usize,
+    /// Of these, without a usable opinion: they count as not right.
+    pub undecided: usize,
+    /// Why, counted.
+    pub reasons: BTreeMap<String, usize>,
+    /// Answers that were cut off at the token limit.
+    pub truncated: usize,
+    /// Records that could not be read.
+    pub skipped: u64,
+    /// Samples that are in no number, by reason.
+    pub dropped: BTreeMap<String, usize>,
+    /// Opinions from an earlier run.
+    pub resumed: usize,
+    /// Tokens that went through the judge in this run.
+    pub tokens: u64,
+    /// Seconds this run took.
+    pub seconds: f64,
+}
+
+/// The report of one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The benchmark's name.
+    pub benchmark: String,
+    /// Who was judged.
+    pub judge: String,
+    /// When, in UTC.
+    pub created: String,
+    /// The program's version.
+    pub gradus: String,
+    /// Every choice that has an effect on the numbers.
+    pub settings: BTreeMap<String, Value>,
+    /// What was read.
+    pub inputs: Vec<InputFile>,
+    /// What happened to the samples.
+    pub counts: Counts,
+    /// The numbers.
+    pub numbers: Numbers,
+}
+
+impl Report {
+    /// Writes `report.json` and `report.html` into `folder`, each whole or not at all.
+    pub fn write(&self, folder: &Path, sections: Vec<Section>) -> Result<()> {
+        let json =
+            serde_json::to_string_pretty(self).map_err(|error| Error::run(folder, error.to_string()))?;
+        replace(&folder.join("report.json"), json.as_bytes())?;
+        let page = Page {
+            title: format!("{} of {}", self.benchmark, self.judge),
+            subtitle: self.subtitle(),
+            sections: sections.into_iter().chain([self.circumstances()]).collect(),
+            data_json: Some(json),
+        };
+        replace(&folder.join("report.html"), page.html().as_bytes())
+    }
+
+    /// Reads the report of a run.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join("report.json");
+        let text = std::fs::read_to_string(&path).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => Error::run(folder, "has no report.json: is it a finished run?"),
+            _ => Error::Io { path: path.clone(), source },
+        })?;
+        let version: Option<u64> =
+            serde_json::from_str::<Value>(&text).ok().and_then(|value| value.get("schema")?.as_u64());
+        if version != Some(u64::from(SCHEMA)) {
+            let found = version.map_or("none".to_owned(), |version| version.to_string());
+            return Err(Error::run(&path, format!("schema version {found}: this program reads {SCHEMA}")));
+        }
+        serde_json::from_str(&text).map_err(|error| Error::run(&path, error.to_string()))
+    }
+
+    fn subtitle(&self) -> String {
+        let counts = &self.counts;
+        let mut text = format!("{} samples, {} undecided", counts.samples, counts.undecided);
+        for (count, what) in [
+            (counts.truncated, "cut off at the token limit"),
+            (counts.skipped as usize, "records unreadable"),
+            (counts.dropped.values().sum(), "left out"),
+        ] {
+            if count > 0 {
+                text += &format!(", {count} {what}");
+            }
+        }
+        format!("{text}. {}, gradus {}.", self.created, self.gradus)
+    }
+
+    /// The settings, inputs and counts as text.
+    fn circumstances(&self) -> Section {
+        let mut blocks = vec![Block::Text(format!(
+            "Settings: {}.",
+            listed(self.settings.iter().map(|(name, value)| format!("{name} = {value}")))
+        ))];
+        blocks.push(Block::Text(format!(
+            "Inputs: {}.",
+            listed(self.inputs.iter().map(|file| format!(
+                "{} (BLAKE3 {}…)",
+                file.path,
+                &file.blake3[..12.min(file.blake3.len())]
+            )))
+        )));
+        let reasons = self.counts.reasons.iter().map(|(reason, count)| format!("{count} × {reason}"));
+        if !self.counts.reasons.is_empty() {
+            blocks.push(Block::Text(format!("Undecided, and so counted as not right: {}.", listed(reasons))));
+        }
+        let dropped = self.counts.dropped.iter().map(|(reason, count)| format!("{count} × {reason}"));
+        if !self.counts.dropped.is_empty() {
+            blocks.push(Block::Text(format!("In no number: {}.", listed(dropped))));
+        }
+        Section { heading: "How this was measured".to_owned(), intro: String::new(), blocks }
+    }
+}
+
+fn listed(items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items.collect();
+    if items.is_empty() { "none".to_owned() } else { items.join("; ") }
+}
+
+/// Writes a file in one step: it is there as a whole or as it was.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    let beside = path.with_extension("part");
+    let written = std::fs::File::create(&beside)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| std::fs::rename(&beside, path));
+    written.map_err(Error::io(path))
+}
+
+/// The hash of a file, for [`InputFile`].
+pub fn input_file(path: &Path) -> Result<InputFile> {
+    let mut hasher = blake3::Hasher::new();
+    let mut file = std::fs::File::open(path).map_err(Error::io(path))?;
+    std::io::copy(&mut file, &mut hasher).map_err(Error::io(path))?;
+    Ok(InputFile { path: path.display().to_string(), blake3: hasher.finalize().to_hex().to_string() })
+}

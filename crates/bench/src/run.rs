@@ -1,0 +1,178 @@
+//! Asks a judge about many samples and remembers each answer at once, so that a run that is killed costs only what was
+//! in flight.
+//!
+//! A run is a folder: `judged.jsonl` has one line per answer, found again by a hash of the judge's identity and all that
+//! it saw; `report.json` and `report.html` come when everything is judged. What failed for a reason that may pass (a
+//! server that is down) is not remembered and asked again next time.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use futures_util::StreamExt;
+use futures_util::stream;
+use gradus_core::contracts::ScoreRequest;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::journal::{self, Journal};
+use crate::judge::{Judge, Judged, Opinion};
+use crate::sample::Sample;
+
+/// Failures in a row, with nothing judged yet, after which the judge is taken to be out of order.
+const HOPELESS: usize = 16;
+/// Solutions of one problem that are asked about together.
+const TOGETHER: usize = 16;
+
+/// Where opinions come from.
+pub enum Source<'a> {
+    /// Scores that the data has under this name.
+    Recorded(String),
+    /// A judge that is asked, and all that determines its opinions: model, adapter, profile, prompt.
+    Asked(&'a dyn Judge, String),
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Samples with an opinion, or without hope of one.
+    pub done: usize,
+    /// Samples in all.
+    pub total: usize,
+    /// Of these, from an earlier run.
+    pub resumed: usize,
+    /// Samples without a usable opinion.
+    pub undecided: usize,
+    /// Tokens that went through the judge.
+    pub tokens: u64,
+}
+
+/// The folder of a run.
+pub struct Run {
+    folder: PathBuf,
+    journal: Journal<Judged>,
+}
+
+impl Run {
+    /// Opens or makes a run's folder and reads what it has.
+    pub fn open(folder: &Path) -> Result<Self> {
+        std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        Ok(Self { folder: folder.to_owned(), journal: Journal::open(&folder.join("judged.jsonl"))? })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// One opinion per sample, `ahead` problems in flight at once. `watch` hears of every change and says whether to
+    /// go on.
+    pub async fn judge(
+        &mut self,
+        samples: &[Sample],
+        source: &Source<'_>,
+        ahead: usize,
+        mut watch: impl FnMut(Progress) -> bool,
+    ) -> Result<(Vec<Judged>, Progress)> {
+        let mut progress = Progress { total: samples.len(), ..Progress::default() };
+        let (judge, identity) = match source {
+            Source::Recorded(name) => {
+                let judged: Vec<Judged> = samples.iter().map(|sample| recorded(sample, name)).collect();
+                judged.iter().for_each(|judged| progress.add(judged));
+                return Ok((judged, progress));
+            }
+            Source::Asked(judge, identity) => (*judge, identity),
+        };
+        let keys: Vec<String> = samples.iter().map(|sample| key(identity, &sample.request())).collect();
+        let mut found: Vec<Option<Judged>> = keys.iter().map(|key| self.journal.find(key)).collect();
+        for judged in found.iter().flatten() {
+            progress.add(judged);
+            progress.resumed += 1;
+        }
+        progress.tokens = 0;
+        let open: Vec<usize> = (0..samples.len()).filter(|index| found[*index].is_none()).collect();
+        let mut calls = stream::iter(together(samples, open))
+            .map(|indices| {
+                let requests = indices.iter().map(|index| samples[*index].request()).collect();
+                async move { (indices, judge.judge(requests).await) }
+            })
+            .buffer_unordered(ahead.max(1));
+        let mut hopeless = 0;
+        let mut go_on = watch(progress);
+        while go_on {
+            let Some((indices, answers)) = calls.next().await else { break };
+            let answers = match answers {
+                Ok(answers) if answers.len() == indices.len() => answers,
+                Ok(_) => vec![Judged::undecided("not one answer per solution"); indices.len()],
+                Err(error) => vec![Judged::failed(&error); indices.len()],
+            };
+            for (index, judged) in indices.into_iter().zip(answers) {
+                progress.add(&judged);
+                match &judged.opinion {
+                    Opinion::Undecided { reason } if judged.passing => {
+                        hopeless += 1;
+                        if hopeless >= HOPELESS && progress.undecided == progress.done {
+                            return Err(Error::Judge { failures: hopeless, message: reason.clone() });
+                        }
+                    }
+                    _ => self.journal.add(&keys[index], &samples[index].solution.id, &judged)?,
+                }
+                found[index] = Some(judged);
+            }
+            go_on = watch(progress);
+        }
+        drop(calls);
+        match found.into_iter().collect::<Option<Vec<Judged>>>() {
+            Some(judged) => Ok((judged, progress)),
+            None => Err(Error::Stopped),
+        }
+    }
+}
+
+impl Progress {
+    fn add(&mut self, judged: &Judged) {
+        self.done += 1;
+        self.undecided += usize::from(matches!(judged.opinion, Opinion::Undecided { .. }));
+        self.tokens += judged.usage.prompt_tokens + judged.usage.completion_tokens;
+    }
+}
+
+/// The reasons of those without an opinion, counted.
+pub fn reasons(judged: &[Judged]) -> BTreeMap<String, usize> {
+    let mut reasons = BTreeMap::new();
+    for judged in judged {
+        if let Opinion::Undecided { reason } = &judged.opinion {
+            *reasons.entry(reason.clone()).or_default() += 1;
+        }
+    }
+    reasons
+}
+
+fn recorded(sample: &Sample, name: &str) -> Judged {
+    match sample.solution.scores.get(name) {
+        Some(scores) if scores.len() == sample.solution.steps.len() => {
+            Judged::free(Opinion::Scores(scores.clone()))
+        }
+        Some(_) => Judged::undecided("not one score per step"),
+        None => Judged::undecided("no scores of that name"),
+    }
+}
+
+fn key(identity: &str, request: &ScoreRequest) -> String {
+    journal::key(&(identity, &request.problem, &request.steps, &request.references, &request.step_references))
+}
+
+/// Neighbours of one problem in one call.
+fn together(samples: &[Sample], open: Vec<usize>) -> Vec<Vec<usize>> {
+    let mut calls: Vec<Vec<usize>> = Vec::new();
+    for index in open {
+        match calls.last_mut() {
+            Some(call)
+                if call.len() < TOGETHER && samples[call[0]].problem.id == samples[index].problem.id =>
+            {
+                call.push(index);
+            }
+            _ => calls.push(vec![index]),
+        }
+    }
+    calls
+}
