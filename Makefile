@@ -11,6 +11,7 @@
 # make test-train    training really teaches: a real small model on the synthetic world, about ten minutes
 # make bench-grade   answers graded per second, ours and math-verify's, in one run
 # make bench-dedup   time and memory of the duplicate index
+# make bench-best-of-n  best-of-N of eight real PRMs, ours and numpy's, in one run; fails where a number differs
 # make install       the optimised program, into cargo's bin folder
 
 CARGO ?= cargo
@@ -23,7 +24,7 @@ export GRADUS_DATA ?= $(abspath ../shared/data)
 export GRADUS_HOME ?= $(abspath target/gradus-home)
 TOKENIZERS := target/models/tokenizers
 
-.PHONY: demo test test-build test-models test-train check build models tokenizers fuzz bench-grade bench-dedup bench-engine bench-train bench-cuda cuda-toolkit install clean
+.PHONY: demo test test-build test-models test-train check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-engine bench-train bench-cuda cuda-toolkit install clean
 
 build:
 	$(CARGO) build --locked
@@ -60,6 +61,10 @@ bench-grade:
 
 bench-dedup:
 	$(CARGO) bench --locked -q -p gradus-core --bench dedup
+
+bench-best-of-n:
+	$(CARGO) build --release --locked -p gradus
+	GRADUS=$(or $(CARGO_TARGET_DIR),target)/release/gradus sh benches/best_of_n.sh
 
 test-models:
 	$(CARGO) test --locked --workspace --test cli -- --ignored models

@@ -1,6 +1,8 @@
 """Best-of-N, votes and pass@N of every PRM in a best-of-n file, in plain numpy: the twin that our own numbers must equal to 1e-9.
 
-    python best_of_n.py --data gsm8k_n32.jsonl.gz [--groups groups.jsonl] [-o out.json]
+    python best_of_n.py --data gsm8k_n32.jsonl.gz [--groups groups.jsonl] [--against RUN/report.json] [-o out.json]
+
+--against holds every number beside those of `gradus bench best-of-n` (whose run folder also has the groups) and fails above 1e-9.
 
 Input, one problem a line: {"id", "candidates": [{"answer", "correct", "prm_scores": {prm: [score per step]}}]}.
 --groups, one problem a line: {"id", "groups": [int per candidate]}: the index of the first candidate with an equivalent answer;
@@ -193,10 +195,39 @@ def evaluate(problems, groups, sizes):
     }
 
 
+def largest_difference(result, report_path, subset):
+    with open(report_path, encoding="utf-8") as file:
+        numbers = json.load(file)["numbers"]["best-of-n"]
+    ours = next(found for found in numbers["sets"] if found["name"] == subset)
+    sizes = [size for size in numbers["sizes"] if size in result["n"]]
+    pairs = []
+
+    def pair(name, twin, figures):
+        for size in sizes:
+            value = figures[numbers["sizes"].index(size)]["value"]
+            pairs.append((abs(value - twin[result["n"].index(size)]), f"{name} at N = {size}"))
+
+    for name in ("pass", "chance", "majority"):
+        pair(name, result["first"][name], ours[name])
+    pair("expected pass", result["expected"]["pass"], ours["expected_pass"])
+    scorers = {scorer["name"]: scorer for scorer in ours["scorers"]}
+    if sorted(scorers) != sorted(result["first"]["prms"]):
+        raise SystemExit(f"{report_path}: scorers {sorted(scorers)}, here {sorted(result['first']['prms'])}")
+    for prm, scorer in scorers.items():
+        for choice in scorer["choices"]:
+            aggregation = choice["aggregation"]
+            twin = result["first"]["prms"][prm][aggregation]
+            pair(f"{prm} {aggregation} best", twin["best"], choice["best"])
+            pair(f"{prm} {aggregation} vote", twin["vote"], choice["vote"])
+            pair(f"{prm} {aggregation} expected best", result["expected"]["prms"][prm][aggregation]["best"], choice["expected_best"])
+    return len(pairs), max(pairs)
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     arguments.add_argument("--data", required=True)
     arguments.add_argument("--groups")
+    arguments.add_argument("--against", help="report.json of gradus bench best-of-n")
     arguments.add_argument("-o", "--output")
     arguments = arguments.parse_args()
 
@@ -218,12 +249,17 @@ def main():
     if arguments.output:
         with open(arguments.output, "w", encoding="utf-8") as out:
             out.write(text)
-    else:
+    elif not arguments.against:
         sys.stdout.write(text)
     print(
         f"{len(problems)} problems: read {read - started:.3f} s, group {grouped - read:.3f} s, evaluate {done - grouped:.3f} s",
         file=sys.stderr,
     )
+    if arguments.against:
+        count, (difference, where) = largest_difference(result, arguments.against, os.path.basename(arguments.data).split(".")[0])
+        print(f"{count} numbers, largest difference {difference:.1e} ({where})")
+        if difference > 1e-9:
+            raise SystemExit(1)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 //! has some and weighs nothing in a vote; it is counted. Equals: the earliest candidate wins.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use gradus_core::data::Outcome;
 use gradus_core::grade::{Verdict, compare};
@@ -331,6 +332,18 @@ fn facts(pools: &[&Pool], size: usize) -> Vec<Fact> {
         Fact { id: pool.id.clone(), group: pool.subset.clone(), seen: Seen::Hits(hits) }
     };
     pools.iter().map(fact).collect()
+}
+
+/// Writes which answers were merged: `{"id", "groups": [for each candidate the earliest one with an equivalent answer,
+/// or -1 without an answer]}`, one problem a line.
+pub fn write_groups(folder: &Path, pools: &[Pool]) -> Result<()> {
+    let line = |pool: &Pool| {
+        let groups: Vec<i64> =
+            pool.groups.iter().map(|group| group.map_or(-1, |first| first as i64)).collect();
+        serde_json::json!({ "id": pool.id, "groups": groups }).to_string() + "\n"
+    };
+    let text: String = pools.iter().map(line).collect();
+    crate::report::replace(&folder.join("groups.jsonl"), text.as_bytes())
 }
 
 /// The page's sections.

@@ -50,6 +50,9 @@ pub enum Seen {
         correct: bool,
         /// Whether it was said to be.
         judged: Option<bool>,
+        /// How surprising it is, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        perplexity: Option<f64>,
     },
     /// Best-of-N: how often each strategy chose right.
     Hits(BTreeMap<String, f64>),
@@ -147,7 +150,9 @@ fn judged(strata: &[Vec<&Seen>]) -> Vec<Option<f64>> {
         .iter()
         .map(|members| {
             let judgement = |seen: &&Seen| match seen {
-                Seen::Judged { correct, judged } => Some(Judgement { correct: *correct, judged: *judged }),
+                Seen::Judged { correct, judged, .. } => {
+                    Some(Judgement { correct: *correct, judged: *judged })
+                }
                 _ => None,
             };
             bias(&members.iter().filter_map(judgement).collect::<Vec<_>>())
@@ -251,7 +256,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let facts = [
             fact(0, "a", Seen::Located { truth: FirstError::At(2), predicted: FirstError::Unknown }),
-            fact(1, "a", Seen::Judged { correct: true, judged: None }),
+            fact(1, "a", Seen::Judged { correct: true, judged: None, perplexity: Some(2.5) }),
             fact(2, "b", Seen::Hits(BTreeMap::from([("min/best@4".to_owned(), 0.25)]))),
         ];
         write(folder.path(), &facts).unwrap();
@@ -274,7 +279,7 @@ mod tests {
 
     #[test]
     fn opposite_leanings_do_not_cancel() {
-        let seen = |correct, judged| Seen::Judged { correct, judged: Some(judged) };
+        let seen = |correct, judged| Seen::Judged { correct, judged: Some(judged), perplexity: None };
         let facts = [
             fact(0, "lenient", seen(true, true)),
             fact(1, "lenient", seen(false, true)),

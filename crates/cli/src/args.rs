@@ -1,5 +1,6 @@
 //! The command line, as clap reads it.
 
+pub(crate) mod bench;
 pub(crate) mod engine;
 pub(crate) mod models;
 pub(crate) mod train;
@@ -44,6 +45,9 @@ pub(crate) enum Command {
     /// Train reward models and critics from recipes
     #[command(subcommand)]
     Train(train::TrainCommand),
+    /// Measure reward models and critics on benchmarks
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
     /// Fetch models, find them by name, and say what they are
     #[command(subcommand)]
     Models(models::ModelsCommand),

@@ -54,6 +54,6 @@ pub(crate) fn start(name: &str, options: &ModelOptions, purpose: &Purpose<'_>) -
 
 /// Runs a future to its end on this thread.
 pub(crate) fn wait<T>(future: impl Future<Output = T>) -> Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     Ok(runtime.context("cannot wait for the model")?.block_on(future))
 }

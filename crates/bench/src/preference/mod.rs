@@ -83,7 +83,11 @@ pub fn measure(
         .map(|(sample, judgement)| Fact {
             id: sample.solution.id.clone(),
             group: sample.generator().to_owned(),
-            seen: Seen::Judged { correct: judgement.correct, judged: judgement.judged },
+            seen: Seen::Judged {
+                correct: judgement.correct,
+                judged: judgement.judged,
+                perplexity: sample.perplexity(),
+            },
         })
         .collect();
     let headline = fact::headline(&facts, settings);

@@ -1,5 +1,6 @@
 //! One command per file. Each returns a status, never exits and prints through the printer.
 
+mod bench;
 mod check;
 mod convert;
 mod dedup;
@@ -81,6 +82,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Embed(args) => embed::run(&args),
         Command::Perplexity(args) => perplexity::run(&args),
         Command::Train(command) => train::run(&command),
+        Command::Bench(command) => bench::run(&command),
         Command::Models(command) => models::run(&command),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -1,0 +1,63 @@
+//! Best-of-N against the numpy twin (`benches/peers/best_of_n.py`), on made-up candidates with ties, gaps and silence.
+
+use std::path::Path;
+
+use gradus_bench::best_of_n::{measure, pools};
+use gradus_bench::{Figure, Sample};
+use gradus_core::data::files;
+use gradus_core::metrics::bootstrap::Settings;
+use serde_json::Value;
+
+fn reference(name: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference").join(name)
+}
+
+fn samples() -> Vec<Sample> {
+    let path = reference("best_of_n_pools.jsonl");
+    let records = files::open(std::slice::from_ref(&path), None).unwrap();
+    records.flat_map(|item| Sample::of(item.unwrap().record, &path)).collect()
+}
+
+fn assert_close(name: &str, figures: &[Figure], expected: &Value) {
+    let expected: Vec<f64> =
+        expected.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect();
+    assert_eq!(figures.len(), expected.len());
+    for (figure, expected) in figures.iter().zip(expected) {
+        let found = figure.value.unwrap();
+        assert!((found - expected).abs() < 1e-9, "{name}: {found} against {expected}");
+        let (low, high) = figure.interval.unwrap();
+        assert!(low <= found && found <= high, "{name}: {figure:?}");
+    }
+}
+
+#[test]
+fn every_number_is_the_twins() {
+    let expected: Value =
+        serde_json::from_str(&std::fs::read_to_string(reference("best_of_n_expected.json")).unwrap())
+            .unwrap();
+    let sizes: Vec<usize> =
+        expected["n"].as_array().unwrap().iter().map(|size| size.as_u64().unwrap() as usize).collect();
+    let pools = pools(&samples(), None);
+    let (numbers, facts) = measure(&pools, &sizes, &Settings::default()).unwrap();
+    let [set] = numbers.sets.as_slice() else { panic!("one file is one set") };
+    assert_eq!((set.problems, set.unknown_outcomes), (60, 0));
+    assert_eq!(facts.len(), 60);
+    let (first, all) = (&expected["first"], &expected["expected"]);
+    assert_close("pass", &set.pass, &first["pass"]);
+    assert_close("chance", &set.chance, &first["chance"]);
+    assert_close("majority", &set.majority, &first["majority"]);
+    assert_close("expected pass", &set.expected_pass, &all["pass"]);
+    assert_eq!(set.scorers.len(), 2);
+    for scorer in &set.scorers {
+        let name = &scorer.name;
+        assert_eq!(Some(scorer.unscored as u64), expected["counts"]["without_usable_scores"][name].as_u64());
+        for choice in &scorer.choices {
+            let aggregation = choice.aggregation.name();
+            let twin = &first["prms"][name][aggregation];
+            assert_close(&format!("{name} {aggregation} best"), &choice.best, &twin["best"]);
+            assert_close(&format!("{name} {aggregation} vote"), &choice.vote, &twin["vote"]);
+            let twin = &all["prms"][name][aggregation]["best"];
+            assert_close(&format!("{name} {aggregation} expected"), &choice.expected_best, twin);
+        }
+    }
+}

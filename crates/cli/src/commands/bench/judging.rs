@@ -1,0 +1,171 @@
+//! The judge that the command line names: a local reward model or critic, a server, or scores in the data.
+
+use anyhow::{Context, Result};
+use gradus_bench::judge::{Judge, Judged, Scorer};
+use gradus_bench::run::Source;
+use gradus_core::contracts::{Answer, ScoreRequest, ScoreSteps};
+use gradus_engine::models;
+use gradus_llm::{Chat, Endpoint, Http, Key, Pooling, Render, RewardServer};
+
+use super::critic;
+use crate::args::bench::{Api, JudgeOptions};
+use crate::args::engine::ModelOptions;
+use crate::local::{self, Local, Purpose};
+
+/// The model that judges when none is named.
+const DEFAULT: &str = "smollm2-135m";
+/// Problems that are with a judge at once, so that it can fill its passes.
+const AHEAD: usize = 64;
+
+/// A judge, ready to be asked.
+pub(super) struct Judging {
+    /// What it is called in reports.
+    pub(super) name: String,
+    /// What kind of judge it is, in words.
+    pub(super) kind: &'static str,
+    /// The profile of a local reward model.
+    pub(super) profile: Option<String>,
+    /// All that determines its opinions.
+    identity: String,
+    backend: Backend,
+    max_tokens: usize,
+}
+
+enum Backend {
+    Recorded(String),
+    Scorer(Local),
+    Critic(Local),
+    Server(Box<dyn ScoreSteps>),
+    Chat(Chat),
+}
+
+impl Judging {
+    /// Loads the model or opens the connection.
+    pub(super) fn start(judge: &JudgeOptions, options: &ModelOptions) -> Result<Self> {
+        let named = |default: String| judge.name.clone().unwrap_or(default);
+        let new = |name, kind, profile, identity, backend| Self {
+            name,
+            kind,
+            profile,
+            identity,
+            backend,
+            max_tokens: judge.max_tokens,
+        };
+        if let Some(scores) = &judge.scores {
+            let backend = Backend::Recorded(scores.clone());
+            return Ok(new(named(scores.clone()), "scores in the data", None, String::new(), backend));
+        }
+        let model = judge.model.as_deref().unwrap_or(DEFAULT);
+        if let Some(url) = &judge.endpoint {
+            let mut endpoint = Endpoint::new(url, model);
+            endpoint.key = judge.key_env.clone().map(Key::Env);
+            let http = Http::open(&endpoint).context("--endpoint")?;
+            let identity = format!("{url} {model} {:?} {}", judge.api, judge.max_tokens);
+            let (kind, backend) = match judge.api {
+                Api::Pooling => (
+                    "reward model behind /pooling",
+                    Backend::Server(Box::new(Pooling::new(http, Render::qwen()))),
+                ),
+                Api::Score => ("server of scores", Backend::Server(Box::new(RewardServer::new(http)))),
+                Api::Chat => ("critic behind a server", Backend::Chat(Chat::new(http))),
+            };
+            return Ok(new(named(model.to_owned()), kind, None, identity, backend));
+        }
+        let purpose = Purpose { score: (!judge.critic).then_some(judge.profile.as_deref()), unpacked: false };
+        let local = local::start(model, options, &purpose)?;
+        let identity = identity(model, options, judge, local.profile.as_deref())?;
+        let adapter =
+            options.adapter.as_ref().map_or(String::new(), |folder| format!(" + {}", folder.display()));
+        let profile = local.profile.clone();
+        if judge.critic {
+            let name = named(format!("{model}{adapter} as a critic"));
+            return Ok(new(name, "local critic", None, identity, Backend::Critic(local)));
+        }
+        let name = named(format!("{model}{adapter}/{}", profile.as_deref().unwrap_or_default()));
+        Ok(new(name, "local reward model", profile, identity, Backend::Scorer(local)))
+    }
+
+    /// Scores that the data has, under whatever names.
+    pub(super) fn recorded(name: &str, judge: &JudgeOptions) -> Self {
+        Self {
+            name: judge.name.clone().unwrap_or_else(|| name.to_owned()),
+            kind: "scores in the data",
+            profile: None,
+            identity: String::new(),
+            backend: Backend::Recorded(String::new()),
+            max_tokens: judge.max_tokens,
+        }
+    }
+
+    /// Where opinions come from.
+    pub(super) fn source(&self) -> Source<'_> {
+        match &self.backend {
+            Backend::Recorded(name) => Source::Recorded(name.clone()),
+            _ => Source::Asked(self, self.identity.clone()),
+        }
+    }
+
+    /// Problems to ask about at once.
+    pub(super) fn ahead(&self) -> usize {
+        AHEAD
+    }
+
+    /// The local engine, and all that determines what it says; none for other judges.
+    pub(super) fn local(&self) -> Option<(&Local, &str)> {
+        match &self.backend {
+            Backend::Scorer(local) | Backend::Critic(local) => Some((local, &self.identity)),
+            _ => None,
+        }
+    }
+}
+
+impl Judge for Judging {
+    fn judge(&self, requests: Vec<ScoreRequest>) -> Answer<'_, Vec<Judged>> {
+        Box::pin(async move {
+            match &self.backend {
+                Backend::Scorer(local) => Scorer(&local.engine).judge(requests).await,
+                Backend::Server(server) => Scorer(server.as_ref()).judge(requests).await,
+                Backend::Critic(local) => Ok(critic::judge(&local.engine, requests, self.max_tokens).await),
+                Backend::Chat(chat) => Ok(critic::judge(chat, requests, self.max_tokens).await),
+                Backend::Recorded(_) => Ok(Vec::new()),
+            }
+        })
+    }
+}
+
+/// A local model's files, its adapter's content, and how it is asked. Weights are told apart by size, not by reading
+/// gigabytes.
+fn identity(
+    model: &str,
+    options: &ModelOptions,
+    judge: &JudgeOptions,
+    profile: Option<&str>,
+) -> Result<String> {
+    let path = models::resolve(model)?;
+    let path = path.as_path();
+    let bytes = |path: &std::path::Path| path.metadata().map_or(0, |data| data.len());
+    let size = match std::fs::read_dir(path) {
+        Ok(entries) => entries.flatten().map(|entry| bytes(&entry.path())).sum(),
+        Err(_) => bytes(path),
+    };
+    let mut adapter = String::new();
+    for file in
+        options.adapter.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten())
+    {
+        if let Ok(content) = std::fs::read(file.path()) {
+            adapter += &format!("{} {};", file.file_name().display(), blake3::hash(&content).to_hex());
+        }
+    }
+    let profile = match profile {
+        Some(name) => {
+            let found = gradus_engine::profile::Profile::find(judge.profile.as_deref().unwrap_or(name))?;
+            format!("{found:?}")
+        }
+        None => format!("critic, {} tokens", judge.max_tokens),
+    };
+    let name = path.file_name().map(|name| name.display().to_string()).unwrap_or_default();
+    Ok(format!(
+        "{name} {size} {adapter} {:?} {:?} {} {} {profile}",
+        options.precision, options.device, options.dequantise, options.keep_quantised
+    ))
+}
