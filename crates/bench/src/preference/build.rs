@@ -276,18 +276,53 @@ fn agrees(solution: Solution, plan: &Plan) -> std::result::Result<Solution, &'st
     Ok(solution)
 }
 
-/// The reasoning inside a JSON answer, fenced or not; any other text as it is. None for JSON without a reasoning.
+/// The reasoning inside a JSON answer, fenced or not; any other text as it is. None for JSON without a whole reasoning.
 fn unwrapped(text: &str) -> Option<String> {
     let bare = text.trim();
-    let inner = bare.strip_prefix("```json").or_else(|| bare.strip_prefix("```")).unwrap_or(bare);
-    let inner = inner.trim().trim_end_matches("```").trim();
+    let inner = bare.strip_prefix("```json").or_else(|| bare.strip_prefix("```")).unwrap_or(bare).trim();
     if !inner.starts_with('{') {
         return Some(bare.to_owned());
     }
-    match serde_json::from_str::<Value>(inner) {
-        Ok(value) => value.get("reasoning").and_then(Value::as_str).map(|text| text.trim().to_owned()),
-        Err(_) => None,
+    let first = serde_json::Deserializer::from_str(inner).into_iter::<Value>().next();
+    let reasoning = match first {
+        Some(Ok(value)) => value.get("reasoning").and_then(Value::as_str).map(str::to_owned),
+        _ => broken_reasoning(inner),
+    };
+    reasoning.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// The reasoning of what was meant to be JSON: models write line breaks and LaTeX into strings as they are. It ends
+/// where the answer begins; an answer that never comes means that the text was cut off.
+fn broken_reasoning(json: &str) -> Option<String> {
+    let (_, rest) = json.split_once("\"reasoning\"")?;
+    let rest = rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
+    let before_answer = rest.match_indices("\"answer\"").find_map(|(at, _)| {
+        let before = rest[..at].trim_end();
+        before.strip_suffix(',').unwrap_or(before).trim_end().strip_suffix('"')
+    })?;
+    let mut text = String::with_capacity(before_answer.len());
+    let mut letters = before_answer.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match (letter, letters.peek().copied()) {
+            ('\\', Some(escaped @ ('"' | '\\'))) => {
+                text.push(escaped);
+                letters.next();
+            }
+            ('\\', Some('n')) if !is_command(letters.clone()) => {
+                text.push('\n');
+                letters.next();
+            }
+            _ => text.push(letter),
+        }
     }
+    Some(text)
+}
+
+/// Whether these letters are a LaTeX command that begins with n, and no line break.
+fn is_command(letters: impl Iterator<Item = char>) -> bool {
+    let word: String = letters.take_while(char::is_ascii_alphabetic).collect();
+    const COMMANDS: [&str; 10] = ["ne", "neq", "neg", "nu", "nabla", "not", "notin", "nmid", "nleq", "ngeq"];
+    COMMANDS.contains(&word.as_str())
 }
 
 /// Patterns in lower case and the family they stand for.
@@ -457,6 +492,15 @@ mod tests {
         );
         assert_eq!(unwrapped(" So {2}. ").as_deref(), Some("So {2}."));
         assert_eq!(unwrapped("{\"reasoning\": \"cut"), None);
+        assert_eq!(unwrapped("{\"answer\": \"2\"}"), None);
+    }
+
+    #[test]
+    fn what_was_meant_to_be_json_is_read() {
+        let latex = r#"{"reasoning": "So \( x \neq 2 \)\nand \"x\" = \frac{1}{2}.", "answer": "1/2"}"#;
+        assert_eq!(unwrapped(latex).as_deref(), Some("So \\( x \\neq 2 \\)\nand \"x\" = \\frac{1}{2}."));
+        let lines = "{\"reasoning\": \"One.\nTwo.\"\n \"answer\": \"2\"} And more.";
+        assert_eq!(unwrapped(lines).as_deref(), Some("One.\nTwo."));
     }
 
     #[test]
