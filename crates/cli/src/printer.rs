@@ -94,9 +94,9 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn is_numeric(rows: &[Vec<String>], column: usize) -> bool {
-    rows.iter()
-        .filter_map(|row| row.get(column))
-        .all(|cell| cell.is_empty() || cell.chars().all(|c| c.is_ascii_digit() || " .,%-+/eE×".contains(c)))
+    rows.iter().filter_map(|row| row.get(column)).all(|cell| {
+        cell.is_empty() || cell.chars().all(|c| c.is_ascii_digit() || " .,%-+/eE×()–".contains(c))
+    })
 }
 
 /// A horizontal bar for a histogram, at most `width` cells.

@@ -122,7 +122,7 @@ pub(crate) struct PreferenceCommand {
     #[command(subcommand)]
     pub(crate) command: Option<PreferenceTask>,
     #[command(flatten)]
-    pub(crate) run: Option<Preference>,
+    pub(crate) run: Preference,
 }
 
 #[derive(Debug, Subcommand)]

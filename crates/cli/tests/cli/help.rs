@@ -6,9 +6,35 @@ use super::Folder;
 fn help() {
     let folder = Folder::new();
     let commands = [
-        "", "data", "data convert", "data check", "data stats", "data split", "data dedup", "data formats",
-        "steps", "grade", "synth", "score", "generate", "embed", "perplexity", "models", "models list",
-        "models pull", "models show", "models path", "models remove", "completions",
+        "",
+        "data",
+        "data convert",
+        "data check",
+        "data stats",
+        "data split",
+        "data dedup",
+        "data formats",
+        "steps",
+        "grade",
+        "synth",
+        "score",
+        "generate",
+        "embed",
+        "perplexity",
+        "models",
+        "models list",
+        "models pull",
+        "models show",
+        "models path",
+        "models remove",
+        "bench",
+        "bench processbench",
+        "bench preference",
+        "bench preference build",
+        "bench preference analyse",
+        "bench labels",
+        "bench compare",
+        "completions",
     ];
     for command in commands {
         let text = folder.run(&format!("{command} --help")).succeeds();

@@ -180,11 +180,33 @@ impl<'a> Job<'a> {
         if self.samples.is_empty() {
             let reasons: Vec<String> =
                 self.counts.dropped.iter().map(|(reason, count)| format!("{count} × {reason}")).collect();
-            return Err(Error::Data(format!("no solution can be used ({})", reasons.join("; "))).into());
+            let why = if reasons.is_empty() { "the input has none".to_owned() } else { reasons.join("; ") };
+            return Err(Error::Data(format!("no solution can be used: {why}")).into());
+        }
+        if let Some(name) = &self.args.judge.scores {
+            self.check_scores(name)?;
         }
         let judging = Judging::start(&self.args.judge, &self.args.options)?;
         self.open(&judging)?;
         Ok(judging)
+    }
+
+    /// Scores that no sample has are a misspelt name, not a judge that decides nothing.
+    fn check_scores(&self, name: &str) -> Result<()> {
+        if self.samples.iter().any(|sample| sample.solution.scores.contains_key(name)) {
+            return Ok(());
+        }
+        let names: BTreeSet<&str> = self
+            .samples
+            .iter()
+            .flat_map(|sample| sample.solution.scores.keys())
+            .map(String::as_str)
+            .collect();
+        let known = match names.is_empty() {
+            true => "the data has none".to_owned(),
+            false => format!("the data has {}", names.into_iter().collect::<Vec<_>>().join(", ")),
+        };
+        Err(Error::Data(format!("no solution has scores named `{name}`: {known}")).into())
     }
 
     fn open(&mut self, judging: &Judging) -> Result<()> {

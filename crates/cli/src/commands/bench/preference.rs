@@ -20,7 +20,7 @@ use serde_json::json;
 use super::{Job, show};
 use crate::args::OnError;
 use crate::args::bench::{Preference, PreferenceAnalyse, PreferenceBuild, PreferenceCommand, PreferenceTask};
-use crate::commands::{Status, Usage};
+use crate::commands::Status;
 use crate::input;
 use crate::interrupt;
 use crate::local::{self, Purpose};
@@ -28,13 +28,10 @@ use crate::printer::{self, Printer, count};
 use crate::progress::Progress;
 
 pub(super) fn run(args: &PreferenceCommand) -> Result<Status> {
-    match (&args.command, &args.run) {
-        (Some(PreferenceTask::Build(args)), _) => build(args),
-        (Some(PreferenceTask::Analyse(args)), _) => analyse_runs(args),
-        (None, Some(args)) => measure(args),
-        (None, None) => {
-            Err(Usage("name the benchmark's file, or one of build and analyse".to_owned()).into())
-        }
+    match &args.command {
+        Some(PreferenceTask::Build(args)) => build(args),
+        Some(PreferenceTask::Analyse(args)) => analyse_runs(args),
+        None => measure(&args.run),
     }
 }
 

@@ -78,7 +78,11 @@ pub(super) fn processbench(
             number(steps.ece)
         ))?;
     }
-    others(printer, &published::processbench(), "published (whole benchmark, other models and thresholds)")
+    others(
+        printer,
+        &published::processbench(),
+        "Published, on the whole benchmark, other models and thresholds:",
+    )
 }
 
 pub(super) fn prmbench(numbers: &prmbench::Numbers, judge: &str, printer: Option<Printer>) -> Result<()> {
@@ -113,7 +117,7 @@ pub(super) fn prmbench(numbers: &prmbench::Numbers, judge: &str, printer: Option
     let official =
         numbers.official.as_ref().and_then(|metrics| metrics.overall).and_then(|overall| overall.prm_score);
     printer.line(format!("overall by the official code's rules: {}", cell(official)))?;
-    others(printer, &published::prmbench(), "published")
+    others(printer, &published::prmbench(), "Published:")
 }
 
 pub(super) fn best_of_n(numbers: &best_of_n::Numbers, printer: Option<Printer>) -> Result<()> {
@@ -201,7 +205,7 @@ pub(super) fn preference(numbers: &preference::Numbers, judge: &str, printer: Op
     if let Some(analysis) = &numbers.perplexity {
         regression(analysis, printer)?;
     }
-    others(printer, &published::preference(), "published (another set of problems)")
+    others(printer, &published::preference(), "Published, on another set of problems:")
 }
 
 /// The line through the deciles, in one sentence.
@@ -312,7 +316,7 @@ pub(super) fn counts(counts: &Counts, folder: &Path, printer: Printer) -> Result
 
 fn others(printer: Printer, published: &published::Published, title: &str) -> Result<()> {
     let cell = |value: &Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.1}"));
-    let mut heading = vec![title];
+    let mut heading = vec!["model"];
     heading.extend(published.columns.iter().map(String::as_str));
     let rows: Vec<Vec<String>> = published
         .rows
@@ -320,7 +324,7 @@ fn others(printer: Printer, published: &published::Published, title: &str) -> Re
         .take(PUBLISHED)
         .map(|row| std::iter::once(row.name.clone()).chain(row.values.iter().map(cell)).collect())
         .collect();
-    printer.line("")?;
+    printer.line(format!("\n{title}"))?;
     printer.table(&heading, &rows)?;
     if published.rows.len() > PUBLISHED {
         printer.line(format!(

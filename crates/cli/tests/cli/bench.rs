@@ -1,0 +1,285 @@
+//! Benchmarks, on the synthetic world: recorded scores, tiny models, a server on loopback.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Folder, real_data};
+
+/// A tiny model of `crates/engine/tests/reference/models`.
+fn model(name: &str) -> String {
+    format!("{}/../engine/tests/reference/models/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The world with scores of two made-up reward models: one finds every first error, one is never sure.
+fn scored_world() -> Folder {
+    let folder = Folder::new();
+    folder.run("synth -n 30 --solutions 2 --seed 7 -o world.jsonl").succeeds();
+    let mut text = String::new();
+    for (row, mut record) in folder.rows("world.jsonl").into_iter().enumerate() {
+        for solution in record["solutions"].as_array_mut().unwrap() {
+            let steps = solution["steps"].as_array().unwrap().len();
+            let first = solution["annotations"][0]["first_error"].as_u64();
+            let perfect = (0..steps).map(|step| if first == Some(step as u64) { 0.1 } else { 0.9 });
+            let unsure = (0..steps).map(|step| 0.3 + 0.1 * ((7 * row + 3 * step) % 5) as f64);
+            solution["scores"] =
+                json!({ "perfect": perfect.collect::<Vec<_>>(), "unsure": unsure.collect::<Vec<_>>() });
+        }
+        text += &(record.to_string() + "\n");
+    }
+    folder.file("scored.jsonl", text);
+    folder
+}
+
+fn timeless(text: &str) -> String {
+    let lines = text.lines().map(|line| match line.split_once(" in ") {
+        Some((before, after)) if after.ends_with(" s") => format!("{before} in … s"),
+        _ => line.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn recorded_scores_are_measured() {
+    let folder = scored_world();
+    let report = folder.run("bench processbench scored.jsonl --scores perfect -o perfect --json").json();
+    assert_eq!((&report["schema"], &report["benchmark"]), (&json!(1), &json!("processbench")));
+    let numbers = &report["numbers"]["processbench"];
+    assert_eq!(numbers["average_f1"], json!({ "value": 1.0, "interval": [1.0, 1.0] }));
+    assert_eq!(numbers["steps"]["roc_auc"], 1.0);
+    assert_eq!(report["counts"]["undecided"], 0);
+    assert_eq!(report["inputs"][0]["blake3"].as_str().unwrap().len(), 64);
+    let shown = folder.run("bench processbench scored.jsonl --scores unsure -o unsure").succeeds();
+    insta::assert_snapshot!(timeless(&shown));
+    assert_eq!(folder.names("unsure"), ["facts.jsonl", "judged.jsonl", "report.html", "report.json"]);
+    let page = String::from_utf8(folder.bytes("unsure/report.html")).unwrap();
+    for part in
+        ["F1 by subset", "Reliability", "F1 at other thresholds", "solutions judged wrongly", "BLAKE3"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("src=\"http") && !page.contains("href=\"http"), "no network at view time");
+}
+
+#[test]
+fn runs_are_compared() {
+    let folder = scored_world();
+    folder.run("bench processbench scored.jsonl --scores unsure -o unsure").succeeds();
+    folder.run("bench processbench scored.jsonl --scores perfect -o perfect").succeeds();
+    let found = folder.run("bench compare unsure perfect --json").json();
+    let differences = found["others"][0]["differences"].as_array().unwrap();
+    let of = |number: &str| differences.iter().find(|found| found["number"] == number).unwrap();
+    assert!(of("all/f1")["difference"]["value"].as_f64().unwrap() > 0.3);
+    assert!(of("all/f1")["p"].as_f64().unwrap() < 0.01);
+    let same = folder.run("bench compare perfect perfect").succeeds();
+    assert!(same.contains("60 samples in both"), "{same}");
+    assert!(folder.path("perfect/compare.html").exists());
+    folder.run("bench drift scored.jsonl --scores perfect -o drift").succeeds();
+    let mixed = folder.run("bench compare perfect drift");
+    assert_eq!(mixed.code, Some(3));
+    assert!(mixed.stderr.contains("only runs of one benchmark can be compared"), "{}", mixed.stderr);
+}
+
+#[test]
+fn a_local_model_goes_on_where_it_was_killed() {
+    let folder = Folder::new();
+    folder.run("synth -n 200 --solutions 2 --seed 3 -o world.jsonl").succeeds();
+    let line = format!(
+        "bench processbench world.jsonl --model {} --profile plain -o run --json --token-budget 128",
+        model("qwen2")
+    );
+    let words: Vec<&str> = line.split(' ').collect();
+    let mut child = folder.command(&words).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let judged = || std::fs::read_to_string(folder.path("run/judged.jsonl")).unwrap_or_default();
+    while judged().lines().count() < 10 && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let text = judged();
+    let kept = text.matches('\n').count();
+    assert!(kept >= 10);
+    let report = folder.run(&line).json();
+    assert_eq!((&report["counts"]["samples"], &report["counts"]["resumed"]), (&json!(400), &json!(kept)));
+    // Another threshold asks nothing anew and the opinions are the same.
+    let again = folder.run(&format!("{line} --threshold 0.3")).json();
+    assert_eq!(again["counts"]["resumed"], 400);
+    let whole = folder.run(&line.replace("-o run", "-o whole")).json();
+    assert_eq!(whole["numbers"], report["numbers"], "a killed run ends with the numbers of one that was not");
+}
+
+#[test]
+fn a_critic_that_cannot_be_read_is_undecided_and_wrong() {
+    let folder = Folder::with_world();
+    let line = format!(
+        "bench processbench world.jsonl --critic --model {} --max-tokens 4 -o run --json",
+        model("qwen2")
+    );
+    let report = folder.run(&line).json();
+    assert_eq!((&report["counts"]["undecided"], &report["counts"]["truncated"]), (&json!(12), &json!(12)));
+    assert_eq!(report["counts"]["reasons"]["cut off before a verdict"], 12);
+    assert_eq!(report["numbers"]["processbench"]["average_accuracy"]["value"], 0.0);
+}
+
+#[test]
+fn best_of_n_by_recorded_scores() {
+    let folder = scored_world();
+    let shown = folder.run("bench best-of-n scored.jsonl -o run").succeeds();
+    insta::assert_snapshot!(timeless(&shown));
+    assert_eq!(folder.rows("run/groups.jsonl").len(), 30);
+}
+
+#[test]
+fn labels_against_injected_ones() {
+    let folder = scored_world();
+    let report = folder.run("bench labels scored.jsonl --scores perfect -o run --json").json();
+    let perfect = &report["numbers"]["labels"]["annotators"]["perfect"];
+    assert_eq!((&perfect["steps"]["accuracy"], &perfect["first_errors"]["f1"]), (&json!(1.0), &json!(1.0)));
+}
+
+/// Four models answer each problem; the first two are of one family.
+fn many_models(folder: &Folder) {
+    let mut text = String::new();
+    for problem in 0..12 {
+        let wrong = problem % 2 == 1;
+        let answer = if wrong { "13" } else { "14" };
+        let output = format!(
+            "```json\n{{\"reasoning\": \"3 * 4 = 12. So it is {answer}.\", \"answer\": \"{answer}\"}}\n```"
+        );
+        let by =
+            |model: &str| json!({ "model": model, "output": output, "answer": answer, "correct": !wrong });
+        let models = ["Llama-3-8B", "Llama-3-70B", "Qwen2-7B", "gpt-4o"].map(by);
+        let record = json!({ "id": format!("p{problem}"), "question": "What is 2 + 3 * 4?", "gold": "14", "solutions": models });
+        text += &(record.to_string() + "\n");
+    }
+    folder.file("many.jsonl", text);
+}
+
+#[test]
+fn a_preference_benchmark_is_built_and_run() {
+    let folder = Folder::new();
+    many_models(&folder);
+    let shown = folder.run("bench preference build many.jsonl -o ops.jsonl").succeeds();
+    insta::assert_snapshot!(shown);
+    let rows = folder.rows("ops.jsonl");
+    assert_eq!(rows.len(), 12);
+    assert!(rows.iter().all(|row| row["solutions"].as_array().unwrap().len() == 3));
+    let line = format!("bench preference ops.jsonl --model {} --profile plain -o run --json", model("qwen2"));
+    let report = folder.run(&line).json();
+    let numbers = &report["numbers"]["preference"];
+    assert_eq!(numbers["generators"].as_array().unwrap().len(), 3);
+    assert_eq!(numbers["perplexity"]["solutions"], 36);
+    let analysed = folder.run("bench preference analyse run").succeeds();
+    assert!(analysed.contains("BI over deciles of perplexity"), "{analysed}");
+    assert!(folder.path("run/analysis.html").exists());
+    let known = folder.run(&format!("perplexity --data ops.jsonl --model {} -o with.jsonl", model("qwen2")));
+    known.succeeds();
+    folder.run("bench preference analyse run --perplexities with.jsonl").succeeds();
+}
+
+/// Answers `/v1/score` with 0.9 for every step, and refuses problems that mention 'refuse'.
+fn score_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            std::thread::spawn(move || {
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                loop {
+                    let mut length = 0;
+                    loop {
+                        let mut line = String::new();
+                        if reader.read_line(&mut line).unwrap_or_default() == 0 {
+                            return;
+                        }
+                        if let Some((_, number)) = line.to_lowercase().split_once("content-length:") {
+                            length = number.trim().parse().unwrap();
+                        }
+                        if line.trim().is_empty() {
+                            break;
+                        }
+                    }
+                    let mut body = vec![0; length];
+                    reader.read_exact(&mut body).unwrap();
+                    let request: Value = serde_json::from_slice(&body).unwrap();
+                    let steps = request["steps"].as_array().unwrap().len();
+                    let (status, answer) = match request["problem"].as_str().unwrap().contains("refuse") {
+                        true => ("400 Bad Request", json!({ "error": { "message": "I refuse" } })),
+                        false => ("200 OK", json!({ "scores": vec![0.9; steps] })),
+                    };
+                    let answer = answer.to_string();
+                    let head = format!(
+                        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+                        answer.len()
+                    );
+                    stream.write_all((head + &answer).as_bytes()).unwrap();
+                }
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn a_servers_failures_count_against_it() {
+    let folder = Folder::with_world();
+    let mut rows = folder.rows("world.jsonl");
+    rows[0]["problem"]["text"] = json!("refuse this");
+    rows[0]["problem"]["context"] = json!([]);
+    let text: String = rows.iter().map(|row| row.to_string() + "\n").collect();
+    folder.file("world.jsonl", text);
+    let line = format!(
+        "bench processbench world.jsonl --endpoint {} --api score --model served -o run --json",
+        score_server()
+    );
+    let report = folder.run(&line).json();
+    assert_eq!((&report["counts"]["samples"], &report["counts"]["undecided"]), (&json!(12), &json!(2)));
+    let reasons = report["counts"]["reasons"].as_object().unwrap();
+    assert!(reasons.keys().any(|reason| reason.contains("I refuse")), "{reasons:?}");
+}
+
+#[test]
+fn bad_input_is_one_sentence() {
+    let folder = scored_world();
+    folder.file("bare.jsonl", "{\"gradus\":1,\"problem\":{\"id\":\"p\",\"text\":\"?\"}}\n");
+    let lines = [
+        "bench processbench scored.jsonl --scores nonsense",
+        "bench processbench bare.jsonl",
+        "bench prmbench scored.jsonl --scores perfect",
+        "bench best-of-n world.jsonl",
+        "bench labels world.jsonl",
+        "bench preference build scored.jsonl -o ops.jsonl",
+        "bench preference build scored.jsonl -o ops.jsonl --count 99",
+        "bench preference analyse nowhere",
+        "bench compare nowhere nowhere",
+        "bench processbench scored.jsonl --endpoint ftp://x --model m",
+    ];
+    let mut said = String::new();
+    for line in lines {
+        let done = folder.run(line);
+        assert_eq!(done.code, Some(3), "{line}: {}", done.stderr);
+        assert_eq!(done.stderr.trim().lines().count(), 1, "{line}: {}", done.stderr);
+        said += &format!("$ gradus {line}\n{}", done.stderr);
+    }
+    insta::assert_snapshot!(said);
+}
+
+/// The numbers that papers print for these models are near: `qwen_prm` chooses best on GSM8K by its last score, say.
+#[test]
+fn real_best_of_n() {
+    let Some(data) = real_data() else { return };
+    let folder = Folder::new();
+    let path = data.join("best_of_n/math500_n32.jsonl.gz");
+    let report =
+        folder.run_args(&["bench", "best-of-n", path.to_str().unwrap(), "-o", "run", "--json"]).json();
+    let set = &report["numbers"]["best-of-n"]["sets"][0];
+    assert_eq!((&set["problems"], &set["candidates"]), (&json!(252), &json!(8064)));
+    let last = |figures: &Value| figures.as_array().unwrap().last().unwrap()["value"].as_f64().unwrap();
+    let pass = last(&set["pass"]);
+    for choice in set["scorers"][0]["choices"].as_array().unwrap() {
+        assert!(last(&set["chance"]) < last(&choice["best"]) && last(&choice["best"]) < pass);
+    }
+}
