@@ -9,10 +9,11 @@ use std::path::Path;
 
 use gradus_core::metrics::bootstrap::Settings;
 use gradus_plot::bars::{BarSeries, Bars};
-use gradus_plot::table::{Cell, Column, Table};
-use gradus_plot::{Block, Estimate, Page, Section, Unit};
+use gradus_plot::table::Table;
+use gradus_plot::{Block, Page, Section, Unit};
 use serde::{Deserialize, Serialize};
 
+use crate::cells::{column, figure, number, text};
 use crate::error::{Error, Result};
 use crate::fact::{self, Fact, Seen, labels, values};
 use crate::figure::{Figure, ends, figures, resampled, two_sided};
@@ -195,15 +196,13 @@ fn against_section(first: &str, other: &Against) -> Section {
         series: vec![series(first, |found| found.first), series(&other.name, |found| found.other)],
         references: Vec::new(),
     };
-    let column = |name: &str, unit| Column { name: name.to_owned(), unit, best: None };
-    let figure = |figure: &Figure| Cell::Number(figure.estimate(100.0));
     let row = |found: &Difference| {
         vec![
-            Cell::Text(found.number.clone()),
+            text(&found.number),
             figure(&found.first),
             figure(&found.other),
             figure(&found.difference),
-            Cell::Number(found.p.map(Estimate::exactly)),
+            number(found.p),
         ]
     };
     let table = Table {

@@ -30,18 +30,21 @@ pub(crate) struct Journal<T> {
 impl<T: Serialize + DeserializeOwned + Clone> Journal<T> {
     /// Opens or makes the file.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let mut known = HashMap::new();
-        let mut torn = false;
-        if let Ok(text) = std::fs::read_to_string(path) {
-            let lines = text.lines().filter_map(|line| serde_json::from_str::<Line<T>>(line).ok());
-            known.extend(lines.map(|line| (line.key, line.value)));
-            torn = !text.is_empty() && !text.ends_with('\n');
-        }
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let known = answers(&text);
+        let torn = !text.is_empty() && !text.ends_with('\n');
         let mut file = File::options().create(true).append(true).open(path).map_err(Error::io(path))?;
         if torn {
             file.write_all(b"\n").map_err(Error::io(path))?;
         }
         Ok(Self { path: path.to_owned(), file, known })
+    }
+
+    /// Knows the answers of another file, too, without copying them.
+    pub(crate) fn also(&mut self, path: &Path) -> Result<()> {
+        let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
+        self.known.extend(answers(&text));
+        Ok(())
     }
 
     /// The answer of this key.
@@ -57,6 +60,11 @@ impl<T: Serialize + DeserializeOwned + Clone> Journal<T> {
         text.push('\n');
         self.file.write_all(text.as_bytes()).map_err(Error::io(&self.path))
     }
+}
+
+fn answers<T: DeserializeOwned>(text: &str) -> HashMap<String, T> {
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Line<T>>(line).ok());
+    lines.map(|line| (line.key, line.value)).collect()
 }
 
 /// A hash of everything that an answer depends on.

@@ -11,10 +11,11 @@ use gradus_core::data::{Annotation, LabelSource, Mark};
 use gradus_core::metrics::labels::{self, Agreement, Step};
 use gradus_core::metrics::process::ProcessScores;
 use gradus_plot::bars::{BarSeries, Bars};
-use gradus_plot::table::{Best, Cell, Column, Table};
+use gradus_plot::table::{Best, Table};
 use gradus_plot::{Block, Estimate, Section, Unit};
 use serde::{Deserialize, Serialize};
 
+use crate::cells::{column, count, number, percent, ranked, text};
 use crate::error::{Error, Result};
 use crate::judge::{Judged, Opinion};
 use crate::sample::Sample;
@@ -154,15 +155,12 @@ fn annotator(source: &LabelSource) -> Option<String> {
 
 /// The page's sections.
 pub fn sections(numbers: &Numbers) -> Vec<Section> {
-    let column = |name: &str, unit, best| Column { name: name.to_owned(), unit, best };
-    let percent = |value: Option<f64>| Cell::Number(value.map(|value| Estimate::exactly(100.0 * value)));
-    let number = |value: Option<f64>| Cell::Number(value.map(Estimate::exactly));
     let row = |name: &str, found: &AnnotatorNumbers| {
         vec![
-            Cell::Text(name.to_owned()),
-            number(Some(found.solutions as f64)),
-            number(Some(found.steps.steps as f64)),
-            number(Some(found.steps.undecided as f64)),
+            text(name),
+            count(found.solutions),
+            count(found.steps.steps),
+            count(found.steps.undecided),
             percent(found.steps.accuracy),
             percent(found.steps.balanced_accuracy),
             percent(found.steps.right.precision),
@@ -179,19 +177,19 @@ pub fn sections(numbers: &Numbers) -> Vec<Section> {
         caption: "In percent. An undecided step counts as not right; first-error F1 is ProcessBench's."
             .to_owned(),
         columns: vec![
-            column("annotator", Unit::Number, None),
-            column("solutions", Unit::Count, None),
-            column("steps", Unit::Count, None),
-            column("undecided", Unit::Count, None),
-            column("accuracy", Unit::Score, Some(Best::Highest)),
-            column("balanced", Unit::Score, Some(Best::Highest)),
-            column("precision, right", Unit::Score, None),
-            column("recall, right", Unit::Score, None),
-            column("precision, wrong", Unit::Score, None),
-            column("recall, wrong", Unit::Score, None),
-            column("first-error F1", Unit::Score, Some(Best::Highest)),
-            column("tokens each", Unit::Count, Some(Best::Lowest)),
-            column("seconds each", Unit::Number, Some(Best::Lowest)),
+            column("annotator", Unit::Number),
+            column("solutions", Unit::Count),
+            column("steps", Unit::Count),
+            column("undecided", Unit::Count),
+            ranked("accuracy", Unit::Score, Best::Highest),
+            ranked("balanced", Unit::Score, Best::Highest),
+            column("precision, right", Unit::Score),
+            column("recall, right", Unit::Score),
+            column("precision, wrong", Unit::Score),
+            column("recall, wrong", Unit::Score),
+            ranked("first-error F1", Unit::Score, Best::Highest),
+            ranked("tokens each", Unit::Count, Best::Lowest),
+            ranked("seconds each", Unit::Number, Best::Lowest),
         ],
         rows: numbers.annotators.iter().map(|(name, found)| row(name, found)).collect(),
     };
@@ -229,12 +227,10 @@ pub fn sections(numbers: &Numbers) -> Vec<Section> {
 }
 
 fn alignment_table(name: &str, groups: &BTreeMap<String, Agreement>) -> Table {
-    let column = |name: &str, unit| Column { name: name.to_owned(), unit, best: None };
-    let percent = |value: Option<f64>| Cell::Number(value.map(|value| Estimate::exactly(100.0 * value)));
     let row = |(kind, found): (&String, &Agreement)| {
         vec![
-            Cell::Text(kind.clone()),
-            Cell::Number(Some(Estimate::exactly(found.steps as f64))),
+            text(kind),
+            count(found.steps),
             percent(found.accuracy),
             percent(found.right.recall),
             percent(found.wrong.recall),

@@ -12,6 +12,7 @@
 //! A solution that a judge has no usable opinion about stays in every denominator, as not right, and is counted.
 
 pub mod best_of_n;
+mod cells;
 pub mod compare;
 pub mod drift;
 mod error;

@@ -13,10 +13,11 @@ use gradus_core::metrics::bootstrap::Settings;
 use gradus_core::metrics::prmbench::{self, Class, Group, Outcome, Report as Metrics};
 use gradus_plot::bars::{BarSeries, Bars};
 use gradus_plot::radar::{Radar, RadarSeries};
-use gradus_plot::table::{Cell, Column, Table};
+use gradus_plot::table::{Cell, Table};
 use gradus_plot::{Block, Estimate, Section, Unit};
 use serde::{Deserialize, Serialize};
 
+use crate::cells::{column, count, figure, nothing, percent, text};
 use crate::error::{Error, Result};
 use crate::fact::{self, Fact, Seen};
 use crate::figure::Figure;
@@ -111,18 +112,18 @@ pub fn measure(
         facts.push(Fact { id: sample.solution.id.clone(), group: tested.class.name().to_owned(), seen });
     }
     let headline = fact::headline(&facts, settings);
-    let figure = |name: String| headline.get(&name).copied().unwrap_or_default();
+    let of = |name: String| headline.get(&name).copied().unwrap_or_default();
     let ours = prmbench::ours(&tested, threshold);
     let class = |class: &Class| ClassNumbers {
         name: class.name().to_owned(),
         samples: tested.iter().filter(|sample| sample.class == *class).count(),
-        score: figure(format!("{}/score", class.name())),
-        f1: figure(format!("{}/f1", class.name())),
-        negative_f1: figure(format!("{}/negative_f1", class.name())),
+        score: of(format!("{}/score", class.name())),
+        f1: of(format!("{}/f1", class.name())),
+        negative_f1: of(format!("{}/negative_f1", class.name())),
     };
     let numbers = Numbers {
         threshold,
-        overall: figure("all/score".to_owned()),
+        overall: of("all/score".to_owned()),
         classes: Class::TESTED.iter().map(class).filter(|class| class.samples > 0).collect(),
         groups: ours.groups.clone(),
         official: prmbench::official(&tested, threshold),
@@ -237,9 +238,6 @@ pub fn sections(numbers: &Numbers, judge: &str) -> Vec<Section> {
 }
 
 fn table(numbers: &Numbers) -> Table {
-    let column = |name: &str, unit| Column { name: name.to_owned(), unit, best: None };
-    let figure = |figure: &Figure| Cell::Number(figure.estimate(100.0));
-    let plain = |value: Option<f64>| Cell::Number(value.map(|value| Estimate::exactly(100.0 * value)));
     let official = |class: Option<Class>| {
         let metrics = numbers.official.as_ref()?;
         match class {
@@ -247,32 +245,27 @@ fn table(numbers: &Numbers) -> Table {
             None => metrics.overall?.prm_score,
         }
     };
-    let mut rows: Vec<Vec<Cell>> = numbers
-        .classes
-        .iter()
-        .map(|class| {
-            let kind = Class::TESTED.into_iter().find(|kind| kind.name() == class.name);
-            vec![
-                Cell::Text(class.name.clone()),
-                Cell::Text(kind.map_or(String::new(), |kind| kind.dataset_name().replace('_', " "))),
-                Cell::Number(Some(Estimate::exactly(class.samples as f64))),
-                figure(&class.f1),
-                figure(&class.negative_f1),
-                figure(&class.score),
-                plain(official(kind)),
-            ]
-        })
-        .collect();
+    let row = |class: &ClassNumbers| {
+        let kind = Class::TESTED.into_iter().find(|kind| kind.name() == class.name);
+        vec![
+            text(&class.name),
+            text(kind.map_or(String::new(), |kind| kind.dataset_name().replace('_', " "))),
+            count(class.samples),
+            figure(&class.f1),
+            figure(&class.negative_f1),
+            figure(&class.score),
+            percent(official(kind)),
+        ]
+    };
+    let mut rows: Vec<Vec<Cell>> = numbers.classes.iter().map(row).collect();
     rows.push(vec![
-        Cell::Text("overall".to_owned()),
-        Cell::Text("all steps together".to_owned()),
-        Cell::Number(Some(Estimate::exactly(
-            numbers.classes.iter().map(|class| class.samples).sum::<usize>() as f64,
-        ))),
-        Cell::Number(None),
-        Cell::Number(None),
+        text("overall"),
+        text("all steps together"),
+        count(numbers.classes.iter().map(|class| class.samples).sum()),
+        nothing(),
+        nothing(),
         figure(&numbers.overall),
-        plain(official(None)),
+        percent(official(None)),
     ]);
     Table {
         title: "All classes".to_owned(),

@@ -59,6 +59,11 @@ impl Run {
         Ok(Self { folder: folder.to_owned(), journal: Journal::open(&folder.join("judged.jsonl"))? })
     }
 
+    /// Uses the answers of another run of the same judge, too.
+    pub fn also(&mut self, folder: &Path) -> Result<()> {
+        self.journal.also(&folder.join("judged.jsonl"))
+    }
+
     /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder

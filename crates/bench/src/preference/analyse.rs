@@ -7,9 +7,11 @@
 use gradus_core::metrics::bias::{Bias, Judgement, bias};
 use gradus_core::metrics::regression::{Fit, fit};
 use gradus_plot::scatter::{self, Cloud, Point, Scatter};
-use gradus_plot::table::{Cell, Column, Table};
-use gradus_plot::{Block, Estimate, Unit};
+use gradus_plot::table::Table;
+use gradus_plot::{Block, Unit};
 use serde::{Deserialize, Serialize};
+
+use crate::cells::{column, count, number};
 
 /// One tenth of the solutions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,16 +107,14 @@ impl Analysis {
     }
 
     fn table(&self) -> Table {
-        let column = |name: &str, unit| Column { name: name.to_owned(), unit, best: None };
-        let number = |value: Option<f64>| Cell::Number(value.map(Estimate::exactly));
         let row = |decile: &Decile| {
             vec![
-                number(Some(decile.number as f64)),
+                count(decile.number),
                 number(Some(decile.low)),
                 number(Some(decile.high)),
-                number(Some(decile.bias.correct as f64)),
-                number(Some(decile.bias.wrong as f64)),
-                number(Some(decile.bias.undecided as f64)),
+                count(decile.bias.correct),
+                count(decile.bias.wrong),
+                count(decile.bias.undecided),
                 number(decile.bias.fpr),
                 number(decile.bias.fnr),
                 number(decile.bias.bi),

@@ -13,10 +13,11 @@ pub mod build;
 use gradus_core::metrics::bias::{Bias, Judgement, bias};
 use gradus_core::metrics::bootstrap::Settings;
 use gradus_plot::dumbbell::{Dumbbell, DumbbellRow};
-use gradus_plot::table::{Best, Cell, Column, Table};
-use gradus_plot::{Block, Estimate, Section, Unit};
+use gradus_plot::table::{Best, Cell, Table};
+use gradus_plot::{Block, Section, Unit};
 use serde::{Deserialize, Serialize};
 
+use crate::cells::{column, count, figure, nothing, number, ranked, text};
 use crate::error::{Error, Result};
 use crate::fact::{self, Fact, Seen};
 use crate::figure::Figure;
@@ -96,16 +97,16 @@ pub fn measure(
     names.dedup();
     let generator = |name: &&str| {
         let own = || samples.iter().zip(&judgements).filter(|(sample, _)| sample.generator() == *name);
-        let figure = |number: &str| headline.get(&format!("{name}/{number}")).copied().unwrap_or_default();
+        let of = |number: &str| headline.get(&format!("{name}/{number}")).copied().unwrap_or_default();
         let mut perplexities: Vec<f64> = own().filter_map(|(sample, _)| sample.perplexity()).collect();
         perplexities.sort_by(f64::total_cmp);
         Generator {
             name: (*name).to_owned(),
             bias: bias(&own().map(|(_, judgement)| *judgement).collect::<Vec<_>>()),
-            fpr: figure("fpr"),
-            fnr: figure("fnr"),
-            bi: figure("bi"),
-            accuracy: figure("accuracy"),
+            fpr: of("fpr"),
+            fnr: of("fnr"),
+            bi: of("bi"),
+            accuracy: of("accuracy"),
             median_perplexity: perplexities.get(perplexities.len() / 2).copied(),
         }
     };
@@ -163,51 +164,37 @@ pub fn sections(numbers: &Numbers, judge: &str) -> Vec<Section> {
 }
 
 fn table(numbers: &Numbers) -> Table {
-    let column = |name: &str, unit, best| Column { name: name.to_owned(), unit, best };
-    let count = |count: usize| Cell::Number(Some(Estimate::exactly(count as f64)));
-    let figure = |figure: &Figure| Cell::Number(figure.estimate(100.0));
-    let mut rows: Vec<Vec<Cell>> = numbers
-        .generators
-        .iter()
-        .map(|generator| {
-            vec![
-                Cell::Text(generator.name.clone()),
-                count(generator.bias.correct),
-                count(generator.bias.wrong),
-                count(generator.bias.undecided),
-                figure(&generator.fpr),
-                figure(&generator.fnr),
-                figure(&generator.bi),
-                figure(&generator.accuracy),
-                Cell::Number(generator.median_perplexity.map(Estimate::exactly)),
-            ]
-        })
-        .collect();
-    let none = || Cell::Number(None);
-    rows.push(vec![
-        Cell::Text("mean (of |BI|)".to_owned()),
-        none(),
-        none(),
-        none(),
-        none(),
-        none(),
-        figure(&numbers.mean_absolute_bi),
-        figure(&numbers.accuracy),
-        none(),
-    ]);
+    let row = |generator: &Generator| {
+        vec![
+            text(&generator.name),
+            count(generator.bias.correct),
+            count(generator.bias.wrong),
+            count(generator.bias.undecided),
+            figure(&generator.fpr),
+            figure(&generator.fnr),
+            figure(&generator.bi),
+            figure(&generator.accuracy),
+            number(generator.median_perplexity),
+        ]
+    };
+    let mut rows: Vec<Vec<Cell>> = numbers.generators.iter().map(row).collect();
+    let mut mean = vec![text("mean (of |BI|)")];
+    mean.extend((0..5).map(|_| nothing()));
+    mean.extend([figure(&numbers.mean_absolute_bi), figure(&numbers.accuracy), nothing()]);
+    rows.push(mean);
     Table {
         title: "All numbers".to_owned(),
         caption: "In percent. An undecided verdict is no false positive and no false negative, but it is not right either.".to_owned(),
         columns: vec![
-            column("generator", Unit::Number, None),
-            column("correct", Unit::Count, None),
-            column("wrong", Unit::Count, None),
-            column("undecided", Unit::Count, None),
-            column("FPR", Unit::Score, Some(Best::Lowest)),
-            column("FNR", Unit::Score, Some(Best::Lowest)),
-            column("BI", Unit::Score, None),
-            column("accuracy", Unit::Score, Some(Best::Highest)),
-            column("median perplexity", Unit::Number, None),
+            column("generator", Unit::Number),
+            column("correct", Unit::Count),
+            column("wrong", Unit::Count),
+            column("undecided", Unit::Count),
+            ranked("FPR", Unit::Score, Best::Lowest),
+            ranked("FNR", Unit::Score, Best::Lowest),
+            column("BI", Unit::Score),
+            ranked("accuracy", Unit::Score, Best::Highest),
+            column("median perplexity", Unit::Number),
         ],
         rows,
     }

@@ -90,6 +90,9 @@ pub(crate) struct Bench {
     /// The run's folder; by default runs/ with the names of benchmark and judge
     #[arg(short, long, value_name = "FOLDER")]
     pub(crate) output: Option<PathBuf>,
+    /// Use the answers of this run of the same judge, too, such as those of another benchmark on the same data
+    #[arg(long, value_name = "RUN")]
+    pub(crate) answers: Vec<PathBuf>,
     /// Only the first N problems of each subset
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,

@@ -103,6 +103,11 @@ fn a_local_model_goes_on_where_it_was_killed() {
     assert!(kept >= 10);
     let report = folder.run(&line).json();
     assert_eq!((&report["counts"]["samples"], &report["counts"]["resumed"]), (&json!(400), &json!(kept)));
+    // Another benchmark of the same judge on the same data uses its answers, in a folder of its own.
+    let drift = line.replace("processbench", "drift");
+    assert_eq!(folder.run(&drift).code, Some(2));
+    let drift = folder.run(&(drift.replace("-o run", "-o drift") + " --answers run")).json();
+    assert_eq!(drift["counts"]["resumed"], 400);
     // Another threshold asks nothing anew and the opinions are the same.
     let again = folder.run(&format!("{line} --threshold 0.3")).json();
     assert_eq!(again["counts"]["resumed"], 400);

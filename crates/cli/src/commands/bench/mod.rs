@@ -218,7 +218,15 @@ impl<'a> Job<'a> {
                 .collect();
             Path::new("runs").join(format!("{}-{name}", self.benchmark))
         });
-        self.run = Some(Run::open(&folder)?);
+        if let Ok(report) = Report::read(&folder)
+            && report.benchmark != self.benchmark
+        {
+            let (folder, other) = (folder.display(), report.benchmark);
+            return Err(Usage(format!("{folder} is a run of {other}: give another folder with -o")).into());
+        }
+        let mut run = Run::open(&folder)?;
+        self.args.answers.iter().try_for_each(|other| run.also(other))?;
+        self.run = Some(run);
         Ok(())
     }
 

@@ -1,0 +1,275 @@
+//! ProcessBench's numbers as sections of a page.
+
+use gradus_core::data::FirstError;
+use gradus_core::metrics::process::{Confusion, ProcessScores};
+use gradus_plot::bars::{BarSeries, Bars, Reference};
+use gradus_plot::heatmap::{Heatmap, Shade};
+use gradus_plot::lines::{Line, Lines};
+use gradus_plot::mistakes::{Mistake, Mistakes, ScoredStep, Verdict};
+use gradus_plot::table::{Best, Table};
+use gradus_plot::{Block, Estimate, Marker, Section, Spacing, Unit};
+
+use super::{Numbers, Part, SweepPoint};
+use crate::cells::{column, count, figure, nothing, percent, ranked, text};
+use crate::judge::{Judged, Opinion};
+use crate::published;
+use crate::sample::Sample;
+
+/// Mistakes on the page.
+const SHOWN: usize = 60;
+
+/// The page's sections.
+pub fn sections(numbers: &Numbers, judge: &str, samples: &[Sample], judged: &[Judged]) -> Vec<Section> {
+    let section = |heading: &str, intro: &str, blocks| Section {
+        heading: heading.to_owned(),
+        intro: intro.to_owned(),
+        blocks,
+    };
+    let mut scores = sweep_chart(numbers).into_iter().collect::<Vec<_>>();
+    scores.extend(numbers.steps.iter().flat_map(|steps| steps.blocks(numbers.threshold)));
+    let mut sections = vec![
+        section(
+            "Results",
+            "F1 is the harmonic mean of the accuracies on solutions with an error (its first wrong step must be named exactly) and without one.",
+            vec![
+                Block::Bars(f1_bars(numbers, judge)),
+                Block::Table(results_table(numbers)),
+                Block::Table(published_table(numbers, judge)),
+            ],
+        ),
+        section(
+            "Where errors are found",
+            "Steps are counted from 0.",
+            vec![
+                Block::Heatmap(positions(&numbers.confusion)),
+                Block::Table(parts_table("By the model that wrote the solutions", &numbers.generators)),
+            ],
+        ),
+        section("Worst mistakes", "", vec![Block::Mistakes(mistakes(numbers, samples, judged))]),
+    ];
+    if !scores.is_empty() {
+        sections.insert(1, section("Scores and thresholds", "", scores));
+    }
+    sections
+}
+
+fn f1_bars(numbers: &Numbers, judge: &str) -> Bars {
+    let published = published::processbench();
+    let columns = ["gsm8k", "math", "olympiadbench", "omnimath"];
+    let mut references = Vec::new();
+    for name in ["RetrievalPRM-7B", "Math-Shepherd-PRM-7B"] {
+        let Some(row) = published.rows.iter().find(|row| row.name == name) else { continue };
+        for (category, part) in numbers.subsets.iter().enumerate() {
+            let column = columns.iter().position(|column| *column == part.name);
+            if let Some(value) = column.and_then(|column| row.values[column]) {
+                references.push(Reference { category, name: name.to_owned(), value });
+            }
+        }
+        if let Some(value) = row.values[4] {
+            references.push(Reference { category: numbers.subsets.len(), name: name.to_owned(), value });
+        }
+    }
+    let mut values: Vec<Option<Estimate>> =
+        numbers.subsets.iter().map(|part| part.f1.estimate(100.0)).collect();
+    values.push(numbers.average_f1.estimate(100.0));
+    let mut series = vec![BarSeries { name: judge.to_owned(), values }];
+    series.extend(numbers.baselines.last().map(|coin| {
+        BarSeries {
+            name: coin.name.clone(),
+            values: coin
+                .f1
+                .iter()
+                .chain([&coin.average])
+                .map(|value| value.map(|value| Estimate::exactly(100.0 * value)))
+                .collect(),
+        }
+    }));
+    Bars {
+        title: "F1 by subset".to_owned(),
+        caption: format!(
+            "Threshold {}. Whiskers: 95 % bootstrap intervals. Ticks: published values, on the whole benchmark.",
+            numbers.threshold
+        ),
+        value_label: "F1".to_owned(),
+        unit: Unit::Score,
+        categories: numbers
+            .subsets
+            .iter()
+            .map(|part| part.name.clone())
+            .chain(["average".to_owned()])
+            .collect(),
+        series,
+        references,
+    }
+}
+
+fn results_table(numbers: &Numbers) -> Table {
+    let mut table = parts_table("All numbers, and judges without a model", &numbers.subsets);
+    let sum =
+        |of: fn(&ProcessScores) -> usize| count(numbers.subsets.iter().map(|part| of(&part.scores)).sum());
+    table.rows.push(vec![
+        text("average"),
+        sum(|scores| scores.erroneous),
+        sum(|scores| scores.error_free),
+        sum(|scores| scores.undecided),
+        nothing(),
+        nothing(),
+        figure(&numbers.average_f1),
+        figure(&numbers.average_accuracy),
+    ]);
+    for baseline in &numbers.baselines {
+        let mut row = vec![text(format!("{}, average", baseline.name))];
+        row.extend((0..5).map(|_| nothing()));
+        row.extend([percent(baseline.average), nothing()]);
+        table.rows.push(row);
+    }
+    table.caption =
+        "An undecided solution counts as not right. Intervals: 95 %, bootstrap within subsets.".to_owned();
+    table
+}
+
+fn parts_table(title: &str, parts: &[Part]) -> Table {
+    let row = |part: &Part| {
+        vec![
+            text(&part.name),
+            count(part.scores.erroneous),
+            count(part.scores.error_free),
+            count(part.scores.undecided),
+            figure(&part.acc_err),
+            figure(&part.acc_cor),
+            figure(&part.f1),
+            figure(&part.accuracy),
+        ]
+    };
+    Table {
+        title: title.to_owned(),
+        caption: String::new(),
+        columns: vec![
+            column("", Unit::Number),
+            column("with an error", Unit::Count),
+            column("without", Unit::Count),
+            column("undecided", Unit::Count),
+            column("error found", Unit::Score),
+            column("left alone", Unit::Score),
+            ranked("F1", Unit::Score, Best::Highest),
+            column("accuracy", Unit::Score),
+        ],
+        rows: parts.iter().map(row).collect(),
+    }
+}
+
+fn published_table(numbers: &Numbers, judge: &str) -> Table {
+    let of = |name: &str| {
+        numbers.subsets.iter().find(|part| part.name == name).and_then(|part| part.f1.estimate(100.0))
+    };
+    let mut ours: Vec<Option<Estimate>> = ["gsm8k", "math", "olympiadbench", "omnimath"].map(of).to_vec();
+    ours.push(numbers.average_f1.estimate(100.0));
+    let sizes: Vec<String> = numbers
+        .subsets
+        .iter()
+        .map(|part| format!("{} {}", part.name, part.scores.erroneous + part.scores.error_free))
+        .collect();
+    let differs = format!("Ours: {} solutions, threshold {}.", sizes.join(", "), numbers.threshold);
+    published::processbench().beside("Beside published results (F1)", &[(judge.to_owned(), ours)], &differs)
+}
+
+fn sweep_chart(numbers: &Numbers) -> Option<Block> {
+    let best = numbers.best_threshold()?;
+    let line = |name: &str, value: &dyn Fn(&SweepPoint) -> Option<f64>| Line {
+        name: name.to_owned(),
+        points: numbers
+            .sweep
+            .iter()
+            .map(|point| (point.threshold, value(point).map(|value| Estimate::exactly(100.0 * value))))
+            .collect(),
+    };
+    let subsets = numbers.subsets.iter().enumerate();
+    let mut series: Vec<Line> =
+        subsets.map(|(index, part)| line(&part.name, &|point| point.f1[index])).collect();
+    series.push(line("average", &|point| point.average));
+    Some(Block::Lines(Lines {
+        title: "F1 at other thresholds".to_owned(),
+        caption: format!(
+            "The best average, {:.1}, is at {:.2}; a threshold chosen on the data it is measured on flatters.",
+            100.0 * best.average.unwrap_or_default(),
+            best.threshold
+        ),
+        x_label: "threshold".to_owned(),
+        x_unit: Unit::Number,
+        x_spacing: Spacing::Linear,
+        y_label: "F1".to_owned(),
+        y_unit: Unit::Score,
+        series,
+        markers: vec![Marker { x: numbers.threshold, label: "used".to_owned() }],
+    }))
+}
+
+fn positions(confusion: &Confusion) -> Heatmap {
+    let mut rows: Vec<String> = (0..confusion.positions).map(|step| step.to_string()).collect();
+    rows.extend([format!("{}+", confusion.positions), "no error".to_owned()]);
+    let columns = rows.iter().cloned().chain(["undecided".to_owned()]).collect();
+    let counted = |row: &Vec<usize>| row.iter().map(|count| Some(*count as u64)).collect();
+    Heatmap {
+        title: "First error: where it is, and where it was said to be".to_owned(),
+        caption: "Solutions by true and predicted position; right predictions are on the diagonal."
+            .to_owned(),
+        row_label: "true first error".to_owned(),
+        column_label: "predicted first error".to_owned(),
+        rows,
+        columns,
+        counts: confusion.counts.iter().map(counted).collect(),
+        shade: Shade::Sqrt,
+    }
+}
+
+/// The mistakes that the judge was surest of: the undecided first, then by how far the decisive score is off.
+fn mistakes(numbers: &Numbers, samples: &[Sample], judged: &[Judged]) -> Mistakes {
+    let threshold = numbers.threshold;
+    let mut wrong: Vec<(f64, Mistake)> = Vec::new();
+    for (sample, judged) in samples.iter().zip(judged) {
+        let truth = match sample.first_error() {
+            FirstError::At(step) => Some(step),
+            _ => None,
+        };
+        let predicted = judged.opinion.first_error(threshold);
+        if predicted == Some(truth) {
+            continue;
+        }
+        let scores = judged.opinion.scores();
+        let surest = match (scores, truth) {
+            (Some(scores), Some(step)) => scores.get(step).copied().unwrap_or_default(),
+            (Some(scores), None) => 1.0 - scores.iter().copied().fold(1.0, f64::min),
+            (None, _) => 0.5,
+        };
+        let note = match &judged.opinion {
+            Opinion::Undecided { reason } => Some(reason.clone()),
+            Opinion::Verdict { critique, .. } => Some(critique.clone()),
+            Opinion::Scores(_) => sample.solution.generator.clone(),
+        };
+        let step = |(index, text): (usize, &String)| ScoredStep {
+            text: text.clone(),
+            score: scores.and_then(|scores| scores.get(index).copied()),
+        };
+        let mistake = Mistake {
+            id: sample.solution.id.clone(),
+            subset: sample.subset.clone(),
+            problem: sample.problem.question(),
+            steps: sample.solution.steps.iter().enumerate().map(step).collect(),
+            truth,
+            predicted: match predicted {
+                None => Verdict::Undecided,
+                Some(None) => Verdict::NoError,
+                Some(Some(step)) => Verdict::At(step),
+            },
+            note,
+        };
+        wrong.push((surest, mistake));
+    }
+    wrong.sort_by(|a, b| b.0.total_cmp(&a.0));
+    Mistakes {
+        title: format!("{} solutions judged wrongly", wrong.len()),
+        caption: "The surest mistakes first: wrong steps with the highest scores, and right solutions with the lowest.".to_owned(),
+        solutions: wrong.into_iter().map(|(_, mistake)| mistake).collect(),
+        limit: Some(SHOWN),
+    }
+}
