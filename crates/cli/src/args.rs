@@ -3,6 +3,8 @@
 pub(crate) mod bench;
 pub(crate) mod engine;
 pub(crate) mod models;
+pub(crate) mod select;
+pub(crate) mod solve;
 pub(crate) mod train;
 
 use std::path::PathBuf;
@@ -36,6 +38,10 @@ pub(crate) enum Command {
     Synth(Synth),
     /// Score every step of solutions with a reward model
     Score(engine::Score),
+    /// Choose one of several scored solutions to each problem
+    Select(select::Select),
+    /// Solve problems with a model: best of N, votes, or a search that a reward model guides
+    Solve(solve::Solve),
     /// Generate text with a model
     Generate(engine::Generate),
     /// Turn texts into vectors

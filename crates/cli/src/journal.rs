@@ -1,8 +1,9 @@
-//! Scores that have been found so far, beside the output that is not finished yet.
+//! What has been found so far, beside the output that is not finished yet.
 //!
-//! `gradus score -o OUT` appends each solution's scores to `OUT.journal` as soon as they are known, so a run that is
-//! killed costs only what was in flight. Entries are found by a hash of everything that determines the scores; a last
-//! line that was cut off is ignored. The journal is removed when the output is whole.
+//! `gradus score -o OUT` appends each solution's scores to `OUT.journal` as soon as they are known, and `gradus solve`
+//! each problem's outcome, so a run that is killed costs only what was in flight. Entries are found by a hash of
+//! everything that determines them; a last line that was cut off is ignored. The journal is removed when the output is
+//! whole.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -11,33 +12,33 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use gradus_core::contracts::ScoreRequest;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
-struct Entry {
+struct Entry<T> {
     key: String,
-    scores: Vec<f64>,
+    found: T,
 }
 
 /// The journal of an output, or nothing for a run without one.
-pub(crate) struct Journal {
-    known: HashMap<String, Vec<f64>>,
+pub(crate) struct Journal<T = Vec<f64>> {
+    known: HashMap<String, T>,
     file: Option<(PathBuf, File)>,
+}
+
+/// A hash of `parts`, which determine what is to be found.
+pub(crate) fn hash(parts: &impl Serialize) -> String {
+    let text = serde_json::to_string(parts);
+    blake3::hash(text.unwrap_or_default().as_bytes()).to_hex()[..32].to_owned()
 }
 
 /// A hash of what determines a solution's scores.
 pub(crate) fn key(name: &str, request: &ScoreRequest) -> String {
-    let text = serde_json::to_string(&(
-        name,
-        &request.problem,
-        &request.steps,
-        &request.references,
-        &request.step_references,
-    ));
-    blake3::hash(text.unwrap_or_default().as_bytes()).to_hex()[..32].to_owned()
+    hash(&(name, &request.problem, &request.steps, &request.references, &request.step_references))
 }
 
-impl Journal {
+impl<T: Clone + Serialize + DeserializeOwned> Journal<T> {
     /// Opens the journal of `output`, with what an earlier run left in it.
     pub(crate) fn open(output: Option<&Path>) -> Result<Self> {
         let Some(output) = output.filter(|output| *output != Path::new("-")) else {
@@ -49,8 +50,8 @@ impl Journal {
         let mut known = HashMap::new();
         let mut torn = false;
         if let Ok(text) = std::fs::read_to_string(&path) {
-            let entries = text.lines().filter_map(|line| serde_json::from_str::<Entry>(line).ok());
-            known.extend(entries.map(|entry| (entry.key, entry.scores)));
+            let entries = text.lines().filter_map(|line| serde_json::from_str::<Entry<T>>(line).ok());
+            known.extend(entries.map(|entry| (entry.key, entry.found)));
             torn = !text.is_empty() && !text.ends_with('\n');
         }
         let file = File::options().create(true).append(true).open(&path);
@@ -61,15 +62,15 @@ impl Journal {
         Ok(Self { known, file: Some((path, file)) })
     }
 
-    /// Scores that an earlier run found.
-    pub(crate) fn find(&self, key: &str) -> Option<Vec<f64>> {
+    /// What an earlier run found.
+    pub(crate) fn find(&self, key: &str) -> Option<T> {
         self.known.get(key).cloned()
     }
 
-    /// Keeps a solution's scores.
-    pub(crate) fn add(&mut self, key: String, scores: &[f64]) -> Result<()> {
+    /// Keeps what was found.
+    pub(crate) fn add(&mut self, key: String, found: &T) -> Result<()> {
         if let Some((path, file)) = &mut self.file {
-            let mut line = serde_json::to_string(&Entry { key, scores: scores.to_vec() })?;
+            let mut line = serde_json::to_string(&Entry { key, found })?;
             line.push('\n');
             file.write_all(line.as_bytes()).with_context(|| path.display().to_string())?;
         }

@@ -9,7 +9,7 @@ use super::{Input, OnError, Output, format};
 use gradus_core::data::readers::Format;
 
 /// Which model runs, and how.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelOptions {
     /// A LoRA adapter folder (PEFT layout) to put on top of the model
@@ -218,7 +218,7 @@ fn precision(text: &str) -> Result<Precision, String> {
     }
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
+pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err(format!("`{text}` is not a whole number of at least 1")),
         Ok(number) => Ok(number),

@@ -11,6 +11,8 @@ mod grade;
 mod models;
 mod perplexity;
 mod score;
+mod select;
+mod solve;
 mod split;
 mod stats;
 mod steps;
@@ -78,6 +80,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Grade(args) => grade::run(&args),
         Command::Synth(args) => synth::run(&args),
         Command::Score(args) => score::run(&args),
+        Command::Select(args) => select::run(&args),
+        Command::Solve(args) => solve::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Embed(args) => embed::run(&args),
         Command::Perplexity(args) => perplexity::run(&args),

@@ -3,7 +3,7 @@
 use super::Folder;
 
 /// A tiny model of `crates/engine/tests/reference/models`.
-fn model(name: &str) -> String {
+pub(crate) fn model(name: &str) -> String {
     format!("{}/../engine/tests/reference/models/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 

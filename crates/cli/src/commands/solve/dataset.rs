@@ -1,0 +1,294 @@
+//! Solves the problems of datasets, several at a time, and counts how many answers are right where that is known.
+//!
+//! With `-o`, each outcome is kept in a journal as soon as it is there, so a run that was cut short goes on where it was.
+
+use anyhow::{Result, bail};
+use futures_util::stream::{self, StreamExt as _};
+use gradus_core::contracts::CallError;
+use gradus_core::data::files::{Sink, Target};
+use gradus_core::data::{Metadata, Outcome, Problem, Record, Solution};
+use gradus_core::select::search::{SearchOutcome, SearchUsage, StopReason};
+use serde::Serialize;
+
+use super::parties::Parties;
+use super::{Plan, name_of, show};
+use crate::args::OnError;
+use crate::args::solve::Solve;
+use crate::commands::Status;
+use crate::commands::select::is_right;
+use crate::journal::{self, Journal};
+use crate::printer::{self, Printer};
+use crate::progress::Progress;
+use crate::{input, local, paint};
+
+/// Problems that are worked on at once, so that passes and connections are full.
+const AHEAD: usize = 4;
+
+#[derive(Debug, Serialize)]
+struct Solved {
+    problem: String,
+    answer: Option<String>,
+    gold: Option<String>,
+    /// Whether the answer is right; none where the grader cannot say or nobody knows.
+    right: Option<bool>,
+    /// Complete solutions among those found.
+    complete: usize,
+    solutions: usize,
+    stopped: StopReason,
+    generated_tokens: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    strategy: &'static str,
+    generator: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scorer: Option<String>,
+    problems: u64,
+    /// Problems whose answer is known.
+    known: u64,
+    right: u64,
+    wrong: u64,
+    /// Of the known ones, those without an answer: they count as wrong.
+    unanswered: u64,
+    /// Of the known ones, those where the grader cannot say: they are no part of the accuracy.
+    undecided: u64,
+    accuracy: Option<f64>,
+    /// Problems that the model refused.
+    refused: u64,
+    /// Records that could not be read.
+    skipped: u64,
+    /// Problems that an earlier run had already solved.
+    resumed: u64,
+    usage: SearchUsage,
+    solved: Vec<Solved>,
+}
+
+pub(super) fn run(args: &Solve, plan: &Plan) -> Result<Status> {
+    let mut problems: Vec<Problem> = Vec::new();
+    let tally = input::read(&args.data, args.from, args.on_error, &mut |item| {
+        problems.push(item.record.problem);
+        Ok(())
+    })?;
+    problems.dedup_by(|problem, before| problem.id == before.id && problem.text == before.text);
+    let parties = Parties::open(args)?;
+    let mut job = Job {
+        args,
+        parties: &parties,
+        journal: Journal::open(args.output.as_deref())?,
+        sink: args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?,
+        printer: Printer::new(args.output.as_deref()),
+        report: Report {
+            strategy: name_of(args.strategy),
+            generator: parties.generator.name.clone(),
+            scorer: parties.judge.as_ref().map(|judge| judge.name.clone()),
+            skipped: tally.skipped,
+            ..Report::default()
+        },
+    };
+    let keys: Vec<String> = problems.iter().map(|problem| key(args, plan, problem)).collect();
+    let known: Vec<Option<SearchOutcome>> = keys.iter().map(|key| job.journal.find(key)).collect();
+    let mut progress = Progress::new(problems.len() as u64, false);
+    local::wait(async {
+        let searches = problems.iter().zip(keys).zip(known).map(|((problem, key), known)| {
+            let parties = &parties;
+            async move {
+                let outcome = match known {
+                    Some(outcome) => return (problem, None, Ok(outcome)),
+                    None => super::solve(parties, plan, &problem.question()).await,
+                };
+                (problem, Some(key), outcome)
+            }
+        });
+        let mut searches = stream::iter(searches).buffered(AHEAD);
+        while let Some((problem, key, outcome)) = searches.next().await {
+            job.take(problem, key, outcome)?;
+            progress.now(job.report.problems, &format!("{} right", job.report.right));
+        }
+        Ok::<_, anyhow::Error>(())
+    })??;
+    drop(progress);
+    job.finish()
+}
+
+/// A hash of all that determines an outcome.
+fn key(args: &Solve, plan: &Plan, problem: &Problem) -> String {
+    let models = &args.models;
+    let generator = (&models.model, &models.endpoint, &models.template, &models.system, models.raw);
+    let scorer = (&models.scorer, &models.profile, &models.scorer_adapter);
+    let name = name_of(args.strategy);
+    journal::hash(&(name, plan, generator, scorer, &args.options.adapter, problem.question()))
+}
+
+struct Job<'a> {
+    args: &'a Solve,
+    parties: &'a Parties,
+    journal: Journal<SearchOutcome>,
+    sink: Option<Sink>,
+    printer: Printer,
+    report: Report,
+}
+
+impl Job<'_> {
+    /// Keeps, counts, prints and writes one problem's outcome. Without a key it was known already.
+    fn take(
+        &mut self,
+        problem: &Problem,
+        key: Option<String>,
+        outcome: Result<SearchOutcome, CallError>,
+    ) -> Result<()> {
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(CallError::Invalid(error)) if self.args.on_error == OnError::Skip => {
+                self.report.refused += 1;
+                printer::note(format!("not solved: {}: {error}", problem.id));
+                return Ok(());
+            }
+            Err(CallError::Invalid(error)) => {
+                bail!("{}: {error} (--on-error skip leaves such problems out)", problem.id)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        match key {
+            Some(key) => self.journal.add(key, &outcome)?,
+            None => self.report.resumed += 1,
+        }
+        let right = outcome.answer().and_then(|answer| is_right(problem, answer));
+        self.count(problem, &outcome, right);
+        if (self.report.problems as usize) <= self.args.show && !self.args.print.json {
+            self.show(problem, &outcome, right)?;
+        }
+        if let Some(sink) = &mut self.sink {
+            sink.push(&self.parties.record(problem, &outcome, self.args))?;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, problem: &Problem, outcome: &SearchOutcome, right: Option<bool>) {
+        let report = &mut self.report;
+        report.problems += 1;
+        if problem.answer.is_some() {
+            report.known += 1;
+            match (outcome.answer(), right) {
+                (None, _) => report.unanswered += 1,
+                (Some(_), Some(true)) => report.right += 1,
+                (Some(_), Some(false)) => report.wrong += 1,
+                (Some(_), None) => report.undecided += 1,
+            }
+        }
+        add(&mut report.usage, &outcome.usage);
+        report.solved.push(Solved {
+            problem: problem.id.clone(),
+            answer: outcome.answer().map(str::to_owned),
+            gold: problem.answer.clone(),
+            right,
+            complete: outcome.solutions.iter().filter(|found| found.complete).count(),
+            solutions: outcome.solutions.len(),
+            stopped: outcome.stopped,
+            generated_tokens: outcome.usage.generated_tokens,
+        });
+    }
+
+    fn show(&self, problem: &Problem, outcome: &SearchOutcome, right: Option<bool>) -> Result<()> {
+        let mark = match right {
+            Some(true) => paint::green("✓"),
+            Some(false) => paint::red("✗"),
+            None => "·".to_owned(),
+        };
+        let answer = printer::excerpt(outcome.answer().unwrap_or("no answer"), 32);
+        let gold = match (&problem.answer, right) {
+            (Some(gold), Some(false) | None) => {
+                paint::dim(&format!("  (right: {})", printer::excerpt(gold, 24)))
+            }
+            _ => String::new(),
+        };
+        let text = printer::excerpt(&problem.text, 60);
+        self.printer.line(format!("{mark} {}  {text}  {}{gold}", problem.id, paint::bold(&answer)))
+    }
+
+    fn finish(mut self) -> Result<Status> {
+        if let Some(sink) = self.sink.take() {
+            sink.finish()?;
+        }
+        self.journal.remove()?;
+        let report = &mut self.report;
+        let decided = report.right + report.wrong + report.unanswered;
+        report.accuracy = (decided > 0).then(|| report.right as f64 / decided as f64);
+        if self.args.print.json {
+            self.printer.json(&self.report)?;
+            return Ok(Status::Done);
+        }
+        let report = &self.report;
+        if report.problems as usize > self.args.show {
+            let more = printer::count(report.problems - self.args.show as u64);
+            self.printer.line(format!("… and {more} more (--show or --json)"))?;
+        }
+        let scorer = report.scorer.as_ref().map_or_else(String::new, |scorer| format!(" and {scorer}"));
+        self.printer.line(format!(
+            "\n{} by {} with {}{scorer}",
+            printer::counted(report.problems, "problem"),
+            report.strategy,
+            report.generator
+        ))?;
+        if let Some(accuracy) = report.accuracy {
+            self.printer.line(format!(
+                "{} right: {} of {} whose answer is known ({} without an answer)",
+                paint::bold(&format!("{:.1} %", 100.0 * accuracy)),
+                printer::count(report.right),
+                printer::count(decided),
+                printer::count(report.unanswered),
+            ))?;
+        }
+        self.printer.line(show::cost(&report.usage))?;
+        let notes = [
+            (report.undecided, "answers cannot be graded; they are no part of the accuracy"),
+            (report.resumed, "problems were solved by an earlier run"),
+            (report.refused, "problems were refused by the model"),
+            (report.skipped, "records were skipped: they could not be read"),
+        ];
+        for (count, words) in notes.iter().filter(|(count, _)| *count > 0) {
+            self.printer.line(format!("{:>8}  {words}", printer::count(*count)))?;
+        }
+        Ok(Status::Done)
+    }
+}
+
+impl Parties {
+    /// The problem with its complete solutions, in the order in which they were found.
+    fn record(&self, problem: &Problem, outcome: &SearchOutcome, args: &Solve) -> Record {
+        let complete = outcome.solutions.iter().enumerate().filter(|(_, found)| found.complete);
+        let solutions = complete.map(|(index, found)| {
+            let right = found.answer.as_deref().and_then(|answer| is_right(problem, answer));
+            let scores = self.judge.as_ref().filter(|_| !found.scores.is_empty());
+            let mut metadata = Metadata::new();
+            metadata.insert("strategy".to_owned(), name_of(args.strategy).into());
+            metadata.insert("chosen".to_owned(), (outcome.chosen == Some(index)).into());
+            Solution {
+                id: format!("{}/{}/{index}", problem.id, name_of(args.strategy)),
+                problem_id: problem.id.clone(),
+                generator: Some(self.generator.name.clone()),
+                steps: found.steps.clone(),
+                text: Some(found.steps.join(&args.search.separator)),
+                answer: found.answer.clone(),
+                outcome: right.map_or(Outcome::Unknown, Outcome::from_correct),
+                scores: scores.map(|judge| (judge.name.clone(), found.scores.clone())).into_iter().collect(),
+                metadata,
+                ..Solution::default()
+            }
+        });
+        Record::new(problem.clone(), solutions.collect())
+    }
+}
+
+fn add(all: &mut SearchUsage, one: &SearchUsage) {
+    all.generated_tokens += one.generated_tokens;
+    all.scored_tokens += one.scored_tokens;
+    all.generate_calls += one.generate_calls;
+    all.score_calls += one.score_calls;
+    all.failed_calls += one.failed_calls;
+    all.proposals += one.proposals;
+    all.duplicates += one.duplicates;
+    all.empty += one.empty;
+    all.cut += one.cut;
+    all.undecided += one.undecided;
+}

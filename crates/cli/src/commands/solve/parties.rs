@@ -1,0 +1,160 @@
+//! Who proposes and who judges: local models, or a server and a local reward model.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use gradus_core::contracts::{
+    Answer, CallError, Generate, Message, ScoreRequest, ScoreSteps, StepScores, Usage as Tokens,
+};
+use gradus_core::select::search::Ask;
+use gradus_engine::Gguf;
+use gradus_engine::models::{self, ModelPath};
+use gradus_engine::text::Tokenizer;
+use gradus_llm::{Chat, Endpoint, Http, Key};
+
+use super::ask::{Opened, Raw, Written};
+use crate::args::engine::ModelOptions;
+use crate::args::solve::{Models, Solve, Strategy};
+use crate::commands::Usage;
+use crate::local::{self, Local, Purpose};
+
+/// The model that runs when none is named.
+const DEFAULT_MODEL: &str = "smollm2-135m";
+
+/// The models of a search, and what they are called in data.
+pub(super) struct Parties {
+    pub(super) generator: Generator,
+    pub(super) judge: Option<Judge>,
+    raw: bool,
+    system: Option<String>,
+}
+
+/// Who proposes.
+pub(super) struct Generator {
+    pub(super) generate: Box<dyn Generate>,
+    pub(super) name: String,
+    /// Of a model whose template is written out here.
+    tokenizer: Option<Arc<Tokenizer>>,
+}
+
+/// Who scores steps.
+pub(super) struct Judge {
+    pub(super) score: Box<dyn ScoreSteps>,
+    pub(super) name: String,
+}
+
+impl Parties {
+    pub(super) fn open(args: &Solve) -> Result<Self> {
+        let chosen = &args.models;
+        let needed = !matches!(args.strategy, Strategy::Greedy | Strategy::Majority);
+        let named = chosen.scorer.is_some() || chosen.scorer_adapter.is_some() || chosen.profile.is_some();
+        let judged = needed || named;
+        let (generator, shared) = match &chosen.endpoint {
+            Some(url) => (served(args, url, judged)?, None),
+            None => here(args, judged)?,
+        };
+        let judge = match shared {
+            None if judged => Some(apart(args)?),
+            shared => shared,
+        };
+        Ok(Self { generator, judge, raw: chosen.raw, system: chosen.system.clone() })
+    }
+
+    /// How the generator is asked about a problem.
+    pub(super) fn ask(&self, problem: &str) -> Result<Box<dyn Ask>> {
+        let system = self.system.iter().map(|system| Message::new("system", system));
+        let messages: Vec<Message> = system.chain([Message::new("user", problem)]).collect();
+        Ok(match &self.generator.tokenizer {
+            tokenizer if self.raw => Box::new(Raw { tokenizer: tokenizer.clone() }),
+            Some(tokenizer) => {
+                let written = Written::new(tokenizer, &messages);
+                Box::new(written.context("the problem cannot be put as a conversation (see --raw)")?)
+            }
+            None => Box::new(Opened { messages }),
+        })
+    }
+}
+
+/// A generator behind HTTP.
+fn served(args: &Solve, url: &str, judged: bool) -> Result<Generator> {
+    let chosen = &args.models;
+    let stepwise = matches!(args.strategy, Strategy::Beam | Strategy::Tree);
+    if stepwise && !chosen.raw && chosen.template.is_none() {
+        bail!(Usage(
+            "beam and tree go on with what was said, which a chat server cannot: give --template, a model here with the \
+             same chat template, or --raw"
+                .to_owned()
+        ));
+    }
+    if judged && chosen.scorer.is_none() {
+        bail!(Usage("with --endpoint, name a reward model that runs here: --scorer".to_owned()));
+    }
+    let model = chosen.model.as_deref().unwrap_or_default();
+    let key = chosen.key_env.clone().map(Key::Env);
+    let http = Http::open(&Endpoint { key, ..Endpoint::new(url, model) })?;
+    Ok(Generator {
+        generate: Box::new(Chat::new(http)),
+        name: if model.is_empty() { url } else { model }.to_owned(),
+        tokenizer: chosen.template.as_deref().map(tokenizer).transpose()?,
+    })
+}
+
+/// A generator here, and the judge that is the same engine, if it is.
+fn here(args: &Solve, judged: bool) -> Result<(Generator, Option<Judge>)> {
+    let chosen = &args.models;
+    let model = chosen.model.as_deref().unwrap_or(DEFAULT_MODEL);
+    let shared = judged && shares(chosen, model, &args.options);
+    let purpose = Purpose { score: shared.then_some(chosen.profile.as_deref()), unpacked: false };
+    let local = local::start(model, &args.options, &purpose)?;
+    let generator = Generator {
+        tokenizer: Some(Arc::clone(local.engine.tokenizer())),
+        generate: Box::new(local.engine.clone()),
+        name: model.to_owned(),
+    };
+    Ok((generator, shared.then(|| judge(model, local))))
+}
+
+/// A judge with an engine of its own.
+fn apart(args: &Solve) -> Result<Judge> {
+    let chosen = &args.models;
+    let model = chosen.scorer.as_deref().or(chosen.model.as_deref()).unwrap_or(DEFAULT_MODEL);
+    let options = ModelOptions { adapter: chosen.scorer_adapter.clone(), ..args.options.clone() };
+    let purpose = Purpose { score: Some(chosen.profile.as_deref()), unpacked: false };
+    Ok(judge(model, local::start(model, &options, &purpose)?))
+}
+
+fn judge(model: &str, local: Local) -> Judge {
+    let name = format!("{model}/{}", local.profile.unwrap_or_default());
+    Judge { score: Box::new(local.engine), name }
+}
+
+/// Whether one engine does both: it has one set of weights, and at most one profile.
+fn shares(chosen: &Models, model: &str, options: &ModelOptions) -> bool {
+    match (&chosen.scorer, &chosen.scorer_adapter) {
+        (None, None) => true,
+        (None, adapter) => *adapter == options.adapter,
+        (Some(scorer), adapter) => scorer == model && *adapter == options.adapter,
+    }
+}
+
+/// A model's tokenizer without its weights.
+fn tokenizer(name: &str) -> Result<Arc<Tokenizer>> {
+    let tokenizer = match models::resolve(name)? {
+        ModelPath::Folder(folder) => Tokenizer::from_folder(&folder)?,
+        ModelPath::Gguf(file) => Tokenizer::from_gguf(&Gguf::open(&file)?)?,
+    };
+    if !tokenizer.has_template() {
+        bail!(Usage(format!("--template: {name} has no chat template")));
+    }
+    Ok(Arc::new(tokenizer))
+}
+
+/// Stands where a strategy needs no reward model: no solution gets a score.
+pub(super) struct Nobody;
+
+impl ScoreSteps for Nobody {
+    fn score_steps(&self, requests: Vec<ScoreRequest>) -> Answer<'_, Vec<Result<StepScores, CallError>>> {
+        let none = || StepScores { scores: Vec::new(), usage: Tokens::default() };
+        Box::pin(async move { Ok(requests.iter().map(|_| Ok(none())).collect()) })
+    }
+}

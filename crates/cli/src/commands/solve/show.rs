@@ -1,0 +1,124 @@
+//! Prints what a search has found: the chosen solution step by step, its answer, the other answers, and the cost.
+
+use anyhow::Result;
+use gradus_core::select::search::{Found, SearchOutcome, SearchUsage, Settings, StopReason};
+use gradus_core::select::vote;
+
+use crate::paint;
+use crate::printer::{self, Printer, counted};
+
+/// Other answers that are shown.
+const ANSWERS: usize = 10;
+
+pub(super) fn outcome(printer: Printer, outcome: &SearchOutcome, settings: &Settings) -> Result<()> {
+    match outcome.best() {
+        Some(best) => {
+            solution(printer, best)?;
+            let answer = best.answer.as_deref().unwrap_or("none is to be seen");
+            let score = best.aggregate.map_or_else(String::new, |score| {
+                format!("  {} ({})", paint::score(score), settings.aggregation)
+            });
+            printer.line(format!("\n{}{score}", paint::bold(&format!("answer  {answer}"))))?;
+        }
+        None => {
+            if let Some(begun) = outcome.solutions.first() {
+                solution(printer, begun)?;
+                printer.line("")?;
+            }
+            printer.line(paint::red("no solution is complete"))?;
+        }
+    }
+    answers(printer, outcome)?;
+    printer.line(format!("\n{}", cost(&outcome.usage)))?;
+    printer.line(format!("stopped: {}", reason(outcome.stopped)))?;
+    if let Some(error) = &outcome.error {
+        printer.line(format!("the first call that failed said: {error}"))?;
+    }
+    Ok(())
+}
+
+fn solution(printer: Printer, found: &Found) -> Result<()> {
+    for (index, step) in found.steps.iter().enumerate() {
+        let score = found.scores.get(index).map_or_else(|| "    -".to_owned(), |score| paint::score(*score));
+        let text = step.replace('\n', "\n             ");
+        printer.line(format!("  {score}  {index:>2}  {text}"))?;
+    }
+    Ok(())
+}
+
+/// The answers of all complete solutions, the most frequent first.
+fn answers(printer: Printer, outcome: &SearchOutcome) -> Result<()> {
+    let complete: Vec<&Found> = outcome.solutions.iter().filter(|found| found.complete).collect();
+    let stated: Vec<Option<&str>> = complete.iter().map(|found| found.answer.as_deref()).collect();
+    let groups = vote::groups(&stated);
+    let mut firsts: Vec<(usize, usize)> = Vec::new();
+    for group in groups.iter().flatten() {
+        match firsts.iter_mut().find(|(first, _)| first == group) {
+            Some((_, votes)) => *votes += 1,
+            None => firsts.push((*group, 1)),
+        }
+    }
+    firsts.sort_by_key(|(_, votes)| std::cmp::Reverse(*votes));
+    let without = groups.iter().filter(|group| group.is_none()).count();
+    let unfinished = outcome.solutions.len() - complete.len();
+    if firsts.len() > 1 || firsts.iter().any(|(_, votes)| *votes > 1) {
+        let row = |(first, votes): &(usize, usize)| {
+            let members = (0..groups.len()).filter(|index| groups[*index] == Some(*first));
+            let sum: Option<f64> = members.map(|index| complete[index].aggregate).sum();
+            vec![
+                printer::excerpt(stated[*first].unwrap_or_default(), 40),
+                votes.to_string(),
+                sum.map_or_else(|| "-".to_owned(), |sum| format!("{sum:.3}")),
+            ]
+        };
+        let rows: Vec<Vec<String>> = firsts.iter().take(ANSWERS).map(row).collect();
+        printer.line("")?;
+        printer.table(&["answers", "votes", "sum of scores"], &rows)?;
+        if firsts.len() > ANSWERS {
+            printer.line(format!("… and {} more (--json)", firsts.len() - ANSWERS))?;
+        }
+    }
+    if without + unfinished > 0 {
+        let without = counted(without as u64, "solution");
+        printer.line(format!("{without} without an answer, {unfinished} unfinished"))?;
+    }
+    Ok(())
+}
+
+/// What a search cost, in one line.
+pub(super) fn cost(usage: &SearchUsage) -> String {
+    let mut text = format!(
+        "{} generated in {}",
+        counted(usage.generated_tokens, "token"),
+        counted(usage.generate_calls, "request")
+    );
+    if usage.score_calls > 0 {
+        text += &format!(
+            ", {} scored in {}",
+            counted(usage.scored_tokens, "token"),
+            counted(usage.score_calls, "request")
+        );
+    }
+    let lost = [
+        (usage.failed_calls, "requests failed"),
+        (usage.cut, "samples cut by a token limit"),
+        (usage.duplicates, "the same as another"),
+        (usage.empty, "empty"),
+        (usage.undecided, "without a score"),
+    ];
+    for (count, words) in lost.into_iter().filter(|(count, _)| *count > 0) {
+        text += &format!("; {} {words}", printer::count(count));
+    }
+    text
+}
+
+fn reason(stopped: StopReason) -> &'static str {
+    match stopped {
+        StopReason::Enough => "all solutions that were wanted are there",
+        StopReason::NoneLeft => "no partial solution could go on",
+        StopReason::Steps => "the largest number of steps was reached",
+        StopReason::Budget => "the token budget is spent",
+        StopReason::Failed => "the generator failed",
+        _ => "for another reason",
+    }
+}
