@@ -41,7 +41,7 @@ pub(crate) enum Command {
     /// Choose one of several scored solutions to each problem
     Select(select::Select),
     /// Solve problems with a model: best of N, votes, or a search that a reward model guides
-    Solve(solve::Solve),
+    Solve(Box<solve::Solve>),
     /// Generate text with a model
     Generate(engine::Generate),
     /// Turn texts into vectors

@@ -30,7 +30,7 @@ struct Choice {
     votes: usize,
     /// The sum of their aggregates.
     weight: Option<f64>,
-    /// Whether the answer is right, where that is known.
+    /// Whether it is right, where that is known.
     right: Option<bool>,
     #[serde(skip)]
     index: usize,
@@ -207,7 +207,7 @@ fn choose(record: &mut Record, args: &Select, report: &mut Report) -> Row {
             score: scores[index],
             votes: members().count(),
             weight: scored.then(|| members().filter_map(|member| scores[member]).sum()),
-            right: known.then_some(correct[index]),
+            right: solutions[index].outcome.is_correct(),
             index,
         }
     };

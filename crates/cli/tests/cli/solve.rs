@@ -44,7 +44,6 @@ fn a_search_keeps_its_budget_and_follows_its_seed() {
 #[test]
 fn who_needs_no_scorer_loads_none() {
     let folder = Folder::new();
-    // As a scorer, this one would be refused for its missing profile.
     let greedy = folder
         .run(&format!("solve 1+1? --strategy greedy --max-tokens 8 --model {} --json", model("qwen2")))
         .json();
@@ -84,14 +83,25 @@ fn a_dataset_is_solved_and_goes_on_where_it_was() {
     assert!(!solutions.is_empty(), "24 samples of 160 tokens, and none has ended");
     assert!(solutions.iter().all(|solution| solution["metadata"]["strategy"] == "majority"));
     folder.run("data check solved.jsonl").succeeds();
-    // The run, killed after its third problem: the journal has what it had found.
-    let whole = folder.bytes("solved.jsonl");
-    let broken = format!("{command} --budget 100 --on-error skip");
-    folder.file("solved.jsonl.journal", "{\"key\": \"torn");
-    assert_eq!(folder.run(&broken).json()["resumed"], 0);
-    assert_ne!(folder.bytes("solved.jsonl"), whole);
-    folder.run(&command).json();
-    assert_eq!(folder.bytes("solved.jsonl"), whole, "the same seed, the same solutions");
+    let chosen = |solution: &&&Value| solution["metadata"]["chosen"] == true;
+    let chosen: Vec<&str> =
+        solutions.iter().filter(chosen).filter_map(|found| found["id"].as_str()).collect();
+    let report = folder.run("select solved.jsonl --by majority --json").json();
+    let choices = report["choices"].as_array().unwrap().iter();
+    let again: Vec<&str> = choices.filter_map(|choice| choice["majority"]["solution"].as_str()).collect();
+    assert_eq!(chosen, again, "the same choice from the file");
+    // A problem that does not fit the model ends the run, and what was found before it is kept.
+    let (whole, world) = (folder.bytes("solved.jsonl"), folder.bytes("world.jsonl"));
+    std::fs::remove_file(folder.path("solved.jsonl")).unwrap();
+    let long = format!(r#"{{"gradus":1,"problem":{{"id":"long","text":"{}"}}}}"#, "1 + ".repeat(3000));
+    folder.file("world.jsonl", [world.as_slice(), long.as_bytes()].concat());
+    let said = folder.run(&command).fails(3);
+    assert!(said.starts_with("gradus: long: the prompt takes") && said.contains("--on-error skip"), "{said}");
+    assert!(!folder.path("solved.jsonl").exists());
+    let report = folder.run(&format!("{command} --on-error skip")).json();
+    assert_eq!((&report["resumed"], &report["refused"]), (&6.into(), &1.into()));
+    assert_eq!(folder.bytes("solved.jsonl"), whole, "the same solutions");
+    assert!(!folder.path("solved.jsonl.journal").exists());
 }
 
 #[test]
@@ -103,22 +113,16 @@ fn options_without_a_use_are_refused() {
         "solve 1+1? --strategy beam --trees 2",
         "solve 1+1? --strategy tree --max-tokens 9",
         "solve 1+1? --strategy vote --step-tokens 9",
-        "solve 1+1? --temperature -1",
+        "solve 1+1? --temperature=-1",
         "solve 1+1? --endpoint http://127.0.0.1:9",
         "solve 1+1? --strategy beam --endpoint http://127.0.0.1:9 --scorer x",
     ];
-    let said: Vec<String> = lines
-        .iter()
-        .map(|line| {
-            let words: Vec<String> = line.split_whitespace().map(|word| word.replace("-1", "=-1")).collect();
-            let line = words.join(" ").replace("temperature =", "temperature=");
-            format!("$ gradus {line}\n{}", folder.run(&line).fails(2))
-        })
-        .collect();
+    let said: Vec<String> =
+        lines.iter().map(|line| format!("$ gradus {line}\n{}", folder.run(line).fails(2))).collect();
     insta::assert_snapshot!("solve_faults", said.join("\n"));
 }
 
-/// Answers chat requests with as many samples as they ask for: 4, 4, 5, 4, 4, 5, …
+/// A server. To a conversation it says 4, 4, 5, 4, 4, 5, …; in a text that it goes on with, one step after another.
 fn serve() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -136,12 +140,7 @@ fn serve() -> String {
             if reader.read_exact(&mut body).is_err() {
                 continue;
             }
-            let request: Value = serde_json::from_slice(&body).unwrap();
-            let said = |index: u64| format!("Add.\n\nThe answer is {}.", if index % 3 == 2 { 5 } else { 4 });
-            let choice = |index: u64| json!({"index": index, "message": {"content": said(index)}, "finish_reason": "stop"});
-            let choices: Vec<Value> = (0..request["n"].as_u64().unwrap_or(1)).map(choice).collect();
-            let usage = json!({"prompt_tokens": 5, "completion_tokens": 8 * choices.len()});
-            let answer = json!({"choices": choices, "usage": usage}).to_string();
+            let answer = answer(&serde_json::from_slice(&body).unwrap()).to_string();
             let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
             write!(reader.get_mut(), "{head}\r\ncontent-length: {}\r\n\r\n{answer}", answer.len()).unwrap();
         }
@@ -149,9 +148,46 @@ fn serve() -> String {
     address
 }
 
+fn answer(request: &Value) -> Value {
+    let choice = |index: u64| {
+        let mut choice = json!({"index": index, "finish_reason": "stop"});
+        match request["prompt"].as_str() {
+            None => {
+                let number = if index % 3 == 2 { 5 } else { 4 };
+                choice["message"] = json!({"content": format!("Add.\n\nThe answer is {number}.")});
+            }
+            Some(prompt) if prompt.ends_with("<|im_start|>assistant\n") => {
+                choice["text"] = format!("Add, way {index}.").into();
+            }
+            Some(prompt) if prompt.ends_with(".\n\n") => choice["text"] = "The answer is 4.".into(),
+            Some(prompt) => choice["text"] = format!("not a prompt to go on from: {prompt}").into(),
+        }
+        choice
+    };
+    let choices: Vec<Value> = (0..request["n"].as_u64().unwrap_or(1)).map(choice).collect();
+    let usage = json!({"prompt_tokens": 5, "completion_tokens": 8 * choices.len()});
+    json!({"choices": choices, "usage": usage})
+}
+
 #[test]
 fn a_server_proposes_and_the_majority_decides() {
     let folder = Folder::new();
     let line = format!("solve 2+2? --strategy majority -n 6 --endpoint {} --model served", serve());
     insta::assert_snapshot!("solve_endpoint", folder.run(&line).succeeds());
+}
+
+#[test]
+fn a_server_is_given_the_template_and_the_steps_so_far() {
+    let folder = Folder::new();
+    let (address, model) = (serve(), model("qwen2"));
+    let line = format!(
+        "solve 2+2? --strategy beam --width 2 --expansions 2 --endpoint {address} --template {model} --scorer {model} --json"
+    );
+    let outcome = folder.run(&line).json();
+    assert_eq!(outcome["stopped"], "enough", "{outcome}");
+    for found in outcome["solutions"].as_array().unwrap() {
+        assert_eq!((&found["answer"], &found["complete"]), (&"4".into(), &true.into()), "{outcome}");
+        assert_eq!(found["steps"].as_array().unwrap().len(), 2, "{outcome}");
+        assert!(found["aggregate"].is_f64(), "{outcome}");
+    }
 }

@@ -1,6 +1,9 @@
 //! Solves the problems of datasets, several at a time, and counts how many answers are right where that is known.
 //!
 //! With `-o`, each outcome is kept in a journal as soon as it is there, so a run that was cut short goes on where it was.
+//! Records of one problem are one problem; solutions that the data has already are left out.
+
+use std::collections::HashSet;
 
 use anyhow::{Result, bail};
 use futures_util::stream::{self, StreamExt as _};
@@ -70,7 +73,8 @@ pub(super) fn run(args: &Solve, plan: &Plan) -> Result<Status> {
         problems.push(item.record.problem);
         Ok(())
     })?;
-    problems.dedup_by(|problem, before| problem.id == before.id && problem.text == before.text);
+    let mut seen = HashSet::new();
+    problems.retain(|problem| seen.insert((problem.id.clone(), problem.text.clone())));
     let parties = Parties::open(args)?;
     let mut job = Job {
         args,
@@ -149,6 +153,10 @@ impl Job<'_> {
             }
             Err(error) => return Err(error.into()),
         };
+        if outcome.stopped == StopReason::Failed {
+            // Half an outcome must not be kept: the same command goes on with this problem.
+            bail!("{}: {}", problem.id, outcome.error.as_deref().unwrap_or("the generator failed"));
+        }
         match key {
             Some(key) => self.journal.add(key, &outcome)?,
             None => self.report.resumed += 1,

@@ -78,9 +78,10 @@ fn answers(printer: Printer, outcome: &SearchOutcome) -> Result<()> {
             printer.line(format!("… and {} more (--json)", firsts.len() - ANSWERS))?;
         }
     }
-    if without + unfinished > 0 {
-        let without = counted(without as u64, "solution");
-        printer.line(format!("{without} without an answer, {unfinished} unfinished"))?;
+    for (count, words) in [(without, "without an answer"), (unfinished, "unfinished")] {
+        if count > 0 {
+            printer.line(format!("{} {words}", counted(count as u64, "solution")))?;
+        }
     }
     Ok(())
 }
