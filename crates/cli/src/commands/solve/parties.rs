@@ -91,7 +91,7 @@ fn served(args: &Solve, url: &str, judged: bool) -> Result<Generator> {
     }
     let model = chosen.model.as_deref().unwrap_or_default();
     let key = chosen.key_env.clone().map(Key::Env);
-    let http = Http::open(&Endpoint { key, ..Endpoint::new(url, model) })?;
+    let http = Http::open(&Endpoint { key, ..Endpoint::new(url, model) }).context("--endpoint")?;
     Ok(Generator {
         generate: Box::new(Chat::new(http)),
         name: if model.is_empty() { url } else { model }.to_owned(),

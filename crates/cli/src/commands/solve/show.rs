@@ -115,7 +115,7 @@ pub(super) fn cost(usage: &SearchUsage) -> String {
 
 fn reason(stopped: StopReason) -> &'static str {
     match stopped {
-        StopReason::Enough => "all solutions that were wanted are there",
+        StopReason::Enough => "as much was drawn as was wanted",
         StopReason::NoneLeft => "no partial solution could go on",
         StopReason::Steps => "the largest number of steps was reached",
         StopReason::Budget => "the token budget is spent",
