@@ -1,7 +1,7 @@
 //! How surprised a model is by each solution, given its problem; remembered like opinions.
 
 use futures_util::{StreamExt, stream};
-use gradus_core::contracts::{LogProbs, LogProbsRequest, Message, Prompt};
+use gradus_core::contracts::{LogProbs, LogProbsRequest, Message, Prompt, TokenLogProbs};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -46,7 +46,7 @@ pub async fn fill(
     while watch(progress) {
         let Some((index, key, answer)) = calls.next().await else { break };
         progress.done += 1;
-        let perplexity = answer.as_ref().ok().and_then(|answer| answer.perplexity());
+        let perplexity = answer.as_ref().ok().and_then(TokenLogProbs::perplexity);
         match perplexity.filter(|perplexity| perplexity.is_finite()) {
             Some(perplexity) => {
                 journal.add(&key, &samples[index].solution.id, &Known { perplexity })?;

@@ -53,7 +53,7 @@ pub(crate) enum Command {
     Train(train::TrainCommand),
     /// Measure reward models and critics on benchmarks
     #[command(subcommand)]
-    Bench(bench::BenchCommand),
+    Bench(Box<bench::BenchCommand>),
     /// Fetch models, find them by name, and say what they are
     #[command(subcommand)]
     Models(models::ModelsCommand),

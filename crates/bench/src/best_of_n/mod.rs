@@ -237,22 +237,7 @@ fn set(name: &str, pools: &[&Pool], sizes: &[usize], settings: &Settings) -> Set
         .collect();
     let found: Vec<[Columns; 3]> = choices
         .par_iter()
-        .map(|(scorer, aggregation)| {
-            let aggregates: Vec<Vec<Option<f64>>> =
-                pools.iter().map(|pool| aggregated(pool, scorer, *aggregation)).collect();
-            let over = |value: &dyn Fn(&Pool, &[Option<f64>], usize) -> f64| -> Columns {
-                let at = |size: &usize| {
-                    let both = pools.iter().zip(&aggregates);
-                    both.map(|(pool, scores)| value(pool, scores, (*size).min(scores.len()))).collect()
-                };
-                sizes.iter().map(at).collect()
-            };
-            [
-                over(&|pool, scores, n| hit(pool, vote::best(&scores[..n]))),
-                over(&|pool, scores, n| hit(pool, vote::weighted(&pool.groups[..n], &scores[..n]))),
-                over(&|pool, scores, n| expected_best(scores, &pool.correct, n).unwrap_or_default()),
-            ]
-        })
+        .map(|(scorer, aggregation)| choice_columns(pools, sizes, scorer, *aggregation))
         .collect();
     all.extend(found.into_iter().flatten());
     let mut figures = figures(&all, settings).into_iter();
@@ -282,6 +267,24 @@ fn set(name: &str, pools: &[&Pool], sizes: &[usize], settings: &Settings) -> Set
             })
             .collect(),
     }
+}
+
+/// `best`, `vote` and `expected_best` of one scorer under one aggregation.
+fn choice_columns(pools: &[&Pool], sizes: &[usize], scorer: &str, aggregation: Aggregation) -> [Columns; 3] {
+    let mut found: [Columns; 3] = Default::default();
+    let aggregates: Vec<Vec<Option<f64>>> =
+        pools.iter().map(|pool| aggregated(pool, scorer, aggregation)).collect();
+    for size in sizes {
+        let mut columns: [Vec<f64>; 3] = Default::default();
+        for (pool, scores) in pools.iter().zip(&aggregates) {
+            let n = (*size).min(scores.len());
+            columns[0].push(hit(pool, vote::best(&scores[..n])));
+            columns[1].push(hit(pool, vote::weighted(&pool.groups[..n], &scores[..n])));
+            columns[2].push(expected_best(scores, &pool.correct, n).unwrap_or_default());
+        }
+        found.iter_mut().zip(columns).for_each(|(found, column)| found.push(column));
+    }
+    found
 }
 
 /// Means with intervals; all columns share their resamples of problems.
