@@ -64,7 +64,7 @@ impl Analysis {
     pub fn blocks(&self) -> Vec<Block> {
         let point = |decile: &Decile| {
             Some(Point {
-                name: format!("decile {}: perplexity {:.2} to {:.2}", decile.number, decile.low, decile.high),
+                name: format!("decile {}", decile.number),
                 x: decile.number as f64,
                 y: decile.bias.bi?,
             })

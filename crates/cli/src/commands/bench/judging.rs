@@ -1,5 +1,7 @@
 //! The judge that the command line names: a local reward model or critic, a server, or scores in the data.
 
+use std::path::Path;
+
 use anyhow::{Context, Result};
 use gradus_bench::judge::{Judge, Judged, Scorer};
 use gradus_bench::run::Source;
@@ -75,7 +77,8 @@ impl Judging {
         let local = local::start(model, options, &purpose)?;
         let identity = identity(model, options, judge, local.profile.as_deref())?;
         let adapter =
-            options.adapter.as_ref().map_or(String::new(), |folder| format!(" + {}", folder.display()));
+            options.adapter.as_deref().map_or(String::new(), |folder| format!(" + {}", last_of(folder)));
+        let model = last_of(Path::new(model));
         let profile = local.profile.clone();
         if judge.critic {
             let name = named(format!("{model}{adapter} as a critic"));
@@ -133,6 +136,15 @@ impl Judge for Judging {
     }
 }
 
+/// The last part of a path: what a model in a folder is called. `runs/mine/adapter` is `mine/adapter`.
+fn last_of(path: &Path) -> String {
+    let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.display().to_string());
+    match path.parent().and_then(Path::file_name) {
+        Some(parent) if name == "adapter" => format!("{}/{name}", parent.display()),
+        _ => name,
+    }
+}
+
 /// A local model's files, its adapter's content, and how it is asked. Weights are told apart by size, not by reading
 /// gigabytes.
 fn identity(
@@ -143,7 +155,7 @@ fn identity(
 ) -> Result<String> {
     let path = models::resolve(model)?;
     let path = path.as_path();
-    let bytes = |path: &std::path::Path| path.metadata().map_or(0, |data| data.len());
+    let bytes = |path: &Path| path.metadata().map_or(0, |data| data.len());
     let size = match std::fs::read_dir(path) {
         Ok(entries) => entries.flatten().map(|entry| bytes(&entry.path())).sum(),
         Err(_) => bytes(path),
