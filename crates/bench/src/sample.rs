@@ -6,6 +6,8 @@ use std::sync::Arc;
 use gradus_core::contracts::ScoreRequest;
 use gradus_core::data::{FirstError, LabelSource, Mark, Problem, Record, Solution};
 
+use crate::processbench::SUBSETS;
+
 /// A solution, its problem, and the part of the benchmark it belongs to.
 #[derive(Debug, Clone)]
 pub struct Sample {
@@ -80,7 +82,7 @@ fn is_truth(source: &LabelSource) -> bool {
 /// ProcessBench writes its subset into each id: `olympiadbench-17`.
 fn subset_of_id(id: &str) -> Option<&str> {
     let (subset, number) = id.rsplit_once('-')?;
-    let known = ["gsm8k", "math", "olympiadbench", "omnimath"].contains(&subset);
+    let known = SUBSETS.contains(&subset);
     (known && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(subset)
 }
 

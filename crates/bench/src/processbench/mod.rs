@@ -24,6 +24,8 @@ use crate::judge::{Judged, Opinion};
 use crate::sample::Sample;
 use crate::step_scores::{self, StepScores};
 
+/// The benchmark's own subsets.
+pub(crate) const SUBSETS: [&str; 4] = ["gsm8k", "math", "olympiadbench", "omnimath"];
 /// Step positions that have a row of their own in the confusion table.
 const POSITIONS: usize = 10;
 /// The numbers of one part of the data.
@@ -233,6 +235,11 @@ fn sweep(samples: &[Sample], judged: &[Judged], subsets: &[&str]) -> Vec<SweepPo
 }
 
 impl Numbers {
+    /// Whether this is ProcessBench itself, so that published numbers can stand beside ours.
+    pub fn is_official(&self) -> bool {
+        self.subsets.iter().any(|part| SUBSETS.contains(&part.name.as_str()))
+    }
+
     /// The threshold of the sweep with the highest average. It was chosen on the very data it is measured on.
     pub fn best_threshold(&self) -> Option<&SweepPoint> {
         let known = self.sweep.iter().filter(|point| point.average.is_some());

@@ -9,7 +9,7 @@ use gradus_plot::mistakes::{Mistake, Mistakes, ScoredStep, Verdict};
 use gradus_plot::table::Table;
 use gradus_plot::{Block, Estimate, Marker, Section, Spacing, Unit};
 
-use super::{Numbers, Part, SweepPoint};
+use super::{Numbers, Part, SUBSETS, SweepPoint};
 use crate::cells::{column, count, figure, nothing, percent, text};
 use crate::judge::{Judged, Opinion};
 use crate::published;
@@ -25,17 +25,17 @@ pub fn sections(numbers: &Numbers, judge: &str, samples: &[Sample], judged: &[Ju
         intro: intro.to_owned(),
         blocks,
     };
+    let mut results = vec![Block::Bars(f1_bars(numbers, judge)), Block::Table(results_table(numbers))];
+    if numbers.is_official() {
+        results.push(Block::Table(published_table(numbers, judge)));
+    }
     let mut scores = sweep_chart(numbers).into_iter().collect::<Vec<_>>();
     scores.extend(numbers.steps.iter().flat_map(|steps| steps.blocks(numbers.threshold)));
     let mut sections = vec![
         section(
             "Results",
             "F1 is the harmonic mean of the accuracies on solutions with an error (its first wrong step must be named exactly) and without one.",
-            vec![
-                Block::Bars(f1_bars(numbers, judge)),
-                Block::Table(results_table(numbers)),
-                Block::Table(published_table(numbers, judge)),
-            ],
+            results,
         ),
         section(
             "Where errors are found",
@@ -55,18 +55,19 @@ pub fn sections(numbers: &Numbers, judge: &str, samples: &[Sample], judged: &[Ju
 
 fn f1_bars(numbers: &Numbers, judge: &str) -> Bars {
     let published = published::processbench();
-    let columns = ["gsm8k", "math", "olympiadbench", "omnimath"];
     let mut references = Vec::new();
-    for name in ["RetrievalPRM-7B", "Math-Shepherd-PRM-7B"] {
-        let Some(row) = published.rows.iter().find(|row| row.name == name) else { continue };
+    let shown: &[&str] =
+        if numbers.is_official() { &["RetrievalPRM-7B", "Math-Shepherd-PRM-7B"] } else { &[] };
+    for name in shown {
+        let Some(row) = published.rows.iter().find(|row| row.name == *name) else { continue };
         for (category, part) in numbers.subsets.iter().enumerate() {
-            let column = columns.iter().position(|column| *column == part.name);
+            let column = SUBSETS.iter().position(|column| *column == part.name);
             if let Some(value) = column.and_then(|column| row.values[column]) {
-                references.push(Reference { category, name: name.to_owned(), value });
+                references.push(Reference { category, name: (*name).to_owned(), value });
             }
         }
         if let Some(value) = row.values[4] {
-            references.push(Reference { category: numbers.subsets.len(), name: name.to_owned(), value });
+            references.push(Reference { category: numbers.subsets.len(), name: (*name).to_owned(), value });
         }
     }
     let mut values: Vec<Option<Estimate>> =
@@ -87,8 +88,9 @@ fn f1_bars(numbers: &Numbers, judge: &str) -> Bars {
     Bars {
         title: "F1 by subset".to_owned(),
         caption: format!(
-            "Threshold {}. Whiskers: 95 % bootstrap intervals. Ticks: published values, on the whole benchmark.",
-            numbers.threshold
+            "Threshold {}. Whiskers: 95 % bootstrap intervals.{}",
+            numbers.threshold,
+            if shown.is_empty() { "" } else { " Ticks: published values, on the whole benchmark." }
         ),
         value_label: "F1".to_owned(),
         unit: Unit::Score,
@@ -162,7 +164,7 @@ fn published_table(numbers: &Numbers, judge: &str) -> Table {
     let of = |name: &str| {
         numbers.subsets.iter().find(|part| part.name == name).and_then(|part| part.f1.estimate(100.0))
     };
-    let mut ours: Vec<Option<Estimate>> = ["gsm8k", "math", "olympiadbench", "omnimath"].map(of).to_vec();
+    let mut ours: Vec<Option<Estimate>> = SUBSETS.map(of).to_vec();
     ours.push(numbers.average_f1.estimate(100.0));
     let sizes: Vec<String> = numbers
         .subsets

@@ -78,6 +78,9 @@ pub(super) fn processbench(
             number(steps.ece)
         ))?;
     }
+    if !numbers.is_official() {
+        return Ok(());
+    }
     others(
         printer,
         &published::processbench(),
