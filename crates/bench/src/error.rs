@@ -16,6 +16,9 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// A file cannot be used.
+    #[error(transparent)]
+    Core(#[from] gradus_core::Error),
     /// A file of a run is not what it should be.
     #[error("{}: {message}", path.display())]
     Run {

@@ -18,7 +18,6 @@ pub mod drift;
 mod error;
 pub mod fact;
 mod figure;
-mod journal;
 pub mod judge;
 pub mod labels;
 pub mod perplexity;

@@ -2,18 +2,12 @@
 
 use futures_util::{StreamExt, stream};
 use gradus_core::contracts::{LogProbs, LogProbsRequest, Message, Prompt, TokenLogProbs};
-use serde::{Deserialize, Serialize};
+use gradus_core::data::files::{Journal, journal_key};
 use serde_json::json;
 
 use crate::error::{Error, Result};
-use crate::journal::{Journal, key};
 use crate::run::{Progress, Run};
 use crate::sample::Sample;
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Known {
-    perplexity: f64,
-}
 
 /// Fills in the perplexity of every sample that has none, as `perplexity` among its solution's metadata. `identity` is
 /// all that determines it. A sample that the model cannot take stays without; how many is returned.
@@ -24,16 +18,16 @@ pub async fn fill(
     ahead: usize,
     mut watch: impl FnMut(Progress) -> bool,
 ) -> Result<usize> {
-    let mut journal: Journal<Known> = Journal::open(&run.folder().join("perplexity.jsonl"))?;
+    let mut journal: Journal<f64> = Journal::open(&run.folder().join("perplexity.jsonl"))?;
     let mut progress = Progress { total: samples.len(), ..Progress::default() };
     let mut open = Vec::new();
     for (index, sample) in samples.iter_mut().enumerate() {
         let request = request(sample);
-        let key = key(&(identity, &request));
+        let key = journal_key(&(identity, &request));
         if sample.perplexity().is_some() {
             progress.done += 1;
-        } else if let Some(known) = journal.find(&key) {
-            set(sample, known.perplexity);
+        } else if let Some(perplexity) = journal.find(&key) {
+            set(sample, perplexity);
             progress.done += 1;
             progress.resumed += 1;
         } else {
@@ -49,7 +43,7 @@ pub async fn fill(
         let perplexity = answer.as_ref().ok().and_then(TokenLogProbs::perplexity);
         match perplexity.filter(|perplexity| perplexity.is_finite()) {
             Some(perplexity) => {
-                journal.add(&key, &samples[index].solution.id, &Known { perplexity })?;
+                journal.add(&key, &samples[index].solution.id, &perplexity)?;
                 set(&mut samples[index], perplexity);
             }
             None => progress.undecided += 1,

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use futures_util::StreamExt;
 use futures_util::stream;
 use gradus_core::contracts::ScoreRequest;
+use gradus_core::data::files::{Journal, journal_key};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::journal::{self, Journal};
 use crate::judge::{Judge, Judged, Opinion};
 use crate::sample::Sample;
 
@@ -61,7 +61,7 @@ impl Run {
 
     /// Uses the answers of another run of the same judge, too.
     pub fn also(&mut self, folder: &Path) -> Result<()> {
-        self.journal.also(&folder.join("judged.jsonl"))
+        Ok(self.journal.also(&folder.join("judged.jsonl"))?)
     }
 
     /// The folder.
@@ -163,7 +163,7 @@ fn recorded(sample: &Sample, name: &str) -> Judged {
 }
 
 fn key(identity: &str, request: &ScoreRequest) -> String {
-    journal::key(&(identity, &request.problem, &request.steps, &request.references, &request.step_references))
+    journal_key(&(identity, &request.problem, &request.steps, &request.references, &request.step_references))
 }
 
 /// Neighbours of one problem in one call.

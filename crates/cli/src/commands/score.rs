@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anyhow::{Result, bail};
 use gradus_core::contracts::{Answer, CallError, ScoreRequest, ScoreSteps as _, StepScores};
-use gradus_core::data::files::{Sink, Target};
+use gradus_core::data::files::{Journal, Sink, Target};
 use gradus_core::data::{FirstError, Record, Solution};
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use super::Status;
 use crate::args::OnError;
 use crate::args::engine::Score;
 use crate::input;
-use crate::journal::{Journal, key};
+use crate::journal::{self, key};
 use crate::local::{self, Local, Purpose};
 use crate::paint;
 use crate::printer::{self, Printer};
@@ -57,7 +57,7 @@ pub(super) fn run(args: &Score) -> Result<Status> {
         name: args.name.clone().unwrap_or_else(|| format!("{}/{profile}", args.model)),
         args,
         local: &local,
-        journal: Journal::open(args.output.as_deref())?,
+        journal: journal::beside(args.output.as_deref())?,
         sink: args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?,
         printer: Printer::new(args.output.as_deref()),
         waiting: VecDeque::new(),
@@ -72,7 +72,7 @@ struct Job<'a> {
     args: &'a Score,
     local: &'a Local,
     name: String,
-    journal: Journal,
+    journal: Journal<Vec<f64>>,
     sink: Option<Sink>,
     printer: Printer,
     waiting: VecDeque<Waiting<'a>>,
@@ -112,7 +112,7 @@ impl<'a> Job<'a> {
             match outcome {
                 Ok(scored) => {
                     let key = key(&self.name, &request(&record.problem.question(), solution));
-                    self.journal.add(key, &scored.scores)?;
+                    self.journal.add(&key, &solution.id, &scored.scores)?;
                     solution.scores.insert(self.name.clone(), scored.scores);
                 }
                 Err(error) if self.args.input.on_error == OnError::Skip => {

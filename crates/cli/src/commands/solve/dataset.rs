@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use anyhow::{Result, bail};
 use futures_util::stream::{self, StreamExt as _};
 use gradus_core::contracts::CallError;
-use gradus_core::data::files::{Sink, Target};
+use gradus_core::data::files::{Journal, Sink, Target, journal_key};
 use gradus_core::data::{Metadata, Outcome, Problem, Record, Solution};
 use gradus_core::select::search::{SearchOutcome, SearchUsage, StopReason};
 use serde::Serialize;
@@ -19,7 +19,7 @@ use crate::args::OnError;
 use crate::args::solve::Solve;
 use crate::commands::Status;
 use crate::commands::select::is_right;
-use crate::journal::{self, Journal};
+use crate::journal;
 use crate::printer::{self, Printer};
 use crate::progress::Progress;
 use crate::{input, local, paint};
@@ -79,7 +79,7 @@ pub(super) fn run(args: &Solve, plan: &Plan) -> Result<Status> {
     let mut job = Job {
         args,
         parties: &parties,
-        journal: Journal::open(args.output.as_deref())?,
+        journal: journal::beside(args.output.as_deref())?,
         sink: args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?,
         printer: Printer::new(args.output.as_deref()),
         report: Report {
@@ -121,7 +121,7 @@ fn key(args: &Solve, plan: &Plan, problem: &Problem) -> String {
     let generator = (&models.model, &models.endpoint, &models.template, &models.system, models.raw);
     let scorer = (&models.scorer, &models.profile, &models.scorer_adapter);
     let name = name_of(args.strategy);
-    journal::hash(&(name, plan, generator, scorer, &args.options.adapter, problem.question()))
+    journal_key(&(name, plan, generator, scorer, &args.options.adapter, problem.question()))
 }
 
 struct Job<'a> {
@@ -158,7 +158,7 @@ impl Job<'_> {
             bail!("{}: {}", problem.id, outcome.error.as_deref().unwrap_or("the generator failed"));
         }
         match key {
-            Some(key) => self.journal.add(key, &outcome)?,
+            Some(key) => self.journal.add(&key, &problem.id, &outcome)?,
             None => self.report.resumed += 1,
         }
         let right = outcome.answer().and_then(|answer| is_right(problem, answer));

@@ -9,6 +9,7 @@
 //! # Ok::<(), gradus_core::Error>(())
 //! ```
 
+mod journal;
 mod json;
 mod parquet;
 mod shards;
@@ -24,6 +25,7 @@ use serde_json::Value;
 use super::Record;
 use super::readers::Format;
 use crate::error::{Error, Fault, Place, Result};
+pub use journal::{Journal, journal_key};
 pub use sink::{Sink, Target, remove_unfinished};
 
 /// One record as read, with where it stood and what was odd about it.

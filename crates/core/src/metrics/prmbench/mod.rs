@@ -7,7 +7,7 @@
 //! number.
 //!
 //! [`ours`] counts a result that is missing, or has another number of scores than there are steps, as the wrong
-//! prediction for each step, so that silence never pays. [`official`] does what the benchmark's code does.
+//! prediction for each step, so that silence never pays. [`official()`] does what the benchmark's code does.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,8 +1,8 @@
 //! Guided search: a generator proposes steps, a process reward model says which to follow.
 //!
-//! - [`sample`]: N whole solutions at once, for best-of-N, votes, and greedy decoding (N = 1 at temperature 0)
-//! - [`beam`]: step by step, the best few partial solutions go on
-//! - [`tree`]: several searches of width 1 that know nothing of each other, and a choice among their solutions; the
+//! - [`sample()`]: N whole solutions at once, for best-of-N, votes, and greedy decoding (N = 1 at temperature 0)
+//! - [`beam()`]: step by step, the best few partial solutions go on
+//! - [`tree()`]: several searches of width 1 that know nothing of each other, and a choice among their solutions; the
 //!   diverse verifier tree search (DVTS) of Hugging Face's search-and-learn
 //!
 //! All three see only [`Generate`](crate::contracts::Generate) and [`ScoreSteps`](crate::contracts::ScoreSteps), keep
