@@ -184,7 +184,7 @@ fn table(numbers: &Numbers) -> Table {
     rows.push(mean);
     Table {
         title: "All numbers".to_owned(),
-        caption: "In percent. An undecided verdict is no false positive and no false negative, but it is not right either.".to_owned(),
+        caption: "In percent. An undecided verdict is no false positive and no false negative, but it is not right either: a judge that decides little has a small BI and a small accuracy.".to_owned(),
         columns: vec![
             column("generator", Unit::Number),
             column("correct", Unit::Count),
