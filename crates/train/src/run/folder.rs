@@ -17,6 +17,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use gradus_core::time;
 use serde::{Deserialize, Serialize};
@@ -358,13 +359,16 @@ fn refuse_foreign(folder: &Path) -> Result<()> {
 fn lock(folder: &Path) -> Result<File> {
     let path = folder.join("lock");
     let file = File::options().create(true).append(true).open(&path).map_err(io(&path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(Error::run(folder, "another process is writing this run: wait for it, or stop it"))
+    // A program that is just being started from this one holds a copy of the lock until it has replaced itself.
+    for patience in (0..20).rev() {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if patience > 0 => std::thread::sleep(Duration::from_millis(25)),
+            Err(TryLockError::WouldBlock) => break,
+            Err(TryLockError::Error(error)) => return Err(io(&path)(error)),
         }
-        Err(TryLockError::Error(error)) => Err(io(&path)(error)),
     }
+    Err(Error::run(folder, "another process is writing this run: wait for it, or stop it"))
 }
 
 #[cfg(test)]
