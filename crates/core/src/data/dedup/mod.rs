@@ -70,6 +70,40 @@ impl Config {
     }
 }
 
+/// Where problems are filed, for an index that is kept on disk.
+///
+/// ```
+/// use gradus_core::data::dedup::{Config, Filing};
+/// let filing = Filing::new(&Config::default());
+/// assert_eq!(filing.keys("What is $1 + 1$?")[0], filing.keys("what is 1 + 1")[0]);
+/// ```
+#[derive(Debug)]
+pub struct Filing {
+    hasher: Hasher,
+    shingle: usize,
+}
+
+impl Filing {
+    /// # Panics
+    /// When `config` does not pass [`Config::check`].
+    pub fn new(config: &Config) -> Self {
+        if let Err(fault) = config.check() {
+            panic!("filing needs settings that pass `Config::check`: {fault}");
+        }
+        Self { hasher: Hasher::new(config.num_perm, config.threshold), shingle: config.shingle }
+    }
+
+    /// The keys of a text: first one that texts share which are equal after normalisation, then one per band, of which
+    /// near duplicates share at least one. Other texts may share a key by chance.
+    pub fn keys(&self, text: &str) -> Vec<u64> {
+        let fingerprint = Fingerprint::new(text, self.shingle);
+        let mut exact = [0; 8];
+        exact.copy_from_slice(&fingerprint.hash.as_bytes()[..8]);
+        let exact = std::iter::once(u64::from_le_bytes(exact));
+        exact.chain(self.hasher.buckets(&fingerprint.shingles)).collect()
+    }
+}
+
 /// How a problem matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,0 +1,242 @@
+//! Exact nearest rows: every row is looked at, the best `k` are kept.
+//!
+//! Rows are taken in blocks that fit a core's cache, and each block meets all queries before the next is read, so memory
+//! is read once however many queries there are. Each thread keeps one short list per query; lists are merged at the end.
+//! Equal similarities go by the lower row, so the answer does not depend on the number of threads.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::product::{self, TILE};
+
+/// Bytes of rows in a block: half of a small second-level cache.
+const BLOCK: usize = 128 * 1024;
+/// Blocks that a thread takes at once.
+const TAKEN: usize = 16;
+
+/// A row that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Hit {
+    /// Its number.
+    pub row: u32,
+    /// Its dot product with the query: cosine similarity where both have length 1.
+    pub similarity: f32,
+}
+
+/// For each query the `k` most similar rows that `keep` allows, the most similar first; fewer where there are fewer.
+///
+/// `keep(query, row, similarity)` is asked about every row that would be among the best `k` so far, at least once
+/// about every one that is better than all that is kept. A row without a similarity (NaN) is never found.
+///
+/// ```
+/// use gradus_retrieve::search::top_k;
+/// let rows = [1.0, 0.0, 0.0, 1.0, 0.6, 0.8];
+/// let found = top_k(&rows, 2, &[0.0, 1.0], 2, |_, _, _| true);
+/// assert_eq!(found[0].iter().map(|hit| hit.row).collect::<Vec<_>>(), [1, 2]);
+/// ```
+///
+/// # Panics
+/// When `rows` or `queries` is no whole number of vectors.
+pub fn top_k(
+    rows: &[f32],
+    dimension: usize,
+    queries: &[f32],
+    k: usize,
+    keep: impl Fn(usize, u32, f32) -> bool + Sync,
+) -> Vec<Vec<Hit>> {
+    assert!(dimension > 0, "vectors have at least one dimension");
+    assert_eq!((rows.len() % dimension, queries.len() % dimension), (0, 0), "vectors come whole");
+    let count = rows.len() / dimension;
+    assert!(u32::try_from(count).is_ok(), "a pool has fewer than four billion rows");
+    let queries: Vec<&[f32]> = queries.chunks_exact(dimension).collect();
+    let per_block = (BLOCK / (4 * dimension)).max(2);
+    let per_task = per_block * TAKEN;
+    let best = || queries.iter().map(|_| Best::new(k.min(count))).collect::<Vec<_>>();
+    let visit = |mut best: Vec<Best>, (task, rows): (usize, &[f32])| {
+        let mut scores: [Vec<f32>; TILE] = Default::default();
+        for (block, rows) in rows.chunks(per_block * dimension).enumerate() {
+            let first = task * per_task + block * per_block;
+            for (tile, queries) in queries.chunks(TILE).enumerate() {
+                product::block(rows, dimension, queries, &mut scores);
+                for (within, scores) in scores.iter().take(queries.len()).enumerate() {
+                    let query = tile * TILE + within;
+                    best[query].see(first, scores, |row, score| keep(query, row, score));
+                }
+            }
+        }
+        best
+    };
+    let found = if k == 0 {
+        best()
+    } else {
+        let tasks = rows.par_chunks(per_task * dimension).enumerate();
+        tasks.fold(best, visit).reduce(best, |all, more| all.into_iter().zip(more).map(merged).collect())
+    };
+    found.into_iter().map(Best::sorted).collect()
+}
+
+fn merged((mut all, more): (Best, Best)) -> Best {
+    for hit in more.heap {
+        if all.wants(hit) {
+            all.push(hit);
+        }
+    }
+    all
+}
+
+/// The best rows so far: a heap with the worst on top, so that most rows cost one comparison.
+struct Best {
+    size: usize,
+    heap: Vec<Hit>,
+}
+
+impl Best {
+    fn new(size: usize) -> Self {
+        Self { size, heap: Vec::new() }
+    }
+
+    /// Looks at rows `first..`.
+    #[inline]
+    fn see(&mut self, first: usize, scores: &[f32], keep: impl Fn(u32, f32) -> bool) {
+        // Rows come in ascending order within a thread's share, but shares may not: ties are looked at, too.
+        let mut floor = self.floor();
+        for (index, &similarity) in scores.iter().enumerate() {
+            if similarity >= floor {
+                let hit = Hit { row: (first + index) as u32, similarity };
+                if self.wants(hit) && keep(hit.row, similarity) {
+                    self.push(hit);
+                    floor = self.floor();
+                }
+            }
+        }
+    }
+
+    fn floor(&self) -> f32 {
+        if self.heap.len() < self.size {
+            f32::NEG_INFINITY
+        } else {
+            self.heap.first().map_or(f32::INFINITY, |hit| hit.similarity)
+        }
+    }
+
+    fn wants(&self, hit: Hit) -> bool {
+        self.heap.len() < self.size || self.heap.first().is_some_and(|&worst| better(hit, worst))
+    }
+
+    fn push(&mut self, hit: Hit) {
+        if self.heap.len() < self.size {
+            self.heap.push(hit);
+            let mut at = self.heap.len() - 1;
+            while at > 0 && better(self.heap[(at - 1) / 2], self.heap[at]) {
+                self.heap.swap(at, (at - 1) / 2);
+                at = (at - 1) / 2;
+            }
+            return;
+        }
+        self.heap[0] = hit;
+        let mut at = 0;
+        loop {
+            let children = [2 * at + 1, 2 * at + 2].into_iter().filter(|&child| child < self.heap.len());
+            let worst = children.reduce(|a, b| if better(self.heap[a], self.heap[b]) { b } else { a });
+            match worst {
+                Some(child) if better(self.heap[at], self.heap[child]) => {
+                    self.heap.swap(at, child);
+                    at = child;
+                }
+                _ => break,
+            }
+        }
+    }
+
+    fn sorted(self) -> Vec<Hit> {
+        let mut hits = self.heap;
+        hits.sort_unstable_by(|a, b| b.similarity.total_cmp(&a.similarity).then(a.row.cmp(&b.row)));
+        hits
+    }
+}
+
+/// More similar, or as similar and earlier.
+fn better(a: Hit, b: Hit) -> bool {
+    a.similarity > b.similarity || (a.similarity == b.similarity && a.row < b.row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rows_of(hits: &[Hit]) -> Vec<u32> {
+        hits.iter().map(|hit| hit.row).collect()
+    }
+
+    fn all(_: usize, _: u32, _: f32) -> bool {
+        true
+    }
+
+    #[test]
+    fn nothing_gives_nothing() {
+        assert_eq!(top_k(&[], 3, &[1.0, 0.0, 0.0], 5, all), [vec![]]);
+        assert_eq!(top_k(&[1.0, 0.0], 2, &[], 5, all), Vec::<Vec<Hit>>::new());
+        assert_eq!(top_k(&[1.0, 0.0], 2, &[1.0, 0.0], 0, all), [vec![]]);
+    }
+
+    #[test]
+    fn more_than_there_is_gives_what_there_is() {
+        let found = top_k(&[0.0, 1.0, 1.0, 0.0], 2, &[1.0, 0.0], 9, all);
+        assert_eq!(rows_of(&found[0]), [1, 0]);
+    }
+
+    #[test]
+    fn copies_go_by_their_row_for_any_number_of_threads() {
+        let dimension = 8;
+        let rows: Vec<f32> = (0..60_000).flat_map(|row| [(row % 3) as f32; 8]).collect();
+        let expected: Vec<u32> = (0..10).map(|index| index * 3 + 2).collect();
+        for threads in [1, 2, 3, 8] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let found = pool.install(|| top_k(&rows, dimension, &[1.0; 8], 10, all));
+            assert_eq!(rows_of(&found[0]), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_not_kept_makes_room() {
+        let rows = [1.0, 0.9, 0.8, f32::NAN, 0.7];
+        let found =
+            top_k(&rows, 1, &[1.0, 1.0], 2, |query, row, score| query == 0 || (row != 1 && score < 0.95));
+        assert_eq!((rows_of(&found[0]), rows_of(&found[1])), (vec![0, 1], vec![2, 4]));
+    }
+
+    proptest! {
+        #[test]
+        fn equals_a_full_sort_in_f64(
+            dimension in 1_usize..40, count in 0_usize..700, asked in 1_usize..9, k in 0_usize..20, seed: u64,
+        ) {
+            let mut state = seed | 1;
+            let mut next = || {
+                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+                (state >> 40) as f32 / (1_u64 << 24) as f32 - 0.5
+            };
+            let mut vectors = |count: usize| {
+                let mut values: Vec<f32> = (0..count * dimension).map(|_| next()).collect();
+                values.chunks_mut(dimension).for_each(product::normalise);
+                values
+            };
+            let (rows, queries) = (vectors(count), vectors(asked));
+            let found = top_k(&rows, dimension, &queries, k, |_, row, _| row % 5 != 0);
+            for (query, hits) in queries.chunks(dimension).zip(&found) {
+                let exact = |row: &[f32]| -> f64 {
+                    row.iter().zip(query).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+                };
+                let mut sorted: Vec<f64> =
+                    rows.chunks(dimension).enumerate().filter(|(row, _)| row % 5 != 0).map(|(_, row)| exact(row)).collect();
+                sorted.sort_by(|a, b| b.total_cmp(a));
+                prop_assert_eq!(hits.len(), k.min(sorted.len()));
+                for (hit, best) in hits.iter().zip(sorted) {
+                    // The row that was found is the best up to rounding, and its similarity is its own.
+                    let own = exact(&rows[hit.row as usize * dimension..][..dimension]);
+                    prop_assert!((own - best).abs() < 1e-6 && (own - f64::from(hit.similarity)).abs() < 1e-6);
+                }
+            }
+        }
+    }
+}
