@@ -1,8 +1,33 @@
 //! Similar solved problems and steps, for reward models that see references (RetrievalPRM, Zhu et al., 2025).
 //!
+//! - [`pool`]: questions with labelled solutions and their vectors, in a folder that opens by memory map
+//! - [`pool::build`]: from records to a pool, resumable at every batch; [`pool::add`] appends to one
+//! - [`pca`]: vectors in fewer dimensions
 //! - [`search`]: the nearest rows, exactly
+//! - [`two_stage`]: for each target its nearest questions, then for each of its steps the nearest among the steps of
+//!   those questions, never the target's own question
+//!
+//! Models are known only through [`Embed`](gradus_core::contracts::Embed).
+//!
+//! ```no_run
+//! # async fn example(records: Vec<gradus_core::data::Record>, encoder: &dyn gradus_core::contracts::Embed)
+//! # -> gradus_retrieve::Result<()> {
+//! use gradus_retrieve::{pool, two_stage};
+//! let folder = std::path::Path::new("math.pool");
+//! pool::build(folder, records, &pool::Encoder { model: encoder, name: "all-MiniLM-L6-v2" }, &pool::Settings::default(), None, |_| true).await?;
+//! let pool = pool::Pool::open(folder, "all-MiniLM-L6-v2")?;
+//! let target = two_stage::Target { question: "What is 2 + 3?".to_owned(), ..Default::default() };
+//! let found = two_stage::retrieve(&pool, encoder, &[target], &two_stage::Settings::default()).await?;
+//! println!("{:?}", found.targets[0].references);
+//! # Ok(())
+//! # }
+//! ```
 
+mod embed;
 mod error;
+pub mod pca;
+pub mod pool;
 pub mod search;
+pub mod two_stage;
 
 pub use error::{Error, Result};

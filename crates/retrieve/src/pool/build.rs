@@ -1,0 +1,267 @@
+//! From records to a pool.
+//!
+//! Texts are embedded once each, in batches of like length; every batch is on disk (see `journal.rs`) before the next is
+//! counted, so a build that is killed goes on where it was. The pool appears whole: a new one by the rename of its folder
+//! (`POOL.part`), a longer one by the rename of its manifest.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use gradus_core::contracts::{Embed, Usage};
+use gradus_core::data::{Record, dedup};
+use serde::{Deserialize, Serialize};
+
+use super::draft::{Draft, Dropped};
+use super::journal::Journal;
+use super::manifest::{Counts, Manifest};
+use super::write::{self, Plan};
+use super::{Pool, project};
+use crate::embed::{Batches, Key, embed, key};
+use crate::error::{Error, Result};
+use crate::pca::{Pca, Reduce};
+
+/// A model and its name, which a pool remembers.
+#[derive(Clone, Copy)]
+pub struct Encoder<'a> {
+    /// Turns texts into vectors.
+    pub model: &'a dyn Embed,
+    /// Whose vectors these are; all that changes them should be in it.
+    pub name: &'a str,
+}
+
+/// How a pool is built.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Texts in a request to the encoder.
+    pub batch: usize,
+    /// Requests in flight.
+    pub ahead: usize,
+    /// Most rows that components are fitted to, evenly taken from all.
+    pub fit_rows: usize,
+    /// What the leak guard will find: no lower similarity than this threshold's.
+    pub guard: dedup::Config,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { batch: 256, ahead: 2, fit_rows: 100_000, guard: dedup::Config::default() }
+    }
+}
+
+impl Settings {
+    fn check(&self) -> Result<()> {
+        let zero = [("batch", self.batch), ("ahead", self.ahead), ("fit_rows", self.fit_rows)];
+        if let Some((field, _)) = zero.into_iter().find(|(_, value)| *value == 0) {
+            return Err(Error::Setting { field, message: "is 0: expected at least 1".to_owned() });
+        }
+        self.guard.check().map_err(|fault| Error::Setting { field: "guard", message: fault.to_string() })
+    }
+
+    fn batches(&self) -> Batches {
+        Batches { size: self.batch, ahead: self.ahead }
+    }
+}
+
+/// How far a build is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Texts with a vector.
+    pub done: usize,
+    /// Texts that need one.
+    pub total: usize,
+    /// Of those done, from an earlier attempt.
+    pub resumed: usize,
+    /// Texts that were longer than the encoder's limit, and cut there; this time's.
+    pub truncated: usize,
+    /// Tokens that went through the encoder this time.
+    pub tokens: u64,
+}
+
+/// What came of a build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// What the pool holds now.
+    pub counts: Counts,
+    /// What it held before.
+    pub before: Counts,
+    /// What of the records is not in it.
+    pub dropped: Dropped,
+    /// How the texts were embedded.
+    pub embedded: Progress,
+    /// Dimensions of the pool's vectors.
+    pub dimension: usize,
+}
+
+/// Builds a pool in `folder`, which must not exist. `reduce` fits the components that vectors are reduced with; without
+/// it they stay as the encoder gives them. `watch` hears of every batch and says whether to go on.
+pub async fn build(
+    folder: &Path,
+    records: impl IntoIterator<Item = Record>,
+    encoder: &Encoder<'_>,
+    settings: &Settings,
+    reduce: Option<&Reduce<'_>>,
+    watch: impl FnMut(Progress) -> bool,
+) -> Result<Report> {
+    settings.check()?;
+    if folder.exists() {
+        return Err(Error::pool(folder, "is there already: add to it, or remove it first"));
+    }
+    let mut draft = Draft::default();
+    records.into_iter().for_each(|record| draft.add(&record));
+    if draft.questions.is_empty() {
+        let records = draft.dropped.unlabelled_records + draft.dropped.empty_questions;
+        let message =
+            format!("none of {records} records has a labelled or a reference solution: a pool needs some");
+        return Err(Error::Data(message));
+    }
+    write::check_size(&draft)?;
+    let mut journal = Journal::open(&beside(folder, ".embedded"), encoder.name)?;
+    let embedded = fill(&mut journal, &draft, Counts::default(), encoder, settings, watch).await?;
+    let pca = reduce.map(|reduce| fit(&journal, &draft, settings.fit_rows, reduce)).transpose()?;
+
+    let part = beside(folder, ".part");
+    if part.exists() {
+        std::fs::remove_dir_all(&part).map_err(Error::io(&part))?;
+    }
+    std::fs::create_dir_all(&part).map_err(Error::io(&part))?;
+    let plan = Plan {
+        draft: &draft,
+        old: None,
+        vectors: Some(journal.vectors()?),
+        encoder: encoder.name,
+        dimension: journal.dimension(),
+        pca: pca.as_ref(),
+        guard: &settings.guard,
+        generation: 1,
+    };
+    let manifest = write::write(&part, &plan)?;
+    drop(plan);
+    let report = report(&manifest, Counts::default(), &draft, embedded);
+    manifest.write(&part)?;
+    std::fs::rename(&part, folder).map_err(Error::io(folder))?;
+    journal.remove()?;
+    Ok(report)
+}
+
+/// Adds records to a pool. What is in it is not embedded again; new vectors are reduced with the pool's components.
+/// The guard stays as the pool was built, whatever `settings` say.
+pub async fn add(
+    folder: &Path,
+    records: impl IntoIterator<Item = Record>,
+    encoder: &Encoder<'_>,
+    settings: &Settings,
+    watch: impl FnMut(Progress) -> bool,
+) -> Result<Report> {
+    settings.check()?;
+    let pool = Pool::open(folder, encoder.name)?;
+    let old = pool.manifest();
+    let mut draft = Draft::of(&pool);
+    records.into_iter().for_each(|record| draft.add(&record));
+    write::check_size(&draft)?;
+    let mut journal = Journal::open(&beside(folder, ".embedded"), encoder.name)?;
+    let embedded = fill(&mut journal, &draft, old.counts, encoder, settings, watch).await?;
+    let vectors = if embedded.total > 0 { Some(journal.vectors()?) } else { None };
+    if vectors.is_some() && journal.dimension() != old.dimension {
+        let (found, expected) = (journal.dimension(), old.dimension);
+        let message =
+            format!("was built with vectors of {expected} dimensions, but the encoder now gives {found}");
+        return Err(Error::pool(folder, message));
+    }
+    let plan = Plan {
+        draft: &draft,
+        old: Some(&pool),
+        vectors,
+        encoder: &old.encoder,
+        dimension: old.dimension,
+        pca: pool.pca(),
+        guard: &old.guard,
+        generation: generation(old) + 1,
+    };
+    let manifest = write::write(folder, &plan)?;
+    drop(plan);
+    let report = report(&manifest, old.counts, &draft, embedded);
+    manifest.write(folder)?;
+    for entry in old.files.values() {
+        let path = folder.join(&entry.name);
+        std::fs::remove_file(&path).map_err(Error::io(&path))?;
+    }
+    journal.remove()?;
+    Ok(report)
+}
+
+fn report(manifest: &Manifest, before: Counts, draft: &Draft, embedded: Progress) -> Report {
+    Report { counts: manifest.counts, before, dropped: draft.dropped, embedded, dimension: manifest.kept }
+}
+
+/// The number in the files' names: `steps.2.f32`.
+fn generation(manifest: &Manifest) -> usize {
+    let numbers = manifest.files.values().filter_map(|entry| entry.name.split('.').nth(1)?.parse().ok());
+    numbers.max().unwrap_or(1)
+}
+
+/// `POOL.part` for `POOL`.
+fn beside(folder: &Path, ending: &str) -> PathBuf {
+    let mut name: OsString = folder.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// Embeds what the journal does not know yet of the texts that are not among the first `old` ones.
+async fn fill(
+    journal: &mut Journal,
+    draft: &Draft,
+    old: Counts,
+    encoder: &Encoder<'_>,
+    settings: &Settings,
+    mut watch: impl FnMut(Progress) -> bool,
+) -> Result<Progress> {
+    let questions = draft.questions[old.questions..].iter().map(|question| question.text.as_str());
+    let steps = draft.steps[old.step_texts..].iter().map(String::as_str);
+    let mut seen: HashSet<Key> = HashSet::new();
+    let mut progress = Progress::default();
+    let mut open: Vec<(&str, Key)> = Vec::new();
+    for text in questions.chain(steps) {
+        let key = key(text);
+        if seen.insert(key) {
+            progress.total += 1;
+            if journal.knows(&key) { progress.resumed += 1 } else { open.push((text, key)) }
+        }
+    }
+    progress.done = progress.resumed;
+    if !watch(progress) {
+        return Err(Error::Stopped);
+    }
+    let texts: Vec<&str> = open.iter().map(|(text, _)| *text).collect();
+    embed(encoder.model, &texts, settings.batches(), |batch, answer| {
+        let keys: Vec<Key> = batch.iter().map(|&index| open[index].1).collect();
+        journal.add(&keys, &answer.values, answer.dimension)?;
+        let Usage { prompt_tokens, .. } = answer.usage;
+        progress.done += batch.len();
+        progress.truncated += answer.truncated;
+        progress.tokens += prompt_tokens;
+        Ok(watch(progress))
+    })
+    .await?;
+    Ok(progress)
+}
+
+/// Fits components to an even share of the questions' and steps' vectors.
+fn fit(journal: &Journal, draft: &Draft, most: usize, reduce: &Reduce<'_>) -> Result<Pca> {
+    let questions = draft.questions.iter().map(|question| question.text.as_str());
+    let texts: Vec<&str> = questions.chain(draft.steps.iter().map(String::as_str)).collect();
+    let (vectors, mut rows) = (journal.vectors()?, Vec::new());
+    let taken = texts.len().min(most);
+    for index in 0..taken {
+        vectors.copy(&key(texts[index * texts.len() / taken]), &mut rows);
+    }
+    let dimension = journal.dimension();
+    let pca = reduce(&project(rows, dimension, None), dimension)?;
+    if !pca.is_sound(dimension) {
+        let (kept, mean) = (pca.kept, pca.mean.len());
+        let message = format!("{kept} components of {mean} dimensions do not reduce vectors of {dimension}");
+        return Err(Error::Data(message));
+    }
+    Ok(pca)
+}

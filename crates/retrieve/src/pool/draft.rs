@@ -1,0 +1,187 @@
+//! A pool in memory: which records count, and what is kept of them.
+//!
+//! A solution counts up to its first error, by the first annotation of a person, a program or an unnamed source; a model's
+//! opinion is no reference. What is unknown ends it. A record without such a solution counts with its reference
+//! solution, whose steps are right. Questions with the same text are one question; a solution that is there already, with
+//! the same name, steps and marks, is not added again.
+
+use std::collections::{HashMap, HashSet};
+
+use gradus_core::data::{Annotation, LabelSource, Mark, Record, Solution};
+use serde::{Deserialize, Serialize};
+
+use super::Pool;
+use crate::embed::{Key, key};
+
+#[derive(Default)]
+pub(crate) struct Draft {
+    pub(crate) questions: Vec<Question>,
+    /// Step texts that differ.
+    pub(crate) steps: Vec<String>,
+    by_question: HashMap<Key, usize>,
+    by_step: HashMap<Key, u32>,
+    solutions: HashSet<Key>,
+    pub(crate) dropped: Dropped,
+}
+
+pub(crate) struct Question {
+    pub(crate) id: String,
+    pub(crate) text: String,
+    pub(crate) solutions: Vec<Labelled>,
+}
+
+pub(crate) struct Labelled {
+    pub(crate) id: String,
+    pub(crate) steps: Vec<(u32, Mark)>,
+}
+
+/// What of the records is not in the pool, and why.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dropped {
+    /// Records with neither a labelled nor a reference solution.
+    pub unlabelled_records: usize,
+    /// Records whose question is empty.
+    pub empty_questions: usize,
+    /// Solutions without a label of a person or a program.
+    pub unlabelled_solutions: usize,
+    /// Steps after a first error or without a label, in solutions that count.
+    pub unlabelled_steps: usize,
+    /// Solutions that were there already.
+    pub known_solutions: usize,
+}
+
+impl Draft {
+    /// All of a pool.
+    pub(crate) fn of(pool: &Pool) -> Self {
+        let mut draft = Self { steps: pool.step_texts().map(str::to_owned).collect(), ..Self::default() };
+        draft.by_step = (0..).zip(&draft.steps).map(|(row, text)| (key(text), row)).collect();
+        for question in pool.questions() {
+            let solutions = question.solutions();
+            let solutions = solutions.map(|solution| {
+                let steps = solution.steps().map(|step| (step.row, step.mark)).collect();
+                Labelled { id: solution.id.to_owned(), steps }
+            });
+            let (id, text) = (question.id.to_owned(), question.text.to_owned());
+            draft.push(id, text, solutions.collect());
+        }
+        draft.dropped = Dropped::default();
+        draft
+    }
+
+    /// Adds what counts of a record.
+    pub(crate) fn add(&mut self, record: &Record) {
+        let question = record.problem.question();
+        if question.trim().is_empty() {
+            self.dropped.empty_questions += 1;
+            return;
+        }
+        let mut solutions = Vec::new();
+        for solution in &record.solutions {
+            let marks = marks(solution);
+            if marks.is_empty() {
+                self.dropped.unlabelled_solutions += 1;
+                continue;
+            }
+            self.dropped.unlabelled_steps += solution.steps.len() - marks.len();
+            let steps = solution.steps.iter().zip(marks).map(|(text, mark)| (self.row(text), mark)).collect();
+            solutions.push(Labelled { id: solution.id.clone(), steps });
+        }
+        if solutions.is_empty() && !record.problem.reference.is_empty() {
+            let steps = record.problem.reference.iter().map(|text| (self.row(text), Mark::Correct)).collect();
+            solutions.push(Labelled { id: format!("{}/reference", record.problem.id), steps });
+        }
+        if solutions.is_empty() {
+            self.dropped.unlabelled_records += 1;
+            return;
+        }
+        self.push(record.problem.id.clone(), question, solutions);
+    }
+
+    fn push(&mut self, id: String, text: String, solutions: Vec<Labelled>) {
+        let new = self.questions.len();
+        let at = *self.by_question.entry(key(&text)).or_insert(new);
+        if at == new {
+            self.questions.push(Question { id, text, solutions: Vec::new() });
+        }
+        for solution in solutions {
+            if self.solutions.insert(name(at, &solution)) {
+                self.questions[at].solutions.push(solution);
+            } else {
+                self.dropped.known_solutions += 1;
+            }
+        }
+    }
+
+    fn row(&mut self, text: &str) -> u32 {
+        let new = u32::try_from(self.steps.len()).expect("a pool has fewer than four billion steps");
+        let row = *self.by_step.entry(key(text)).or_insert(new);
+        if row == new {
+            self.steps.push(text.to_owned());
+        }
+        row
+    }
+}
+
+/// The marks that count, from the first step on.
+fn marks(solution: &Solution) -> Vec<Mark> {
+    let truth = |annotation: &&Annotation| {
+        let mut labels = annotation.labels.iter().flatten().peekable();
+        labels.peek().is_some()
+            && labels.all(|label| {
+                matches!(label.source, LabelSource::Human | LabelSource::Injected | LabelSource::Unstated)
+            })
+    };
+    let Some(annotation) = solution.annotations.iter().find(truth) else { return Vec::new() };
+    let targets = annotation.targets().enumerate().take_while(|(index, (step, _))| index == step);
+    targets.map(|(_, (_, label))| label.mark).take(solution.steps.len()).collect()
+}
+
+fn name(question: usize, solution: &Labelled) -> Key {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&(question as u64).to_le_bytes()).update(&(solution.id.len() as u64).to_le_bytes());
+    hasher.update(solution.id.as_bytes());
+    for (row, mark) in &solution.steps {
+        hasher.update(&row.to_le_bytes()).update(&mark.rating().to_le_bytes());
+    }
+    Key::try_from(&hasher.finalize().as_bytes()[..16]).expect("sixteen bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gradus_core::data::Problem;
+
+    #[test]
+    fn people_and_programs_count_up_to_the_first_error() {
+        let judge = LabelSource::Judge { model: "m".to_owned(), agreeing: 1, votes: 1 };
+        let of = |annotations| Solution {
+            steps: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            annotations,
+            ..Solution::default()
+        };
+        let human = Annotation::from_first_error(3, Some(1), &LabelSource::Human);
+        let opinion = Annotation::from_first_error(3, None, &judge);
+        assert_eq!(marks(&of(vec![opinion.clone(), human.clone()])), [Mark::Correct, Mark::Incorrect]);
+        assert_eq!(marks(&of(vec![opinion])), []);
+        let mut gap = human;
+        gap.labels[0] = None;
+        assert_eq!(marks(&of(vec![gap])), []);
+    }
+
+    #[test]
+    fn a_reference_counts_where_nothing_is_labelled_and_nothing_counts_twice() {
+        let reference = vec!["2 + 3 = 5".to_owned()];
+        let problem =
+            Problem { id: "p".to_owned(), text: "2 + 3?".to_owned(), reference, ..Problem::default() };
+        let record = Record::new(problem, vec![Solution::default()]);
+        let mut draft = Draft::default();
+        draft.add(&record);
+        draft.add(&record);
+        assert_eq!((draft.questions.len(), draft.questions[0].solutions.len()), (1, 1));
+        assert_eq!(draft.questions[0].solutions[0].id, "p/reference");
+        assert_eq!(
+            draft.dropped,
+            Dropped { unlabelled_solutions: 2, known_solutions: 1, ..Dropped::default() }
+        );
+    }
+}

@@ -1,0 +1,177 @@
+//! Vectors that have been paid for: a file beside the pool that is being built, `POOL.embedded`.
+//!
+//! A header names the encoder and the dimension; then come records of one size: the text's key, the encoder's vector,
+//! 8 bytes of BLAKE3 over both. A record that was cut off or garbled is dropped with all that follows it, and its texts
+//! are embedded again. Whole batches are appended; nothing is rewritten.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::embed::Key;
+use crate::error::{Error, Result};
+use crate::pool::files;
+
+const MAGIC: &[u8; 8] = b"gradusE1";
+const HEADER: usize = 8 + 8 + 16;
+const CHECK: usize = 8;
+
+pub(crate) struct Journal {
+    path: PathBuf,
+    file: File,
+    encoder: Key,
+    dimension: usize,
+    known: HashMap<Key, usize>,
+}
+
+impl Journal {
+    /// Opens or makes the file. Vectors of another encoder are refused, not overwritten.
+    pub(crate) fn open(path: &Path, encoder: &str) -> Result<Self> {
+        let mut file = File::options()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(Error::io(path))?;
+        let encoder = crate::embed::key(encoder);
+        let mut header = Vec::new();
+        (&mut file).take(HEADER as u64).read_to_end(&mut header).map_err(Error::io(path))?;
+        let mut journal = Self { path: path.to_owned(), file, encoder, dimension: 0, known: HashMap::new() };
+        if header.len() < HEADER {
+            journal.cut(0)?;
+            return Ok(journal);
+        }
+        if !header.starts_with(MAGIC) || header[16..] != encoder {
+            let message = "holds vectors of another encoder, or none: remove it to start afresh";
+            return Err(Error::pool(path, message));
+        }
+        journal.dimension = u64::from_le_bytes(header[8..16].try_into().expect("eight bytes")) as usize;
+        let sound = journal.load()?;
+        journal.cut((HEADER + sound * journal.record()) as u64)?;
+        Ok(journal)
+    }
+
+    /// Dimensions of the vectors; 0 before the first.
+    pub(crate) fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    pub(crate) fn knows(&self, key: &Key) -> bool {
+        self.known.contains_key(key)
+    }
+
+    /// Keeps a batch.
+    pub(crate) fn add(&mut self, keys: &[Key], vectors: &[f32], dimension: usize) -> Result<()> {
+        let mut bytes = Vec::with_capacity(HEADER + keys.len() * (dimension * 4 + 24));
+        if self.dimension == 0 {
+            bytes.extend_from_slice(MAGIC);
+            bytes.extend_from_slice(&(dimension as u64).to_le_bytes());
+            bytes.extend_from_slice(&self.encoder);
+            self.dimension = dimension;
+        }
+        if dimension != self.dimension {
+            let expected = self.dimension;
+            let message =
+                format!("has vectors of {expected} dimensions, but the encoder now gives {dimension}");
+            return Err(Error::pool(&self.path, message));
+        }
+        for (key, vector) in keys.iter().zip(vectors.chunks_exact(dimension)) {
+            let start = bytes.len();
+            bytes.extend_from_slice(key);
+            vector.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+            let check = blake3::hash(&bytes[start..]);
+            bytes.extend_from_slice(&check.as_bytes()[..CHECK]);
+            self.known.insert(*key, self.known.len());
+        }
+        self.file.write_all(&bytes).map_err(Error::io(&self.path))
+    }
+
+    /// All vectors, mapped.
+    pub(crate) fn vectors(&self) -> Result<Vectors<'_>> {
+        Ok(Vectors { journal: self, bytes: files::map(&self.path)? })
+    }
+
+    /// Removes the file: its vectors are in the pool.
+    pub(crate) fn remove(self) -> Result<()> {
+        std::fs::remove_file(&self.path).map_err(Error::io(&self.path))
+    }
+
+    fn record(&self) -> usize {
+        size_of::<Key>() + self.dimension * 4 + CHECK
+    }
+
+    /// Reads the records and says how many are sound.
+    fn load(&mut self) -> Result<usize> {
+        if self.dimension == 0 {
+            return Ok(0);
+        }
+        let bytes = files::map(&self.path)?;
+        let record = self.record();
+        let sound = bytes[HEADER..].chunks_exact(record).take_while(|bytes| {
+            let (content, check) = bytes.split_at(record - CHECK);
+            blake3::hash(content).as_bytes()[..CHECK] == *check
+        });
+        let keys = sound.map(|bytes| Key::try_from(&bytes[..16]).expect("sixteen bytes"));
+        let keys: Vec<Key> = keys.collect();
+        self.known = keys.iter().enumerate().map(|(index, key)| (*key, index)).collect();
+        Ok(keys.len())
+    }
+
+    fn cut(&mut self, bytes: u64) -> Result<()> {
+        self.file.set_len(bytes).map_err(Error::io(&self.path))?;
+        self.file.seek(SeekFrom::Start(bytes)).map_err(Error::io(&self.path))?;
+        Ok(())
+    }
+}
+
+/// The journal's vectors by key.
+pub(crate) struct Vectors<'a> {
+    journal: &'a Journal,
+    bytes: memmap2::Mmap,
+}
+
+impl Vectors<'_> {
+    /// Appends a text's vector to `values`.
+    ///
+    /// # Panics
+    /// When the text was not embedded.
+    pub(crate) fn copy(&self, key: &Key, values: &mut Vec<f32>) {
+        let index = self.journal.known[key];
+        let start = HEADER + index * self.journal.record() + size_of::<Key>();
+        let bytes = &self.bytes[start..start + self.journal.dimension * 4];
+        values.extend(
+            bytes.chunks_exact(4).map(|four| f32::from_le_bytes(four.try_into().expect("four bytes"))),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_torn_or_garbled_record_costs_itself_and_what_follows() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p.embedded");
+        let keys: Vec<Key> = ["a", "b", "c"].map(crate::embed::key).to_vec();
+        let mut journal = Journal::open(&path, "e").unwrap();
+        journal.add(&keys, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+        let mut journal = Journal::open(&path, "e").unwrap();
+        assert!(journal.knows(&keys[1]) && !journal.knows(&keys[2]));
+        journal.add(&keys[2..], &[7.0, 8.0], 2).unwrap();
+        let journal = Journal::open(&path, "e").unwrap();
+        let mut values = Vec::new();
+        keys.iter().for_each(|key| journal.vectors().unwrap().copy(key, &mut values));
+        assert_eq!(values, [1.0, 2.0, 3.0, 4.0, 7.0, 8.0]);
+        let mut garbled = whole;
+        garbled[HEADER + 32 + 17] ^= 1;
+        std::fs::write(&path, garbled).unwrap();
+        let journal = Journal::open(&path, "e").unwrap();
+        assert_eq!(keys.iter().map(|key| journal.knows(key)).collect::<Vec<_>>(), [true, false, false]);
+        assert!(Journal::open(&path, "other").err().unwrap().to_string().contains("another encoder"));
+    }
+}

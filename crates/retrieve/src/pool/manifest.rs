@@ -1,0 +1,120 @@
+//! `manifest.json`: what a pool was made with, how much is in it, and a checksum of every file.
+//!
+//! ```json
+//! {"gradus_pool":1,"encoder":"all-MiniLM-L6-v2","dimension":384,"kept":128,"pca":true,
+//!  "guard":{"threshold":0.8,"num_perm":128,"shingle":3},
+//!  "counts":{"questions":7473,"solutions":7473,"steps":26000,"step_texts":25000,"guard_keys":194298},
+//!  "files":{"questions":{"name":"questions.f32","bytes":3826176,"blake3":"…"}, …},"checksum":"…"}
+//! ```
+//!
+//! The file is replaced whole, by a rename, after every file that it names has been written.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use gradus_core::data::dedup;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// Version of the folder's format.
+pub const VERSION: u32 = 1;
+pub(crate) const NAME: &str = "manifest.json";
+
+/// What a pool says about itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// The format's version.
+    pub gradus_pool: u32,
+    /// Whose vectors these are.
+    pub encoder: String,
+    /// Dimensions of the encoder's vectors.
+    pub dimension: usize,
+    /// Dimensions of the pool's vectors.
+    pub kept: usize,
+    /// Whether components were fitted; else vectors are the encoder's own.
+    pub pca: bool,
+    /// What the leak guard's keys were made with.
+    pub guard: dedup::Config,
+    /// How much there is.
+    pub counts: Counts,
+    /// The files by what they hold.
+    pub files: BTreeMap<String, Entry>,
+    /// BLAKE3 of this file with an empty checksum.
+    pub checksum: String,
+}
+
+/// How much is in a pool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counts {
+    /// Questions that differ.
+    pub questions: usize,
+    /// Labelled solutions.
+    pub solutions: usize,
+    /// Labelled steps.
+    pub steps: usize,
+    /// Steps whose texts differ: the rows of `steps.f32`.
+    pub step_texts: usize,
+    /// Keys of the leak guard.
+    pub guard_keys: usize,
+}
+
+/// A file of a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Its name in the folder.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Its BLAKE3.
+    pub blake3: String,
+}
+
+impl Manifest {
+    pub(crate) fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join(NAME);
+        let text = match std::fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Error::pool(folder, format!("is no pool: there is no {NAME} in it")));
+            }
+            Err(error) => return Err(Error::io(&path)(error)),
+        };
+        // The version comes first: another one may have other fields.
+        #[derive(Deserialize)]
+        struct Version {
+            gradus_pool: u32,
+        }
+        let damaged = |error| Error::pool(&path, format!("is damaged or no pool's manifest: {error}"));
+        let Version { gradus_pool: version } = serde_json::from_slice(&text).map_err(damaged)?;
+        if version != VERSION {
+            let message = format!("version {version} is not supported: this program reads version {VERSION}");
+            return Err(Error::pool(&path, message));
+        }
+        let manifest: Self = serde_json::from_slice(&text).map_err(damaged)?;
+        if manifest.sum() != manifest.checksum {
+            return Err(Error::pool(&path, "is damaged: its checksum does not match; build the pool again"));
+        }
+        Ok(manifest)
+    }
+
+    /// Replaces the folder's manifest.
+    pub(crate) fn write(mut self, folder: &Path) -> Result<()> {
+        self.checksum = self.sum();
+        let (part, path) = (folder.join("manifest.json.part"), folder.join(NAME));
+        let mut text = serde_json::to_string_pretty(&self).expect("a manifest is plain data");
+        text.push('\n');
+        std::fs::write(&part, text).map_err(Error::io(&part))?;
+        std::fs::File::open(&part).and_then(|file| file.sync_all()).map_err(Error::io(&part))?;
+        std::fs::rename(&part, &path).map_err(Error::io(&path))
+    }
+
+    fn sum(&self) -> String {
+        let bare = Self { checksum: String::new(), ..self.clone() };
+        let text = serde_json::to_string(&bare).expect("a manifest is plain data");
+        blake3::hash(text.as_bytes()).to_hex().to_string()
+    }
+}

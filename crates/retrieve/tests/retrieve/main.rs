@@ -1,0 +1,5 @@
+//! Pools and retrieval with made-up records and an encoder that counts words.
+
+mod fake;
+mod pool;
+mod two_stage;

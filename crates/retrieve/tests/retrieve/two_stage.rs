@@ -1,0 +1,189 @@
+//! References for targets, and what the guard keeps out.
+
+use std::path::Path;
+
+use gradus_core::data::Mark;
+use gradus_retrieve::pool::{self, Encoder, Pool};
+use gradus_retrieve::two_stage::{Excluded, Settings, Strategy, Target, retrieve};
+
+use crate::fake::{Words, record, records};
+
+async fn pool_of(folder: &Path, count: usize) -> Pool {
+    let path = folder.join("p");
+    let encoder = Encoder { model: &Words::default(), name: "words" };
+    pool::build(&path, records(0..count), &encoder, &pool::Settings::default(), None, |_| true)
+        .await
+        .unwrap();
+    Pool::open(&path, "words").unwrap()
+}
+
+/// A question like those about ladders, asked otherwise.
+fn stranger() -> Target {
+    Target {
+        id: "t".to_owned(),
+        question: "Tom sees 7 ladders , then 5 more ladders . How many ladders in all?".to_owned(),
+        steps: ["We add 7 and 5 ladders.", "The sum is 13.", "So we are done."].map(str::to_owned).to_vec(),
+        own: vec!["t".to_owned()],
+    }
+}
+
+#[tokio::test]
+async fn the_nearest_questions_and_steps_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let pool = pool_of(folder.path(), 36).await;
+    let model = Words::default();
+    let targets = [stranger(), Target { id: "u".to_owned(), ..stranger() }];
+    let found = retrieve(&pool, &model, &targets, &Settings::default()).await.unwrap();
+    // Two targets with the same four texts: each is embedded once.
+    assert_eq!((found.embedded, model.most(), model.texts()), (4, 1, 4));
+    let first = &found.targets[0];
+    assert_eq!(first.references.len(), 2);
+    assert!(first.references.iter().all(|reference| reference.question.contains("ladders")));
+    assert_eq!(first.references[0].steps[0].1, Mark::Correct);
+    assert!(first.questions[0].similarity >= first.questions[1].similarity);
+    assert_eq!(first.nearest, Some(first.questions[0].similarity));
+    assert_eq!(first.step_references.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 1]);
+    assert_eq!(first.step_references[2][0].text, "So we are done.");
+    assert!((first.steps[2][0].similarity - 1.0).abs() < 1e-5);
+    assert_eq!(first.steps[2][0].step, Some(2));
+    assert_eq!(first.excluded, Excluded::default());
+    assert_eq!(first.references, found.targets[1].references);
+    let mut request = gradus_core::contracts::ScoreRequest::default();
+    found.targets[0].clone().into_request(&mut request);
+    assert_eq!(request.step_references.len(), 3);
+}
+
+#[tokio::test]
+async fn the_steps_are_the_nearest_of_the_database_by_brute_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let pool = pool_of(folder.path(), 36).await;
+    let settings = Settings { database: 4, steps: 3, questions: 4, ..Settings::default() };
+    let found = retrieve(&pool, &Words::default(), &[stranger()], &settings).await.unwrap();
+    let found = &found.targets[0];
+    let of: Vec<&str> = found.questions.iter().map(|question| question.question.as_str()).collect();
+    for (step, neighbours) in stranger().steps.iter().zip(&found.steps) {
+        let query = pool.project(crate::fake::vector(step).to_vec());
+        let mut best = std::collections::BTreeMap::new();
+        for question in pool.questions().filter(|question| of.contains(&question.id)) {
+            for step in question.solutions().flat_map(|solution| solution.steps()) {
+                let row = &pool.step_rows()[step.row as usize * pool.dimension()..][..pool.dimension()];
+                let similarity: f64 =
+                    row.iter().zip(&query).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+                best.insert(step.row, similarity);
+            }
+        }
+        let mut best: Vec<f64> = best.into_values().collect();
+        best.sort_by(|a, b| b.total_cmp(a));
+        assert_eq!(neighbours.len(), 3);
+        for (neighbour, best) in neighbours.iter().zip(best) {
+            assert!((f64::from(neighbour.similarity) - best).abs() < 1e-5);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_guard_keeps_the_targets_own_question_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let pool = pool_of(folder.path(), 36).await;
+    let own = record(13);
+    let shouted = own.problem.text.to_uppercase().replace('?', " ?!");
+    let near = format!("Now: {}", own.problem.text);
+    let target = |question: &str| Target {
+        id: "p13/right".to_owned(),
+        question: question.to_owned(),
+        steps: own.solutions[0].steps.clone(),
+        own: vec!["p13/right".to_owned()],
+    };
+    let targets = [target(&own.problem.text), target(&shouted), target(&near)];
+    for strategy in [Strategy::Nearest, Strategy::Random { seed: 7 }] {
+        // All of the pool is asked for, so that only the guard decides.
+        let settings = Settings { questions: 36, database: 36, strategy, cosine: 1.1, ..Settings::default() };
+        let found = retrieve(&pool, &Words::default(), &targets, &settings).await.unwrap();
+        for (found, (exact, near)) in found.targets.iter().zip([(1, 0), (1, 0), (0, 1)]) {
+            assert_eq!((found.excluded.exact, found.excluded.own), (exact, 1));
+            assert!(found.excluded.near >= near);
+            assert!(found.questions.iter().all(|question| question.question != "p13"));
+            assert!(found.steps.iter().flatten().all(|step| step.question != "p13"));
+            assert_eq!(found.questions.len(), 36 - found.excluded.exact - found.excluded.near);
+        }
+    }
+    // By the vector alone: the same words in another order.
+    let mut words: Vec<&str> = own.problem.text.split_whitespace().collect();
+    words.sort_unstable();
+    let settings = Settings { near: 1.0, cosine: 0.999, questions: 36, ..Settings::default() };
+    let found = retrieve(&pool, &Words::default(), &[target(&words.join(" "))], &settings).await.unwrap();
+    let found = &found.targets[0];
+    assert_eq!(found.excluded, Excluded { cosine: 1, own: 1, ..Excluded::default() });
+    assert!(
+        found.nearest.unwrap() < 0.999 && found.questions.iter().all(|question| question.question != "p13")
+    );
+    // Those who know let the question pass; their own solution still does not.
+    let settings = Settings { allow_duplicates: true, ..Settings::default() };
+    let found = retrieve(&pool, &Words::default(), &targets[..1], &settings).await.unwrap();
+    let found = &found.targets[0];
+    assert_eq!(
+        (found.questions[0].question.as_str(), found.questions[0].solution.as_str()),
+        ("p13", "p13/wrong")
+    );
+    assert_eq!(found.excluded, Excluded { own: 1, ..Excluded::default() });
+}
+
+#[tokio::test]
+async fn parts_can_be_left_out_and_small_pools_give_what_they_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let pool = pool_of(folder.path(), 3).await;
+    let model = Words::default();
+    let no_steps = Settings { steps: 0, ..Settings::default() };
+    let found = retrieve(&pool, &model, &[stranger()], &no_steps).await.unwrap();
+    assert_eq!((found.embedded, found.targets[0].references.len()), (1, 2));
+    assert!(found.targets[0].step_references.is_empty());
+    let no_questions = Settings { questions: 0, ..Settings::default() };
+    let found = retrieve(&pool, &model, &[stranger()], &no_questions).await.unwrap();
+    assert!(found.targets[0].references.is_empty() && found.targets[0].nearest.is_some());
+    assert_eq!(found.targets[0].step_references.len(), 3);
+    let many = Settings { questions: 100, database: 100, steps: 1000, ..Settings::default() };
+    let found = retrieve(&pool, &model, &[stranger()], &many).await.unwrap();
+    assert_eq!(found.targets[0].references.len(), 3);
+    assert_eq!(found.targets[0].step_references[0].len(), pool.manifest().counts.step_texts);
+    assert_eq!(retrieve(&pool, &model, &[], &many).await.unwrap().targets, []);
+    // Nothing is left when the only question is the target's own.
+    let alone = tempfile::tempdir().unwrap();
+    let pool = pool_of(alone.path(), 1).await;
+    let own = Target { question: record(0).problem.text, ..stranger() };
+    let found = retrieve(&pool, &model, &[own], &Settings::default()).await.unwrap();
+    assert!(found.targets[0].references.is_empty() && found.targets[0].nearest.is_none());
+    assert_eq!(found.targets[0].step_references, [vec![], vec![], vec![]]);
+}
+
+#[tokio::test]
+async fn chance_is_seeded_by_target() {
+    let folder = tempfile::tempdir().unwrap();
+    let pool = pool_of(folder.path(), 36).await;
+    let model = Words::default();
+    let settings = |seed| Settings { strategy: Strategy::Random { seed }, ..Settings::default() };
+    let other = Target { id: "u".to_owned(), ..stranger() };
+    let both = retrieve(&pool, &model, &[stranger(), other.clone()], &settings(1)).await.unwrap();
+    let one = retrieve(&pool, &model, &[other], &settings(1)).await.unwrap();
+    assert_eq!(both.targets[1], one.targets[0]);
+    assert_ne!(both.targets[0].references, both.targets[1].references);
+    let seeded = retrieve(&pool, &model, &[stranger()], &settings(2)).await.unwrap();
+    assert_ne!(both.targets[0].references, seeded.targets[0].references);
+    assert_eq!(both.targets[0].nearest, seeded.targets[0].nearest);
+}
+
+#[tokio::test]
+async fn settings_that_cannot_hold_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let pool = pool_of(folder.path(), 3).await;
+    for (settings, expected) in [
+        (
+            Settings { near: 0.5, ..Settings::default() },
+            "near is 0.5: the pool's guard finds similarities from 0.8 to 1",
+        ),
+        (Settings { cosine: f32::NAN, ..Settings::default() }, "cosine is no number"),
+        (Settings { database: 0, ..Settings::default() }, "database is 0: expected at least 1"),
+    ] {
+        let error = retrieve(&pool, &Words::default(), &[stranger()], &settings).await.unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+}
