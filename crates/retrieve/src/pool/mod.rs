@@ -151,7 +151,8 @@ impl Pool {
         self.pca.as_ref()
     }
 
-    /// Dimensions of the pool's vectors.
+    /// Dimensions of the pool's vectors, which are those that were kept.
+    #[allow(clippy::misnamed_getters)]
     pub fn dimension(&self) -> usize {
         self.manifest.kept
     }

@@ -42,12 +42,12 @@ pub(crate) fn write(folder: &Path, plan: &Plan<'_>) -> Result<Manifest> {
 
     let questions = draft.questions.iter().map(|question| question.text.as_str());
     let mut file = Writer::new(folder, &name("questions", "f32"))?;
-    vectors(&mut file, plan, old.map(|pool| pool.question_rows()), questions.clone())?;
+    vectors(&mut file, plan, old.map(Pool::question_rows), questions.clone())?;
     files.insert("questions".to_owned(), file.finish()?);
 
     let steps = draft.steps.iter().map(String::as_str);
     let mut file = Writer::new(folder, &name("steps", "f32"))?;
-    vectors(&mut file, plan, old.map(|pool| pool.step_rows()), steps.clone())?;
+    vectors(&mut file, plan, old.map(Pool::step_rows), steps.clone())?;
     files.insert("steps".to_owned(), file.finish()?);
 
     if let Some(pca) = plan.pca {
@@ -80,7 +80,7 @@ pub(crate) fn write(folder: &Path, plan: &Plan<'_>) -> Result<Manifest> {
 
     let known = old.map_or(0, |pool| pool.manifest().counts.questions);
     let mut filed = guard::file(&draft.questions[known..], known, plan.guard);
-    if let Some((keys, questions)) = old.map(|pool| pool.guard_table()) {
+    if let Some((keys, questions)) = old.map(Pool::guard_table) {
         filed.extend(keys.iter().copied().zip(questions.iter().copied()));
     }
     filed.sort_unstable();

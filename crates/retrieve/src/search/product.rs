@@ -97,30 +97,48 @@ fn several<const Q: usize>(
 }
 
 #[inline(always)]
+#[allow(
+    clippy::needless_range_loop,
+    reason = "plain loops become vector instructions, iterators here do not"
+)]
 fn tile<const Q: usize, const R: usize>(queries: [&[f32]; Q], rows: [&[f32]; R]) -> [[f32; R]; Q] {
     let length = rows[0].len();
     let whole = length / LANES * LANES;
     let mut sums = [[[0_f32; LANES]; R]; Q];
     for start in (0..whole).step_by(LANES) {
-        let rows: [&[f32; LANES]; R] = std::array::from_fn(|r| lanes(rows[r], start));
-        for (sums, query) in sums.iter_mut().zip(queries) {
-            let query = lanes(query, start);
-            for (sums, row) in sums.iter_mut().zip(rows) {
-                for lane in 0..LANES {
-                    sums[lane] += query[lane] * row[lane];
-                }
+        for q in 0..Q {
+            for r in 0..R {
+                sums[q][r] = plus(sums[q][r], lanes(queries[q], start), lanes(rows[r], start));
             }
         }
     }
-    std::array::from_fn(|q| {
-        std::array::from_fn(|r| {
-            let mut sums = sums[q][r];
-            for at in whole..length {
-                sums[at - whole] += queries[q][at] * rows[r][at];
+    let mut totals = [[0.0; R]; Q];
+    for q in 0..Q {
+        for r in 0..R {
+            let mut sum = sums[q][r];
+            if whole < length {
+                sum = plus(sum, &rest(queries[q], whole), &rest(rows[r], whole));
             }
-            add(sums)
-        })
-    })
+            totals[q][r] = add(sum);
+        }
+    }
+    totals
+}
+
+#[inline(always)]
+fn plus(mut sums: [f32; LANES], a: &[f32; LANES], b: &[f32; LANES]) -> [f32; LANES] {
+    for lane in 0..LANES {
+        sums[lane] += a[lane] * b[lane];
+    }
+    sums
+}
+
+/// What is left from `start` on, and zeros. Sums that were indexed by a variable would leave the registers.
+#[inline(always)]
+fn rest(values: &[f32], start: usize) -> [f32; LANES] {
+    let mut rest = [0.0; LANES];
+    rest[..values.len() - start].copy_from_slice(&values[start..]);
+    rest
 }
 
 #[inline(always)]
