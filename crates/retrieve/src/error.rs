@@ -45,6 +45,9 @@ pub enum Error {
         /// What it said.
         message: String,
     },
+    /// No principal components.
+    #[error(transparent)]
+    Pca(#[from] crate::pca::PcaError),
     /// Stopped on request, where it can go on.
     #[error("stopped; the same command goes on from here")]
     Stopped,

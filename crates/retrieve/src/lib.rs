@@ -4,6 +4,7 @@
 //! - [`pool::build`]: from records to a pool, resumable at every batch; [`pool::add`] appends to one
 //! - [`pca`]: vectors in fewer dimensions
 //! - [`search`]: the nearest rows, exactly
+//! - [`tfidf`]: the nearest texts by their words
 //! - [`two_stage`]: for each target its nearest questions, then for each of its steps the nearest among the steps of
 //!   those questions, never the target's own question
 //!
@@ -28,6 +29,7 @@ mod error;
 pub mod pca;
 pub mod pool;
 pub mod search;
+pub mod tfidf;
 pub mod two_stage;
 
 pub use error::{Error, Result};

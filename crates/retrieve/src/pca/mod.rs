@@ -1,6 +1,10 @@
 //! Vectors in fewer dimensions: `y = C (x − mean)`, where the rows of `C` are principal components.
 //!
-//! Only the application is here: a pool is built with any function of the type [`Reduce`].
+//! [`fit()`] finds them exactly; a pool is built with any function of the type [`Reduce`].
+
+mod fit;
+
+pub use fit::{Fitted, Keep, PcaError, fit};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
