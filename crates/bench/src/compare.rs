@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use gradus_core::metrics::bootstrap::Settings;
+use gradus_core::metrics::bootstrap::{Settings, resampled, two_sided};
 use gradus_plot::bars::{BarSeries, Bars};
 use gradus_plot::table::Table;
 use gradus_plot::{Block, Page, Section, Unit};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::cells::{column, figure, number, text};
 use crate::error::{Error, Result};
 use crate::fact::{self, Fact, Seen, labels, values};
-use crate::figure::{Figure, ends, figures, resampled, two_sided};
+use crate::figure::{Figure, ends, figures};
 use crate::report::Report;
 
 /// A finished run.
@@ -155,7 +155,7 @@ fn against(first: &Finished, other: &Finished, settings: &Settings) -> Result<Ag
             first,
             other,
             p: difference.and_then(|_| two_sided(&values)),
-            difference: Figure { value: difference, interval: ends(&mut values, settings.confidence) },
+            difference: Figure { value: difference, interval: ends(&mut values, settings) },
         })
         .collect();
     Ok(Against {

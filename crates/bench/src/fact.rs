@@ -15,6 +15,7 @@ use std::path::Path;
 use gradus_core::data::FirstError;
 use gradus_core::metrics::bias::{Judgement, bias};
 use gradus_core::metrics::bootstrap::Settings;
+use gradus_core::metrics::prmbench::Counts;
 use gradus_core::metrics::process::{self, Located};
 use serde::{Deserialize, Serialize};
 
@@ -166,37 +167,30 @@ fn judged(strata: &[Vec<&Seen>]) -> Vec<Option<f64>> {
 }
 
 fn steps(strata: &[Vec<&Seen>]) -> Vec<Option<f64>> {
-    let mut pooled = [0; 4];
+    let mut pooled = Counts::default();
     let mut values = Vec::new();
     for members in strata {
-        let mut counts = [0; 4];
+        let mut counts = Counts::default();
         for seen in members {
             if let Seen::Steps { right_as_right, wrong_as_right, wrong_as_wrong, right_as_wrong } = seen {
-                let own = [*right_as_right, *wrong_as_right, *wrong_as_wrong, *right_as_wrong];
-                counts.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+                counts += Counts {
+                    tp: *right_as_right,
+                    fp: *wrong_as_right,
+                    tn: *wrong_as_wrong,
+                    fn_: *right_as_wrong,
+                };
             }
         }
-        pooled.iter_mut().zip(counts).for_each(|(sum, own)| *sum += own);
-        let (f1, negative) = both_f1(counts);
-        values.extend([f1, negative, prm_score(counts)]);
+        pooled += counts;
+        values.extend([counts.f1(), counts.negative_f1(), class_score(counts)]);
     }
-    values.push(prm_score(pooled));
+    values.push(class_score(pooled));
     values
 }
 
-/// F1 of right steps and of wrong ones, from right-as-right, wrong-as-right, wrong-as-wrong and right-as-wrong.
-fn both_f1([tp, fp, tn, fn_]: [usize; 4]) -> (Option<f64>, Option<f64>) {
-    let f1 = |hits: usize| {
-        let whole = 2 * hits + fp + fn_;
-        (whole > 0).then(|| 2.0 * hits as f64 / whole as f64)
-    };
-    (f1(tp), f1(tn))
-}
-
-/// (F1 + negative F1)/2; F1 alone where no step is wrong, as in PRMBench's class of several right solutions.
-fn prm_score(counts: [usize; 4]) -> Option<f64> {
-    let (f1, negative) = both_f1(counts);
-    if counts[1] + counts[2] == 0 { f1 } else { f1.zip(negative).map(|(f1, negative)| (f1 + negative) / 2.0) }
+/// PRMScore; F1 alone where no step is wrong, as in PRMBench's class of several right solutions.
+fn class_score(counts: Counts) -> Option<f64> {
+    if counts.fp + counts.tn == 0 { counts.f1() } else { counts.prm_score() }
 }
 
 fn hits(strata: &[Vec<&Seen>]) -> Vec<Option<f64>> {
@@ -217,10 +211,8 @@ fn hits(strata: &[Vec<&Seen>]) -> Vec<Option<f64>> {
 }
 
 /// The plain mean; none if one of them is, or without any.
-pub(crate) fn mean(values: impl ExactSizeIterator<Item = Option<f64>>) -> Option<f64> {
-    let count = values.len();
-    let sum = values.sum::<Option<f64>>()?;
-    (count > 0).then(|| sum / count as f64)
+pub(crate) fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    process::average(&values.collect::<Vec<_>>())
 }
 
 /// Writes a run's facts.

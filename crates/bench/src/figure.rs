@@ -1,12 +1,7 @@
 //! A number with its interval, and intervals of many numbers from the same resamples.
-//!
-//! Samples are drawn anew within each stratum (a benchmark's subset, a generator), as the benchmark was drawn, so the
-//! parts keep their sizes and a mean over parts is resampled as it is computed.
 
-use gradus_core::metrics::bootstrap::Settings;
+use gradus_core::metrics::bootstrap::{Settings, percentiles, resampled};
 use gradus_plot::Estimate;
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 /// A number; `None` where it is not defined. Shares of 1, not percent.
@@ -48,30 +43,6 @@ impl Figure {
     }
 }
 
-/// The values of several numbers over resamples of `strata`, those where a number is not defined left out.
-pub(crate) fn resampled<T: Copy>(
-    strata: &[Vec<T>],
-    settings: &Settings,
-    numbers: impl Fn(&[Vec<T>]) -> Vec<Option<f64>>,
-) -> Vec<Vec<f64>> {
-    let mut random = ChaCha8Rng::seed_from_u64(settings.seed);
-    let mut drawn: Vec<Vec<T>> = strata.to_vec();
-    let mut values: Vec<Vec<f64>> = Vec::new();
-    for _ in 0..settings.resamples {
-        for (drawn, stratum) in drawn.iter_mut().zip(strata) {
-            for place in drawn {
-                *place = stratum[(random.next_u64() % stratum.len() as u64) as usize];
-            }
-        }
-        let found = numbers(&drawn);
-        values.resize_with(found.len(), Vec::new);
-        for (values, number) in values.iter_mut().zip(found) {
-            values.extend(number);
-        }
-    }
-    values
-}
-
 /// Each of several numbers with its interval.
 pub(crate) fn figures<T: Copy>(
     strata: &[Vec<T>],
@@ -81,7 +52,7 @@ pub(crate) fn figures<T: Copy>(
     let resampled = resampled(strata, settings, &numbers);
     let figure = |(value, mut values): (Option<f64>, Vec<f64>)| Figure {
         value,
-        interval: value.and_then(|_| ends(&mut values, settings.confidence)),
+        interval: value.and_then(|_| ends(&mut values, settings)),
     };
     let values = numbers(strata);
     // Without a resample there is no list of values.
@@ -90,23 +61,8 @@ pub(crate) fn figures<T: Copy>(
 }
 
 /// The percentile interval of resampled values.
-pub(crate) fn ends(values: &mut [f64], confidence: f64) -> Option<(f64, f64)> {
-    values.sort_by(f64::total_cmp);
-    let last = values.len().checked_sub(1)?;
-    let at = |quantile: f64| values[(quantile * last as f64).round() as usize];
-    let tail = (1.0 - confidence) / 2.0;
-    Some((at(tail), at(1.0 - tail)))
-}
-
-/// How probable a difference at least this far from 0 is by chance: twice the smaller share of resampled differences on
-/// either side of 0, each share with one added above and below so that it is never 0.
-pub(crate) fn two_sided(differences: &[f64]) -> Option<f64> {
-    if differences.is_empty() {
-        return None;
-    }
-    let count = |keep: fn(&f64) -> bool| differences.iter().filter(|value| keep(value)).count();
-    let fewer = count(|value| *value <= 0.0).min(count(|value| *value >= 0.0));
-    Some((2.0 * (fewer + 1) as f64 / (differences.len() + 1) as f64).min(1.0))
+pub(crate) fn ends(values: &mut [f64], settings: &Settings) -> Option<(f64, f64)> {
+    percentiles(values, settings.confidence).map(|interval| (interval.low, interval.high))
 }
 
 #[cfg(test)]
@@ -128,12 +84,5 @@ mod tests {
         assert!((low - 0.451).abs() < 0.01 && (high - 0.549).abs() < 0.01, "{low} {high}");
         let none = Settings { resamples: 0, ..Settings::default() };
         assert_eq!(figures(&strata, &none, means)[1], Figure::exactly(Some(1.0)));
-    }
-
-    #[test]
-    fn a_difference_on_one_side_of_zero_is_rarely_chance() {
-        assert_eq!(two_sided(&vec![0.1; 999]), Some(0.002));
-        assert_eq!(two_sided(&[-0.1, 0.1]), Some(1.0));
-        assert_eq!(two_sided(&[]), None);
     }
 }

@@ -90,7 +90,7 @@ pub struct Numbers {
     pub steps: Option<StepScores>,
 }
 
-/// The numbers, and each sample's part of them. Samples without a known first error are returned as a count.
+/// The numbers, and each sample's part of them. Every sample must have a known first error.
 pub fn measure(
     samples: &[Sample],
     judged: &[Judged],
@@ -173,10 +173,7 @@ fn expected_f1(
 ) -> Option<f64> {
     let mut sums = [(0.0, 0usize); 2];
     for sample in samples.iter().filter(|sample| sample.subset == subset) {
-        let truth = match sample.first_error() {
-            FirstError::At(step) => Some(step),
-            _ => None,
-        };
+        let truth = truth_of(sample);
         let (sum, count) = &mut sums[usize::from(truth.is_some())];
         *sum += right(sample, truth);
         *count += 1;
@@ -214,24 +211,26 @@ fn sweep(samples: &[Sample], judged: &[Judged], subsets: &[&str]) -> Vec<SweepPo
     if judged.iter().all(|judged| judged.opinion.scores().is_none()) {
         return Vec::new();
     }
-    let at = |threshold: f64| {
-        let f1: Vec<Option<f64>> = subsets
-            .iter()
-            .map(|subset| {
-                let of_subset = samples.iter().zip(judged).filter(|(sample, _)| sample.subset == **subset);
-                let located: Vec<Located> = of_subset
-                    .filter_map(|(sample, judged)| {
-                        let truth = sample.first_error();
-                        let predicted = predicted(&judged.opinion, threshold);
-                        fact::as_located(&Seen::Located { truth, predicted })
-                    })
-                    .collect();
-                process::scores(&located).f1
-            })
-            .collect();
-        SweepPoint { threshold, average: fact::mean(f1.iter().copied()), f1 }
+    let of_subset = |subset: &&str| {
+        let own = samples.iter().zip(judged).filter(|(sample, _)| sample.subset == **subset);
+        let scored: Vec<(Option<&[f64]>, Option<usize>)> =
+            own.map(|(sample, judged)| (judged.opinion.scores(), truth_of(sample))).collect();
+        process::sweep(&scored, &process::thresholds())
     };
-    process::thresholds().into_iter().map(at).collect()
+    let swept: Vec<Vec<process::AtThreshold>> = subsets.iter().map(of_subset).collect();
+    let point = |(index, threshold): (usize, f64)| {
+        let f1: Vec<Option<f64>> = swept.iter().map(|subset| subset[index].scores.f1).collect();
+        SweepPoint { threshold, average: process::average(&f1), f1 }
+    };
+    process::thresholds().into_iter().enumerate().map(point).collect()
+}
+
+/// The first wrong step of a sample whose truth is known.
+fn truth_of(sample: &Sample) -> Option<usize> {
+    match sample.first_error() {
+        FirstError::At(step) => Some(step),
+        _ => None,
+    }
 }
 
 impl Numbers {

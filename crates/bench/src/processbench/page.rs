@@ -1,6 +1,5 @@
 //! ProcessBench's numbers as sections of a page.
 
-use gradus_core::data::FirstError;
 use gradus_core::metrics::process::{Confusion, ProcessScores};
 use gradus_plot::bars::{BarSeries, Bars, Reference};
 use gradus_plot::heatmap::{Heatmap, Shade};
@@ -9,7 +8,7 @@ use gradus_plot::mistakes::{Mistake, Mistakes, ScoredStep, Verdict};
 use gradus_plot::table::Table;
 use gradus_plot::{Block, Estimate, Marker, Section, Spacing, Unit};
 
-use super::{Numbers, Part, SUBSETS, SweepPoint};
+use super::{Numbers, Part, SUBSETS, SweepPoint, truth_of};
 use crate::cells::{column, count, figure, nothing, percent, text};
 use crate::judge::{Judged, Opinion};
 use crate::published;
@@ -229,10 +228,7 @@ fn mistakes(numbers: &Numbers, samples: &[Sample], judged: &[Judged]) -> Mistake
     let threshold = numbers.threshold;
     let mut wrong: Vec<(f64, Mistake)> = Vec::new();
     for (sample, judged) in samples.iter().zip(judged) {
-        let truth = match sample.first_error() {
-            FirstError::At(step) => Some(step),
-            _ => None,
-        };
+        let truth = truth_of(sample);
         let predicted = judged.opinion.first_error(threshold);
         if predicted == Some(truth) {
             continue;

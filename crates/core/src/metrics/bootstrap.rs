@@ -1,11 +1,12 @@
 //! Percentile bootstrap: how far a number would move with other samples of the same kind.
 //!
+//! - [`resampled`]: several numbers over the same resamples, drawn within strata; what the others are made of
 //! - [`interval`]: of any number of independent samples
 //! - [`by_group`]: of samples that come in groups, such as the solutions of one problem
 //! - [`paired`]: of the difference of two numbers over the same samples
 //! - [`means`]: of many means over the same samples, fast
 //!
-//! All four draw alike: with the same seed and as many samples (or groups) they see the same resamples. Intervals
+//! All draw alike: with the same seed and as many samples (or groups) they see the same resamples. Intervals
 //! are slightly narrow on few samples, as percentile intervals are: at 60, about 94 of 100 hold what 95 should.
 
 use std::array::from_fn;
@@ -57,18 +58,45 @@ pub fn interval<T: Copy>(
     number: impl Fn(&[T]) -> Option<f64>,
     settings: &Settings,
 ) -> Option<Interval> {
-    if samples.is_empty() {
-        return None;
+    let mut numbers = resampled(&[samples.to_vec()], settings, |strata| vec![number(&strata[0])]);
+    numbers.pop().and_then(|mut numbers| percentiles(&mut numbers, settings.confidence))
+}
+
+/// The values of several numbers over resamples of `strata`: one list for each number, without the resamples on which
+/// it is not defined. Samples are drawn within their stratum (a benchmark's subset, a generator), so strata keep their
+/// sizes and a mean over them is resampled as it is computed. No lists without a sample.
+///
+/// ```
+/// use gradus_core::metrics::bootstrap::{Settings, resampled};
+/// let strata = [vec![0.0; 5], vec![1.0; 3]];
+/// let sums = |strata: &[Vec<f64>]| strata.iter().map(|stratum| Some(stratum.iter().sum())).collect();
+/// let found = resampled(&strata, &Settings { resamples: 2, ..Settings::default() }, sums);
+/// assert_eq!(found, [[0.0, 0.0], [3.0, 3.0]]);
+/// ```
+pub fn resampled<T: Copy>(
+    strata: &[Vec<T>],
+    settings: &Settings,
+    numbers: impl Fn(&[Vec<T>]) -> Vec<Option<f64>>,
+) -> Vec<Vec<f64>> {
+    let mut values: Vec<Vec<f64>> = Vec::new();
+    if strata.iter().all(Vec::is_empty) {
+        return values;
     }
     let mut random = ChaCha8Rng::seed_from_u64(settings.seed);
-    let mut resample = Vec::with_capacity(samples.len());
-    let mut numbers = Vec::with_capacity(settings.resamples);
+    let mut drawn = strata.to_vec();
     for _ in 0..settings.resamples {
-        resample.clear();
-        resample.extend((0..samples.len()).map(|_| samples[draw(&mut random, samples.len())]));
-        numbers.extend(number(&resample));
+        for (drawn, stratum) in drawn.iter_mut().zip(strata) {
+            for place in drawn {
+                *place = stratum[draw(&mut random, stratum.len())];
+            }
+        }
+        let found = numbers(&drawn);
+        values.resize_with(found.len(), Vec::new);
+        for (values, number) in values.iter_mut().zip(found) {
+            values.extend(number);
+        }
     }
-    percentiles(numbers, settings.confidence)
+    values
 }
 
 /// The interval of `number` when samples come in groups that belong together, such as the solutions of one problem:
@@ -101,7 +129,7 @@ pub fn by_group<T: Copy>(
         }
         numbers.extend(number(&resample));
     }
-    percentiles(numbers, settings.confidence)
+    percentiles(&mut numbers, settings.confidence)
 }
 
 /// How two numbers over the same samples differ.
@@ -117,10 +145,7 @@ pub struct Paired {
 
 /// The difference of `number` over `a` and over `b`, which hold the same samples in the same order (two judges, one
 /// benchmark): each resample takes the same samples of both. None when the number is not defined on `a`, on `b`, or
-/// on no resample of both.
-///
-/// p = 2·min(share of differences ≤ 0, share ≥ 0), at most 1. Both shares are (count + 1)/(resamples + 1): the
-/// samples themselves are one more draw, so p is never 0, and at least 2/(resamples + 1).
+/// on no resample of both. The p-value is [`two_sided`]'s.
 ///
 /// ```
 /// use gradus_core::metrics::bootstrap::{Settings, paired};
@@ -144,24 +169,31 @@ pub fn paired<T: Copy>(
         return None;
     }
     let difference = number(a)? - number(b)?;
-    let mut random = ChaCha8Rng::seed_from_u64(settings.seed);
-    let mut drawn = (Vec::with_capacity(a.len()), Vec::with_capacity(b.len()));
-    let mut differences = Vec::with_capacity(settings.resamples);
-    for _ in 0..settings.resamples {
-        drawn.0.clear();
-        drawn.1.clear();
-        for _ in a {
-            let index = draw(&mut random, a.len());
-            drawn.0.push(a[index]);
-            drawn.1.push(b[index]);
-        }
-        differences.extend(number(&drawn.0).zip(number(&drawn.1)).map(|(a, b)| a - b));
-    }
-    let smoothed = |count: usize| (count + 1) as f64 / (differences.len() + 1) as f64;
-    let below = smoothed(differences.iter().filter(|difference| **difference <= 0.0).count());
-    let above = smoothed(differences.iter().filter(|difference| **difference >= 0.0).count());
-    let p = (2.0 * below.min(above)).min(1.0);
-    Some(Paired { difference, interval: percentiles(differences, settings.confidence)?, p })
+    let pairs: Vec<(T, T)> = a.iter().copied().zip(b.iter().copied()).collect();
+    let mut differences = resampled(&[pairs], settings, |strata| {
+        let (a, b): (Vec<T>, Vec<T>) = strata[0].iter().copied().unzip();
+        vec![number(&a).zip(number(&b)).map(|(a, b)| a - b)]
+    });
+    let mut differences = differences.pop()?;
+    let p = two_sided(&differences)?;
+    Some(Paired { difference, interval: percentiles(&mut differences, settings.confidence)?, p })
+}
+
+/// How probable a difference this far from 0 is by chance, from resampled differences; none without any.
+///
+/// p = 2·min(share of differences ≤ 0, share ≥ 0), at most 1. Both shares are (count + 1)/(resamples + 1): the
+/// samples themselves are one more draw, so p is never 0, and at least 2/(resamples + 1).
+///
+/// ```
+/// use gradus_core::metrics::bootstrap::two_sided;
+/// assert_eq!(two_sided(&vec![0.1; 999]), Some(0.002));
+/// assert_eq!(two_sided(&[-0.1, 0.1]), Some(1.0));
+/// ```
+pub fn two_sided(differences: &[f64]) -> Option<f64> {
+    let count = |keep: fn(&f64) -> bool| differences.iter().filter(|value| keep(value)).count();
+    let fewer = count(|value| *value <= 0.0).min(count(|value| *value >= 0.0));
+    let share = (fewer + 1) as f64 / (differences.len() + 1) as f64;
+    (!differences.is_empty()).then(|| (2.0 * share).min(1.0))
 }
 
 /// One interval of the mean for each of `columns`: each holds one value per sample, all in the same order of
@@ -211,7 +243,7 @@ pub fn means(columns: &[&[f64]], settings: &Settings) -> Option<Vec<Interval>> {
             }
         }
     }
-    numbers.into_iter().map(|numbers| percentiles(numbers, settings.confidence)).collect()
+    numbers.into_iter().map(|mut numbers| percentiles(&mut numbers, settings.confidence)).collect()
 }
 
 const LANES: usize = 16;
@@ -232,7 +264,8 @@ fn draw(random: &mut ChaCha8Rng, count: usize) -> usize {
     (random.next_u64() % count as u64) as usize
 }
 
-fn percentiles(mut numbers: Vec<f64>, confidence: f64) -> Option<Interval> {
+/// The middle `confidence` of resampled numbers, which are sorted for it; none without any.
+pub fn percentiles(numbers: &mut [f64], confidence: f64) -> Option<Interval> {
     numbers.sort_unstable_by(f64::total_cmp);
     let last = numbers.len().checked_sub(1)?;
     let at = |quantile: f64| numbers[(quantile * last as f64).round() as usize];

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use anyhow::Result;
 use gradus_bench::report::Numbers;
 use gradus_bench::{Error, labels};
-use gradus_core::data::{Annotation, Mark};
+use gradus_core::data::Annotation;
 
 use super::judging::Judging;
 use super::{Job, show};
@@ -56,16 +56,8 @@ fn join(job: &mut Job<'_>, args: &Labels) -> Result<()> {
     for sample in &mut job.samples {
         let steps = sample.solution.steps.len();
         let known = truth.get(&sample.solution.id).into_iter().flatten();
-        let usable = known.filter(|annotation| annotation.labels.len() == steps && has_labels(annotation));
+        let usable = known.filter(|annotation| annotation.labels.len() == steps);
         sample.solution.annotations.splice(0..0, usable.cloned());
     }
     Ok(())
-}
-
-fn has_labels(annotation: &Annotation) -> bool {
-    annotation
-        .labels
-        .iter()
-        .flatten()
-        .any(|label| matches!(label.mark, Mark::Correct | Mark::Incorrect | Mark::Neutral))
 }

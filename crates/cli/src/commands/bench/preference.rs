@@ -17,6 +17,7 @@ use gradus_core::metrics::bias::Judgement;
 use gradus_plot::{Page, Section};
 use serde_json::json;
 
+use super::judging::AHEAD;
 use super::{Job, show};
 use crate::args::OnError;
 use crate::args::bench::{Preference, PreferenceAnalyse, PreferenceBuild, PreferenceCommand, PreferenceTask};
@@ -63,7 +64,7 @@ fn measure(args: &Preference) -> Result<Status> {
 fn fill(job: &mut Job<'_>, model: &dyn LogProbs, identity: &str) -> Result<()> {
     let mut samples = std::mem::take(&mut job.samples);
     let mut bar = Progress::new(samples.len() as u64, false);
-    let filled = perplexity::fill(job.run()?, &mut samples, (model, identity), 64, |done: Done| {
+    let filled = perplexity::fill(job.run()?, &mut samples, (model, identity), AHEAD, |done: Done| {
         bar.now(done.done as u64, "perplexities");
         !interrupt::asked()
     });

@@ -238,10 +238,19 @@ impl Sum {
 }
 
 impl Counts {
+    /// F1 of correct steps.
+    pub fn f1(self) -> Option<f64> {
+        f1(self.tp, self.fp, self.fn_)
+    }
+
+    /// F1 of wrong steps.
+    pub fn negative_f1(self) -> Option<f64> {
+        f1(self.tn, self.fn_, self.fp)
+    }
+
     /// PRMScore of the counts by our rules, except of MS; none without correct and wrong steps or claims.
     pub fn prm_score(self) -> Option<f64> {
-        let Self { tp, fp, tn, fn_ } = self;
-        f1(tp, fp, fn_).zip(f1(tn, fn_, fp)).map(|(f1, negative)| (f1 + negative) / 2.0)
+        self.f1().zip(self.negative_f1()).map(|(f1, negative)| (f1 + negative) / 2.0)
     }
 }
 
