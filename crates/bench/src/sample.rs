@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gradus_core::contracts::ScoreRequest;
-use gradus_core::data::{FirstError, LabelSource, Mark, Problem, Record, Solution};
+use gradus_core::data::{FirstError, Mark, Problem, Record, Solution};
 
 use crate::processbench::SUBSETS;
 
@@ -34,12 +34,7 @@ impl Sample {
 
     /// What a judge is asked.
     pub fn request(&self) -> ScoreRequest {
-        ScoreRequest {
-            id: self.solution.id.clone(),
-            problem: self.problem.question(),
-            steps: self.solution.steps.clone(),
-            ..ScoreRequest::default()
-        }
+        ScoreRequest::of(&self.problem, &self.solution)
     }
 
     /// Who wrote it.
@@ -51,7 +46,7 @@ impl Sample {
     /// model's opinion is no truth.
     pub fn first_error(&self) -> FirstError {
         let known = |annotation: &&gradus_core::data::Annotation| {
-            let models = annotation.labels.iter().flatten().any(|label| !is_truth(&label.source));
+            let models = annotation.labels.iter().flatten().any(|label| !label.source.is_truth());
             annotation.first_error != FirstError::Unknown && !models
         };
         self.solution.annotations.iter().find(known).map_or(FirstError::Unknown, |found| found.first_error)
@@ -59,11 +54,7 @@ impl Sample {
 
     /// What the same annotation says about each step; empty without one.
     pub fn marks(&self) -> Vec<Option<Mark>> {
-        let truth = |annotation: &&gradus_core::data::Annotation| {
-            let mut labels = annotation.labels.iter().flatten().peekable();
-            labels.peek().is_some() && labels.all(|label| is_truth(&label.source))
-        };
-        let found = self.solution.annotations.iter().find(truth);
+        let found = self.solution.truth();
         found.map_or_else(Vec::new, |annotation| {
             annotation.labels.iter().map(|label| label.as_ref().map(|label| label.mark)).collect()
         })
@@ -73,10 +64,6 @@ impl Sample {
     pub fn perplexity(&self) -> Option<f64> {
         self.solution.metadata.get("perplexity").and_then(serde_json::Value::as_f64)
     }
-}
-
-fn is_truth(source: &LabelSource) -> bool {
-    matches!(source, LabelSource::Human | LabelSource::Injected | LabelSource::Unstated)
 }
 
 /// ProcessBench writes its subset into each id: `olympiadbench-17`.
@@ -96,7 +83,7 @@ fn subset_of(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gradus_core::data::{Annotation, StepLabel};
+    use gradus_core::data::{Annotation, LabelSource, StepLabel};
 
     #[test]
     fn the_subset_is_in_the_id_or_in_the_files_name() {

@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod engine;
 pub(crate) mod models;
+pub(crate) mod pool;
 pub(crate) mod select;
 pub(crate) mod solve;
 pub(crate) mod train;
@@ -48,6 +49,9 @@ pub(crate) enum Command {
     Embed(engine::Embed),
     /// Ask a model how surprised it is by a text
     Perplexity(engine::Perplexity),
+    /// Keep solved problems at hand, and find those that resemble others
+    #[command(subcommand)]
+    Pool(Box<pool::PoolCommand>),
     /// Train reward models and critics from recipes
     #[command(subcommand)]
     Train(train::TrainCommand),

@@ -12,6 +12,7 @@ mod local;
 mod paint;
 mod printer;
 mod progress;
+mod references;
 
 use std::process::ExitCode;
 

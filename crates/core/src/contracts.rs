@@ -10,7 +10,7 @@ use std::pin::Pin;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::data::Mark;
+use crate::data::{Problem, ReferenceProblem, ReferenceStep, References, Solution};
 
 /// What a contract's call returns: a future that can be held behind `dyn`.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, CallError>> + Send + 'a>>;
@@ -213,24 +213,6 @@ impl TokenLogProbs {
     }
 }
 
-/// A solved problem that a retrieval-augmented reward model sees beside the target.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ReferenceProblem {
-    /// The question.
-    pub question: String,
-    /// Its steps, each right or wrong.
-    pub steps: Vec<(String, Mark)>,
-}
-
-/// A step of another solution that resembles a target step.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ReferenceStep {
-    /// The step.
-    pub text: String,
-    /// Right or wrong.
-    pub mark: Mark,
-}
-
 /// A request for the scores of one solution's steps.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScoreRequest {
@@ -246,6 +228,20 @@ pub struct ScoreRequest {
     /// For each step, the steps that resemble it; empty, or one entry per step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub step_references: Vec<Vec<ReferenceStep>>,
+}
+
+impl ScoreRequest {
+    /// A solution to score, with the references that it has.
+    pub fn of(problem: &Problem, solution: &Solution) -> Self {
+        let References { questions, steps } = solution.references.as_deref().cloned().unwrap_or_default();
+        Self {
+            id: solution.id.clone(),
+            problem: problem.question(),
+            steps: solution.steps.clone(),
+            references: questions,
+            step_references: steps,
+        }
+    }
 }
 
 /// One score in [0, 1] per step.

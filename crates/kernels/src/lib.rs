@@ -5,6 +5,7 @@
 //! - [`attention`]: exact attention over segments of packed rows
 //! - [`rows`]: norms, rotary positions, activations, logit statistics
 //! - [`cpu`]: which instructions this machine has
+//! - [`alone`]: work that keeps to its own thread
 //! - [`keep_freed_memory`]: spares page faults between steps
 //!
 //! Results depend on a row's own numbers only: not on the other rows of a call, nor on the number of threads.
@@ -20,7 +21,9 @@ mod matrix;
 mod memory;
 pub mod rows;
 mod simd;
+mod threads;
 
 pub use blocks::{BlockKind, dequantise};
 pub use matrix::{Matrix, Precision, SharedBytes, gradient};
 pub use memory::keep_freed_memory;
+pub use threads::alone;

@@ -15,10 +15,11 @@
 //! # -> gradus_retrieve::Result<()> {
 //! use gradus_retrieve::{pool, two_stage};
 //! let folder = std::path::Path::new("math.pool");
-//! pool::build(folder, records, &pool::Encoder { model: encoder, name: "all-MiniLM-L6-v2" }, &pool::Settings::default(), None, |_| true).await?;
-//! let pool = pool::Pool::open(folder, "all-MiniLM-L6-v2")?;
+//! let named = pool::Encoder { model: encoder, name: "all-MiniLM-L6-v2", fingerprint: "c9745ed1d9f207416be6d2e6f8de32d1f16199bf" };
+//! pool::build(folder, records, &named, &pool::Settings::default(), None, |_| true).await?;
+//! let pool = pool::Pool::open(folder, &named)?;
 //! let target = two_stage::Target { question: "What is 2 + 3?".to_owned(), ..Default::default() };
-//! let found = two_stage::retrieve(&pool, encoder, &[target], &two_stage::Settings::default()).await?;
+//! let found = two_stage::retrieve(&pool, encoder, &[target], &two_stage::Settings::default(), |_, _| true).await?;
 //! println!("{:?}", found.targets[0].references);
 //! # Ok(())
 //! # }

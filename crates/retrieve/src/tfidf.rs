@@ -9,13 +9,13 @@
 //! Left out: stop words, n-grams, sublinear counts, limits on frequencies.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use regex::Regex;
 
 /// Texts indexed by their terms.
 #[derive(Debug, Clone)]
 pub struct TfIdf {
-    terms: Terms,
     vocabulary: HashMap<String, u32>,
     idf: Vec<f64>,
     /// Where the postings of each term begin, and at last where those of the last end.
@@ -39,7 +39,7 @@ impl TfIdf {
     /// ```
     /// use gradus_retrieve::tfidf::TfIdf;
     /// let index = TfIdf::fit(&["How many apples?", "How many pears?", "Solve x_1 + 2 = 4."]);
-    /// let found = index.search("apples and pears and apples", 5);
+    /// let found = index.search("apples and pears and apples", 5, |_| true);
     /// assert_eq!(found.iter().map(|(text, _)| *text).collect::<Vec<_>>(), [0, 1]);
     /// ```
     ///
@@ -47,11 +47,10 @@ impl TfIdf {
     /// Beyond 4,294,967,295 texts.
     pub fn fit<T: AsRef<str>>(texts: &[T]) -> Self {
         assert!(u32::try_from(texts.len()).is_ok(), "{} texts do not fit an index", texts.len());
-        let terms = Terms::new();
         let mut vocabulary = HashMap::new();
         let mut counted: Vec<Vec<(u32, u32)>> = Vec::with_capacity(texts.len());
         for text in texts {
-            let numbers = terms.of(text.as_ref(), |term| {
+            let numbers = terms(text.as_ref(), |term| {
                 // Looked up before it is owned: nearly every term is known.
                 Some(vocabulary.get(term).copied().unwrap_or_else(|| {
                     let number = vocabulary.len() as u32;
@@ -82,13 +81,13 @@ impl TfIdf {
             }
         }
         let scale = counted.iter().map(|terms| scale(terms, &idf)).collect();
-        Self { terms, vocabulary, idf, starts, postings, scale }
+        Self { vocabulary, idf, starts, postings, scale }
     }
 
-    /// The `k` texts most similar to `query` with their similarity, from the highest; of equal ones the lower number
-    /// first. Texts without a common term are never found, so there may be fewer.
-    pub fn search(&self, query: &str, k: usize) -> Vec<(usize, f32)> {
-        let terms = count(self.terms.of(query, |term| self.vocabulary.get(term).copied()));
+    /// The `k` texts most similar to `query` of those that `keep` allows, with their similarity, from the highest; of
+    /// equal ones the lower number first. Texts without a common term are never found, so there may be fewer.
+    pub fn search(&self, query: &str, k: usize, keep: impl Fn(usize) -> bool) -> Vec<(usize, f32)> {
+        let terms = count(terms(query, |term| self.vocabulary.get(term).copied()));
         let query_scale = scale(&terms, &self.idf);
         let mut sums = vec![0.0; self.scale.len()];
         for &(term, count) in &terms {
@@ -102,7 +101,7 @@ impl TfIdf {
             .iter()
             .zip(&self.scale)
             .enumerate()
-            .filter(|(_, (sum, _))| **sum > 0.0)
+            .filter(|(text, (sum, _))| **sum > 0.0 && keep(*text))
             .map(|(text, (sum, scale))| (text, (sum * scale) as f32))
             .collect();
         let nearest = |a: &(usize, f32), b: &(usize, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
@@ -125,21 +124,14 @@ impl TfIdf {
     }
 }
 
-/// What a term is.
-#[derive(Debug, Clone)]
-struct Terms(Regex);
+/// What a term is. Not `\w`, which here has marks and joiners too; Python's is exactly these categories.
+static TERM: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"[\p{L}\p{N}_]{2,}").expect("a fixed pattern compiles"));
 
-impl Terms {
-    fn new() -> Self {
-        // Not `\w`, which here has marks and joiners too; Python's is exactly these categories.
-        Self(Regex::new(r"[\p{L}\p{N}_]{2,}").expect("a fixed pattern compiles"))
-    }
-
-    /// The numbers of the text's terms, as `number` gives them.
-    fn of(&self, text: &str, mut number: impl FnMut(&str) -> Option<u32>) -> Vec<u32> {
-        let lower = text.to_lowercase();
-        self.0.find_iter(&lower).filter_map(|term| number(term.as_str())).collect()
-    }
+/// The numbers of the text's terms, as `number` gives them.
+fn terms(text: &str, mut number: impl FnMut(&str) -> Option<u32>) -> Vec<u32> {
+    let lower = text.to_lowercase();
+    TERM.find_iter(&lower).filter_map(|term| number(term.as_str())).collect()
 }
 
 /// Each term once, in order, with its count.
@@ -163,9 +155,9 @@ mod tests {
 
     use super::*;
 
-    fn terms(text: &str) -> Vec<String> {
+    fn terms_of(text: &str) -> Vec<String> {
         let mut found = Vec::new();
-        Terms::new().of(text, |term| {
+        terms(text, |term| {
             found.push(term.to_owned());
             None
         });
@@ -210,35 +202,35 @@ mod tests {
 
     #[test]
     fn terms_are_pythons() {
-        assert_eq!(terms("It's x_1 = 3.50, a_b; (2nd)!"), ["it", "x_1", "50", "a_b", "2nd"]);
-        assert_eq!(terms("Straße ÉCOLE 日本語 ½2 ΟΔΟΣ"), ["straße", "école", "日本語", "½2", "οδος"]);
+        assert_eq!(terms_of("It's x_1 = 3.50, a_b; (2nd)!"), ["it", "x_1", "50", "a_b", "2nd"]);
+        assert_eq!(terms_of("Straße ÉCOLE 日本語 ½2 ΟΔΟΣ"), ["straße", "école", "日本語", "½2", "οδος"]);
         // The dot that lower-casing takes off İ, and vowel signs, are marks.
-        assert_eq!(terms("İstanbul हिन्दी e\u{301}te\u{301}"), ["stanbul", "te"]);
-        assert_eq!(terms("a b c . 1 _"), Vec::<String>::new());
+        assert_eq!(terms_of("İstanbul हिन्दी e\u{301}te\u{301}"), ["stanbul", "te"]);
+        assert_eq!(terms_of("a b c . 1 _"), Vec::<String>::new());
     }
 
     #[test]
     fn nothing_is_found_in_nothing_or_for_nothing() {
-        assert!(TfIdf::fit::<&str>(&[]).search("some words", 3).is_empty());
-        assert!(TfIdf::fit(&["", "a b"]).search("some words", 3).is_empty());
+        assert!(TfIdf::fit::<&str>(&[]).search("some words", 3, |_| true).is_empty());
+        assert!(TfIdf::fit(&["", "a b"]).search("some words", 3, |_| true).is_empty());
         let index = TfIdf::fit(&["some words", ""]);
-        assert!(index.search("", 3).is_empty() && index.search("others", 3).is_empty());
-        assert!(index.search("words", 0).is_empty());
+        assert!(index.search("", 3, |_| true).is_empty() && index.search("others", 3, |_| true).is_empty());
+        assert!(index.search("words", 0, |_| true).is_empty());
         assert_eq!((index.len(), index.is_empty()), (2, false));
     }
 
     #[test]
     fn of_equal_texts_the_first_comes_first() {
         let index = TfIdf::fit(&["pear tree", "apple", "tree pear", "pear tree", "pear"]);
-        assert_eq!(index.search("Pear, tree", 3), [(0, 1.0), (2, 1.0), (3, 1.0)]);
-        assert_eq!(index.search("pear tree", 2), [(0, 1.0), (2, 1.0)]);
+        assert_eq!(index.search("Pear, tree", 3, |_| true), [(0, 1.0), (2, 1.0), (3, 1.0)]);
+        assert_eq!(index.search("pear tree", 2, |_| true), [(0, 1.0), (2, 1.0)]);
     }
 
     proptest! {
         #[test]
         fn search_is_the_cosine_by_brute_force((texts, query) in sentences(), k in 0..40usize) {
             let expected = by_brute_force(&texts, &query);
-            let found = TfIdf::fit(&texts).search(&query, k);
+            let found = TfIdf::fit(&texts).search(&query, k, |_| true);
             prop_assert_eq!(found.len(), k.min(expected.iter().filter(|cosine| **cosine > 0.0).count()));
             for &(text, cosine) in &found {
                 prop_assert!((f64::from(cosine) - expected[text]).abs() < 1e-6);
@@ -255,15 +247,15 @@ mod tests {
         #[test]
         fn a_shorter_list_is_the_head_of_a_longer((texts, query) in sentences(), k in 0..40usize) {
             let index = TfIdf::fit(&texts);
-            let all = index.search(&query, usize::MAX);
-            prop_assert_eq!(&index.search(&query, k)[..], &all[..k.min(all.len())]);
+            let all = index.search(&query, usize::MAX, |_| true);
+            prop_assert_eq!(&index.search(&query, k, |_| true)[..], &all[..k.min(all.len())]);
         }
 
         #[test]
         fn a_text_finds_itself(text in "\\PC{0,40}", others in prop::collection::vec("\\PC{0,40}", 0..5)) {
             let texts: Vec<String> = std::iter::once(text.clone()).chain(others).collect();
-            let found = TfIdf::fit(&texts).search(&text, 1);
-            prop_assert_eq!(found, if terms(&text).is_empty() { vec![] } else { vec![(0, 1.0)] });
+            let found = TfIdf::fit(&texts).search(&text, 1, |_| true);
+            prop_assert_eq!(found, if terms_of(&text).is_empty() { vec![] } else { vec![(0, 1.0)] });
         }
     }
 }

@@ -40,7 +40,7 @@ fn a_made_up_corpus_has_scikit_learns_similarities() {
     let expected = case["similarities"].as_array().unwrap();
     for (query, expected) in strings(&case, "queries").iter().zip(expected) {
         let mut found = vec![0.0; index.len()];
-        for (text, similarity) in index.search(query, index.len()) {
+        for (text, similarity) in index.search(query, index.len(), |_| true) {
             found[text] = similarity;
         }
         for (text, expected) in expected.as_array().unwrap().iter().enumerate() {
@@ -61,7 +61,7 @@ fn neighbours_of_real_questions_are_scikit_learns() {
     assert_eq!(index.len(), 500);
     for case in reference("gsm8k").as_array().unwrap() {
         let query = usize::try_from(case["query"].as_u64().unwrap()).unwrap();
-        let mut found = index.search(&questions[query], 6);
+        let mut found = index.search(&questions[query], 6, |_| true);
         assert_eq!(found.remove(0), (query, 1.0), "a question is nearest to itself");
         let expected = case["nearest"].as_array().unwrap();
         assert_eq!(found.len(), expected.len());

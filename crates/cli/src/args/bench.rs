@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::engine::ModelOptions;
+use super::pool::Augmentation;
 use super::{Input, Output};
 
 #[derive(Debug, Subcommand)]
@@ -46,19 +47,19 @@ pub(crate) struct JudgeOptions {
     #[arg(short, long)]
     pub(crate) model: Option<String>,
     /// What the model expects: a built-in profile or a .toml file; by default told from the checkpoint, else `plain`
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with_all = ["scores", "endpoint"])]
     pub(crate) profile: Option<String>,
     /// The model writes a critique with a verdict instead of scoring steps
-    #[arg(long, conflicts_with_all = ["profile", "scores"])]
+    #[arg(long, conflicts_with_all = ["profile", "scores", "endpoint", "pool"])]
     pub(crate) critic: bool,
     /// With --critic or --api chat: most tokens of a critique; a longer one is cut off and counted
     #[arg(long, default_value_t = 512, value_name = "TOKENS")]
     pub(crate) max_tokens: usize,
     /// Use the scores that the data has under this name
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["model", "endpoint"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["model", "endpoint", "pool", "adapter", "precision", "dequantise", "keep_quantised"])]
     pub(crate) scores: Option<String>,
     /// Ask a server at this address
-    #[arg(long, value_name = "URL", requires = "model")]
+    #[arg(long, value_name = "URL", requires = "model", conflicts_with_all = ["adapter", "precision", "dequantise", "keep_quantised"])]
     pub(crate) endpoint: Option<String>,
     /// With --endpoint: what it speaks
     #[arg(long, value_enum, default_value = "pooling", requires = "endpoint")]
@@ -72,6 +73,8 @@ pub(crate) struct JudgeOptions {
     /// What the judge is called in the report
     #[arg(long)]
     pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) augmentation: Augmentation,
 }
 
 /// What every benchmark has.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use gradus_engine::{Place, Precision};
 
+use super::pool::Augmentation;
 use super::{Input, OnError, Output, format};
 use gradus_core::data::readers::Format;
 
@@ -34,7 +35,7 @@ pub(crate) struct ModelOptions {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  gradus score solutions.jsonl --model smollm2-135m\n  gradus score data.jsonl --model ./Qwen2.5-Math-PRM-7B -o scored.jsonl --json"
+    after_help = "Examples:\n  gradus score solutions.jsonl --model smollm2-135m\n  gradus score data.jsonl --model ./Qwen2.5-Math-PRM-7B -o scored.jsonl --json\n  gradus score data.jsonl --model ./my-retrieval-prm --pool math.pool -o scored.jsonl"
 )]
 pub(crate) struct Score {
     #[command(flatten)]
@@ -60,6 +61,8 @@ pub(crate) struct Score {
     /// Process every step's prompt by itself: slower, the same scores; to measure what sharing gives
     #[arg(long)]
     pub(crate) no_tree_packing: bool,
+    #[command(flatten)]
+    pub(crate) augmentation: Augmentation,
     #[command(flatten)]
     pub(crate) options: ModelOptions,
     #[command(flatten)]

@@ -10,6 +10,7 @@ mod generate;
 mod grade;
 mod models;
 mod perplexity;
+mod pool;
 mod score;
 mod select;
 mod solve;
@@ -85,6 +86,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Generate(args) => generate::run(&args),
         Command::Embed(args) => embed::run(&args),
         Command::Perplexity(args) => perplexity::run(&args),
+        Command::Pool(command) => pool::run(&command),
         Command::Train(command) => train::run(&command),
         Command::Bench(command) => bench::run(&command),
         Command::Models(command) => models::run(&command),

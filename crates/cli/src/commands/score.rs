@@ -6,19 +6,27 @@ use anyhow::{Result, bail};
 use gradus_core::contracts::{Answer, CallError, ScoreRequest, ScoreSteps as _, StepScores};
 use gradus_core::data::files::{Journal, Sink, Target};
 use gradus_core::data::{FirstError, Record, Solution};
+use gradus_retrieve::two_stage::{self, Seen, Settings};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::Status;
 use crate::args::OnError;
 use crate::args::engine::Score;
 use crate::input;
+use crate::interrupt;
 use crate::journal::{self, key};
 use crate::local::{self, Local, Purpose};
 use crate::paint;
 use crate::printer::{self, Printer};
+use crate::references::{self, Library, Tally};
 
 /// Solutions that are with the engine at once, so that it can fill its passes.
 const AHEAD: usize = 64;
+/// Solutions whose references are looked for at once.
+const GATHERED: usize = 4096;
+/// Where a solution's metadata say which references it saw, by the scores' name.
+const RETRIEVAL: &str = "retrieval";
 
 #[derive(Debug, Default, Serialize)]
 struct Report {
@@ -39,6 +47,9 @@ struct Report {
     tokens: u64,
     seconds: f64,
     tokens_per_second: f64,
+    /// With a pool: what was retrieved, and what the leak guard kept out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retrieval: Option<Tally>,
 }
 
 /// A record whose solutions are being scored.
@@ -46,22 +57,41 @@ struct Waiting<'a> {
     record: Record,
     /// Positions of the solutions that were sent, and their answer.
     sent: Vec<usize>,
+    /// Which references each solution sees, with a pool.
+    seen: Vec<Seen>,
     answer: Answer<'a, Vec<Result<StepScores, CallError>>>,
 }
 
 pub(super) fn run(args: &Score) -> Result<Status> {
-    let purpose = Purpose { score: Some(args.profile.as_deref()), unpacked: args.no_tree_packing };
+    let settings = args.augmentation.retrieval.settings();
+    let named = references::profile(args.profile.as_deref(), &args.augmentation);
+    if args.augmentation.pool.is_some() {
+        references::check_profile(named.unwrap_or_default(), &settings)?;
+        interrupt::be_patient();
+    }
+    let library = Library::of(&args.augmentation, &args.options)?;
+    let purpose = Purpose { score: Some(named), unpacked: args.no_tree_packing };
     let local = local::start(&args.model, &args.options, &purpose)?;
     let profile = local.profile.clone().unwrap_or_default();
+    let retrieval = library.as_ref().map(|_| Tally::default());
     let mut job = Job {
         name: args.name.clone().unwrap_or_else(|| format!("{}/{profile}", args.model)),
         args,
         local: &local,
+        library,
+        settings,
+        gathered: Vec::new(),
         journal: journal::beside(args.output.as_deref())?,
         sink: args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?,
         printer: Printer::new(args.output.as_deref()),
         waiting: VecDeque::new(),
-        report: Report { model: args.model.clone(), profile, threshold: args.threshold, ..Report::default() },
+        report: Report {
+            model: args.model.clone(),
+            profile,
+            threshold: args.threshold,
+            retrieval,
+            ..Report::default()
+        },
     };
     let tally = input::for_each(&args.input, |item| job.take(item.record))?;
     job.report.skipped = tally.skipped;
@@ -71,6 +101,10 @@ pub(super) fn run(args: &Score) -> Result<Status> {
 struct Job<'a> {
     args: &'a Score,
     local: &'a Local,
+    library: Option<Library>,
+    settings: Settings,
+    /// Records whose references are looked for together.
+    gathered: Vec<Record>,
     name: String,
     journal: Journal<Vec<f64>>,
     sink: Option<Sink>,
@@ -80,12 +114,45 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
+    /// Takes a record in: at once, or with others whose references are looked for in one pass.
+    fn take(&mut self, record: Record) -> Result<()> {
+        if self.library.is_none() {
+            return self.send(record, Vec::new());
+        }
+        self.gathered.push(record);
+        let solutions: usize = self.gathered.iter().map(|record| record.solutions.len()).sum();
+        if solutions >= GATHERED { self.retrieve() } else { Ok(()) }
+    }
+
+    /// Looks for the references of all that was gathered, and sends it off.
+    fn retrieve(&mut self) -> Result<()> {
+        let (Some(library), Some(tally)) = (&self.library, &mut self.report.retrieval) else { return Ok(()) };
+        let mut records = std::mem::take(&mut self.gathered);
+        let targets: Vec<two_stage::Target> = records
+            .iter()
+            .flat_map(|record| record.solutions.iter().map(|solution| (&record.problem, solution)))
+            .map(|(problem, solution)| two_stage::Target::from(&ScoreRequest::of(problem, solution)))
+            .collect();
+        let found = library.retrieve(&targets, &self.settings)?;
+        tally.add(&found);
+        let mut found = found.targets.into_iter();
+        for mut record in records.drain(..) {
+            let mut seen = Vec::new();
+            for (solution, found) in record.solutions.iter_mut().zip(&mut found) {
+                solution.references = Some(Box::new(found.references));
+                seen.push(found.seen);
+            }
+            self.send(record, seen)?;
+        }
+        Ok(())
+    }
+
     /// Sends a record's solutions off, and takes in the oldest answers when enough are on their way.
-    fn take(&mut self, mut record: Record) -> Result<()> {
+    fn send(&mut self, mut record: Record, seen: Vec<Seen>) -> Result<()> {
         let mut requests = Vec::new();
         let mut sent = Vec::new();
         for (position, solution) in record.solutions.iter_mut().enumerate() {
-            let request = request(&record.problem.question(), solution);
+            let request = ScoreRequest::of(&record.problem, solution);
             if let Some(scores) = self.journal.find(&key(&self.name, &request)) {
                 self.report.resumed += 1;
                 solution.scores.insert(self.name.clone(), scores);
@@ -96,7 +163,7 @@ impl<'a> Job<'a> {
         }
         let local: &'a Local = self.local;
         let answer = local.engine.score_steps(requests);
-        self.waiting.push_back(Waiting { record, sent, answer });
+        self.waiting.push_back(Waiting { record, sent, seen, answer });
         while self.waiting.iter().map(|waiting| waiting.sent.len().max(1)).sum::<usize>() > AHEAD {
             self.settle()?;
         }
@@ -105,13 +172,15 @@ impl<'a> Job<'a> {
 
     /// Takes in the answer of the oldest record, writes and prints it.
     fn settle(&mut self) -> Result<()> {
-        let Some(Waiting { mut record, sent, answer }) = self.waiting.pop_front() else { return Ok(()) };
+        let Some(Waiting { mut record, sent, seen, answer }) = self.waiting.pop_front() else {
+            return Ok(());
+        };
         let scores = local::wait(answer)??;
         for (position, outcome) in sent.into_iter().zip(scores) {
             let solution = &mut record.solutions[position];
             match outcome {
                 Ok(scored) => {
-                    let key = key(&self.name, &request(&record.problem.question(), solution));
+                    let key = key(&self.name, &ScoreRequest::of(&record.problem, solution));
                     self.journal.add(&key, &solution.id, &scored.scores)?;
                     solution.scores.insert(self.name.clone(), scored.scores);
                 }
@@ -121,6 +190,11 @@ impl<'a> Job<'a> {
                 }
                 Err(error) => bail!("{error} (--on-error skip leaves such solutions without scores)"),
             }
+        }
+        for (solution, seen) in record.solutions.iter_mut().zip(seen) {
+            // Their names are kept, their texts are in the pool.
+            solution.references = None;
+            note_references(solution, &self.name, &seen)?;
         }
         for solution in &record.solutions {
             self.count(solution, &record)?;
@@ -153,6 +227,12 @@ impl<'a> Job<'a> {
         let labelled = labelled.find(|first| *first != FirstError::Unknown);
         let title = format!("{}  {}", solution.id, printer::excerpt(&record.problem.text, 90));
         self.printer.line(format!("\n{}", paint::bold(&title)))?;
+        let seen = solution.metadata.get(RETRIEVAL).and_then(|noted| noted.get(&self.name));
+        let seen: Option<Seen> = seen.and_then(|seen| serde_json::from_value(seen.clone()).ok());
+        for from in seen.iter().flat_map(|seen| &seen.questions) {
+            let line = format!("  reference  {:.2}  {}", from.similarity, from.solution);
+            self.printer.line(paint::dim(&line))?;
+        }
         for (index, (step, score)) in solution.steps.iter().zip(scores).enumerate() {
             let mut line = format!("  {}  {index:>2}  {}", paint::score(*score), printer::excerpt(step, 96));
             if suspected == Some(index) {
@@ -160,6 +240,9 @@ impl<'a> Job<'a> {
             }
             if labelled == Some(FirstError::At(index)) {
                 line += &paint::dim("  (labelled as the first error)");
+            }
+            if let Some(from) = seen.as_ref().and_then(|seen| seen.steps.get(index)?.first()) {
+                line += &paint::dim(&format!("  (nearest step {:.2})", from.similarity));
             }
             self.printer.line(line)?;
         }
@@ -170,6 +253,7 @@ impl<'a> Job<'a> {
     }
 
     fn finish(mut self) -> Result<Status> {
+        self.retrieve()?;
         while !self.waiting.is_empty() {
             self.settle()?;
         }
@@ -201,6 +285,9 @@ impl<'a> Job<'a> {
             report.model,
             report.profile
         ))?;
+        for line in report.retrieval.iter().flat_map(Tally::lines) {
+            self.printer.line(line)?;
+        }
         if report.resumed > 0 {
             self.printer
                 .line(format!("{} from an earlier run", printer::counted(report.resumed, "solution")))?;
@@ -213,11 +300,11 @@ impl<'a> Job<'a> {
     }
 }
 
-fn request(problem: &str, solution: &Solution) -> ScoreRequest {
-    ScoreRequest {
-        id: solution.id.clone(),
-        problem: problem.to_owned(),
-        steps: solution.steps.clone(),
-        ..ScoreRequest::default()
+/// Writes among a solution's metadata which references it saw for these scores.
+fn note_references(solution: &mut Solution, name: &str, seen: &Seen) -> Result<()> {
+    let noted = solution.metadata.entry(RETRIEVAL).or_insert_with(|| Value::Object(Default::default()));
+    if let Value::Object(noted) = noted {
+        noted.insert(name.to_owned(), serde_json::to_value(seen)?);
     }
+    Ok(())
 }

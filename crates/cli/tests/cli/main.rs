@@ -14,6 +14,7 @@ mod hub;
 mod killed;
 mod models;
 mod pipeline;
+mod pool;
 mod real_data;
 mod select;
 mod solve;

@@ -91,6 +91,14 @@ pub enum LabelSource {
     },
 }
 
+impl LabelSource {
+    /// Whether labels are to be believed: a person's, a program's that put the error there, or a dataset's that does not
+    /// say; a model's opinion is none.
+    pub fn is_truth(&self) -> bool {
+        matches!(self, Self::Human | Self::Injected | Self::Unstated)
+    }
+}
+
 /// Why a reference-guided annotator labelled a step as it did (SPARE).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -10,6 +10,7 @@ mod label;
 mod problem;
 pub mod readers;
 mod record;
+mod reference;
 mod solution;
 pub mod split;
 pub mod stats;
@@ -17,6 +18,7 @@ pub mod stats;
 pub use label::{Annotation, Cost, Evidence, FirstError, LabelSource, Mark, StepLabel};
 pub use problem::{Domain, Problem};
 pub use record::{Record, SCHEMA};
+pub use reference::{ReferenceProblem, ReferenceStep, References};
 pub use solution::{Outcome, Solution};
 
 /// Free-form fields that a source has and the model has no name for.

@@ -103,6 +103,13 @@ fn validate_solution(problem: &Problem, solution: &Solution) -> Result<(), Fault
             return Err(Fault::new(format!("scores.{name}[{step}]"), "is not a finite number"));
         }
     }
+    let references = solution.references.as_ref().map_or(0, |references| references.steps.len());
+    if references != 0 && references != steps {
+        return Err(Fault::new(
+            "references.steps",
+            format!("are for {}, but there are {steps}", counted(references, "step")),
+        ));
+    }
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Annotation, Metadata};
+use super::{Annotation, Metadata, References};
 
 /// Whether the final answer is right. Says nothing about the steps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -68,6 +68,9 @@ pub struct Solution {
     /// Scores of reward models by name, one per step. They are model outputs, not truth.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scores: BTreeMap<String, Vec<f64>>,
+    /// What a retrieval-augmented reward model sees beside it (`gradus pool examples --as records`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub references: Option<Box<References>>,
     /// Fields of the source that the model has no name for.
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
@@ -77,5 +80,13 @@ impl Solution {
     /// The whole solution as text: as it was generated, or else the steps on lines of their own.
     pub fn full_text(&self) -> String {
         self.text.clone().unwrap_or_else(|| self.steps.join("\n"))
+    }
+
+    /// The first annotation with labels, all of which are [to be believed](super::LabelSource::is_truth).
+    pub fn truth(&self) -> Option<&Annotation> {
+        self.annotations.iter().find(|annotation| {
+            let mut labels = annotation.labels.iter().flatten().peekable();
+            labels.peek().is_some() && labels.all(|label| label.source.is_truth())
+        })
     }
 }

@@ -4,6 +4,8 @@
 //! and whether vectors are normalised; without it, as sentence-transformers does, the mean, not normalised. Texts of a
 //! batch are packed without padding. A text longer than the model's limit is cut, and counted.
 
+mod cpu;
+
 use std::path::Path;
 
 use candle_core::{Device, Tensor};
@@ -42,6 +44,8 @@ pub(crate) struct Encoder {
     vocabulary: usize,
     precision: Precision,
     device: Device,
+    /// The same layers for CPUs.
+    on_cpu: Option<cpu::Layers>,
 }
 
 struct Norm {
@@ -89,7 +93,7 @@ impl Encoder {
         } else {
             Precision::Bf16
         };
-        Ok(Self {
+        let mut encoder = Self {
             words: loader.matrix("embeddings.word_embeddings.weight", vocabulary, hidden)?,
             positions: loader.matrix("embeddings.position_embeddings.weight", longest, hidden)?,
             kind: kind.rows(&[0], &loader.device)?,
@@ -105,7 +109,10 @@ impl Encoder {
             vocabulary,
             precision,
             device: loader.device.clone(),
-        })
+            on_cpu: None,
+        };
+        encoder.on_cpu = cpu::Layers::of(&encoder)?;
+        Ok(encoder)
     }
 
     /// One vector per text, given its tokens, which must not be more than the limit.
@@ -114,6 +121,9 @@ impl Encoder {
         if let Some(token) = tokens.iter().find(|token| **token as usize >= self.vocabulary) {
             let message = format!("token {token} is outside the model's {} tokens", self.vocabulary);
             return Err(Error::request(message));
+        }
+        if let Some(layers) = &self.on_cpu {
+            return layers.forward(self, texts);
         }
         let positions: Vec<u32> = texts.iter().flat_map(|text| 0..text.len() as u32).collect();
         let mut start = 0;

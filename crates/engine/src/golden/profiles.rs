@@ -1,8 +1,8 @@
 //! Profiles against independent implementations of each family's published recipe: the same token ids, the same places,
 //! the same scores; `tests/reference/profiles/make_profiles.py` made the values.
 
-use gradus_core::contracts::{ReferenceProblem, ReferenceStep, ScoreRequest, ScoreSteps};
-use gradus_core::data::Mark;
+use gradus_core::contracts::{ScoreRequest, ScoreSteps};
+use gradus_core::data::{Mark, ReferenceProblem, ReferenceStep};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

@@ -17,6 +17,7 @@
 
 mod alias;
 mod fetch;
+mod fingerprint;
 mod folder;
 mod hub;
 mod list;
@@ -29,6 +30,7 @@ mod sum;
 mod wheel;
 
 pub use alias::{Alias, AliasSource, FileSum, aliases};
+pub use fingerprint::fingerprint;
 pub use list::{Listed, list};
 pub use pull::{Event, Pull, Pulled, pull};
 pub use record::Record;

@@ -4,12 +4,10 @@
 //! separators and places is an error that names the solution.
 
 use gradus_core::contracts::{Message, ScoreRequest};
-use gradus_core::data::Mark;
 use gradus_core::steps;
-use minijinja::syntax::SyntaxConfig;
-use minijinja::{Environment, context};
+use minijinja::context;
 
-use super::{Input, Profile, Score, Tagged};
+use super::{Input, Profile, Score, Tagged, Templates};
 use crate::text::Tokenizer;
 use crate::{Error, Result};
 
@@ -33,8 +31,7 @@ impl Assembled {
 
 /// Writes solutions out for one profile and one tokenizer.
 pub struct Assembler {
-    profile: Profile,
-    templates: Environment<'static>,
+    templates: Templates,
     /// The separator's id, for tagged input.
     tag: Option<u32>,
     /// Ids of the tokens for right and wrong, when two tokens are compared.
@@ -44,23 +41,8 @@ pub struct Assembler {
 impl Assembler {
     /// Looks up the profile's tokens and compiles its templates.
     pub fn new(profile: Profile, tokenizer: &Tokenizer) -> Result<Self> {
-        let mut templates = Environment::new();
-        templates.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-        let syntax = SyntaxConfig::builder().trim_blocks(true).keep_trailing_newline(true).build();
-        templates.set_syntax(syntax.expect("the usual delimiters are valid"));
-        let texts: Vec<(&'static str, &str)> = match &profile.input {
-            Input::Tagged(Tagged { system, user, before, step, .. }) => {
-                vec![("system", system), ("user", user), ("before", before), ("step", step)]
-            }
-            Input::Turns { first, next, .. } => vec![("first", first), ("next", next)],
-            Input::Prompted { system, user } => vec![("system", system), ("user", user)],
-        };
-        for (name, text) in texts {
-            let added = templates.add_template_owned(name, text.to_owned());
-            added.map_err(|error| {
-                Error::request(format!("profile `{}`, template `{name}`: {error}", profile.name))
-            })?;
-        }
+        let templates = Templates::new(profile)?;
+        let profile = templates.profile();
         let token = |text: &str| {
             single(tokenizer, text).ok_or_else(|| {
                 Error::request(format!(
@@ -78,12 +60,12 @@ impl Assembler {
             Score::Tokens { positive, negative } => Some([token(positive)?, token(negative)?]),
             _ => None,
         };
-        Ok(Self { profile, templates, tag, verdict })
+        Ok(Self { templates, tag, verdict })
     }
 
     /// The profile.
     pub fn profile(&self) -> &Profile {
-        &self.profile
+        self.templates.profile()
     }
 
     /// Ids of the tokens for right and wrong, when two tokens are compared.
@@ -100,7 +82,7 @@ impl Assembler {
     ) -> Result<Assembled> {
         let at = |message: String| Error::request(format!("solution `{}`: {message}", request.id));
         check(request).map_err(at)?;
-        let assembled = match &self.profile.input {
+        let assembled = match &self.profile().input {
             Input::Tagged(tagged) => self.tagged(tagged, request, tokenizer),
             Input::Turns { answer, .. } => self.turns(answer, request, tokenizer),
             Input::Prompted { .. } => self.prompted(request, tokenizer),
@@ -122,13 +104,6 @@ impl Assembler {
         }
     }
 
-    fn render(&self, name: &str, values: minijinja::Value) -> Result<String> {
-        let template = self.templates.get_template(name).expect("compiled when the profile was loaded");
-        template.render(values).map_err(|error| {
-            Error::request(format!("profile `{}`, template `{name}`: {error}", self.profile.name))
-        })
-    }
-
     fn tagged(&self, tagged: &Tagged, request: &ScoreRequest, tokenizer: &Tokenizer) -> Result<Assembled> {
         let tag = self.tag.expect("looked up when the profile was loaded");
         let values = context! {
@@ -137,22 +112,23 @@ impl Assembler {
             bos => tokenizer.bos.map(|id| tokenizer.token_text(id)).unwrap_or_default(),
         };
         let steps = request.steps.iter().enumerate().map(|(index, step)| {
-            self.render("step", context! { step, number => index + 1, problem => request.problem.as_str() })
+            self.templates
+                .render("step", context! { step, number => index + 1, problem => request.problem.as_str() })
         });
         let steps: Vec<String> = steps.collect::<Result<_>>()?;
         let (before, end) = if tagged.chat {
             let mut messages = Vec::new();
             if !tagged.system.is_empty() {
-                messages.push(Message::new("system", self.render("system", values.clone())?));
+                messages.push(Message::new("system", self.templates.render("system", values.clone())?));
             }
-            messages.push(Message::new("user", self.render("user", values)?));
+            messages.push(Message::new("user", self.templates.render("user", values)?));
             // The template goes around a mark that stands for the steps; what is before and after it is kept.
             messages.push(Message::new(&tagged.role, format!("{}{MARK}{}", tagged.opening, tagged.closing)));
             let text = tokenizer.chat(&messages, false)?;
             let around = text.split_once(MARK).map(|(before, end)| (before.to_owned(), end.to_owned()));
             around.ok_or_else(|| Error::request("the model's chat template drops the turn with the steps"))?
         } else {
-            (self.render("before", values)?, String::new())
+            (self.templates.render("before", values)?, String::new())
         };
         // A template writes the beginning-of-text token itself; plain text gets it from the tokenizer.
         let special = !tagged.chat;
@@ -194,7 +170,7 @@ impl Assembler {
         for (index, step) in request.steps.iter().enumerate() {
             let template = if index == 0 { "first" } else { "next" };
             let values = context! { step, number => index + 1, problem => request.problem.as_str() };
-            messages.push(Message::new("user", self.render(template, values)?));
+            messages.push(Message::new("user", self.templates.render(template, values)?));
             let asked = tokenizer.chat(&messages, true)?;
             let Some(added) = asked.strip_prefix(&written) else {
                 return Err(Error::request(
@@ -217,34 +193,7 @@ impl Assembler {
     }
 
     fn prompted(&self, request: &ScoreRequest, tokenizer: &Tokenizer) -> Result<Assembled> {
-        let marked = |text: &str, mark: &Mark| {
-            let sign = if *mark == Mark::Incorrect { "-" } else { "+" };
-            context! { text, mark => sign }
-        };
-        let references: Vec<minijinja::Value> = request
-            .references
-            .iter()
-            .map(|reference| {
-                let steps: Vec<_> = reference.steps.iter().map(|(text, mark)| marked(text, mark)).collect();
-                context! { question => reference.question.as_str(), steps }
-            })
-            .collect();
-        let prompts = request.steps.iter().enumerate().map(|(index, step)| {
-            let similar = request.step_references.get(index).map_or(&[][..], Vec::as_slice);
-            let values = context! {
-                problem => request.problem.as_str(),
-                references => references.clone(),
-                earlier => request.steps[..index].to_vec(),
-                step_references => similar.iter().map(|step| marked(&step.text, &step.mark)).collect::<Vec<_>>(),
-                step,
-                number => index + 1,
-            };
-            let mut messages = Vec::new();
-            let system = self.render("system", values.clone())?;
-            if !system.is_empty() {
-                messages.push(Message::new("system", system));
-            }
-            messages.push(Message::new("user", self.render("user", values)?));
+        let prompts = self.templates.messages(request)?.into_iter().map(|messages| {
             let tokens = tokenizer.encode_chat(&messages, true)?;
             let last = tokens.len().checked_sub(1).ok_or_else(|| Error::request("the prompt is empty"))?;
             Ok((tokens, vec![last]))

@@ -9,12 +9,14 @@
 //!   once (see [`crate::batch`])
 
 mod assemble;
+mod templates;
 
 use std::path::Path;
 
 use serde::Deserialize;
 
 pub use assemble::{Assembled, Assembler};
+pub use templates::Templates;
 
 use crate::{Error, Result};
 

@@ -57,6 +57,14 @@ impl Weight {
         })
     }
 
+    /// A row of an embedding table on the CPU.
+    pub(crate) fn row(&self, token: u32, row: &mut [f32]) {
+        match self {
+            Self::Packed(matrix) => matrix.row(token as usize, row),
+            _ => unreachable!("rows are taken one by one on the CPU only"),
+        }
+    }
+
     /// The rows of an embedding table.
     pub fn rows(&self, tokens: &[u32], device: &Device) -> Result<Tensor> {
         Ok(match self {

@@ -83,7 +83,7 @@ pub(super) fn run(call: &Call) {
     };
     let share = tasks.len() > 1
         && pairs * layer.heads * layer.head_dim * 4 >= WORTH_SHARING
-        && rayon::current_num_threads() > 1;
+        && crate::threads::threads() > 1;
     if share {
         tasks.par_iter().with_max_len(1).for_each(one);
         merges.par_iter().for_each(|merge| decode::merge(call, merge, &partials));

@@ -75,7 +75,7 @@ pub(super) fn piece(units: usize, pieces: usize, index: usize) -> Range<usize> {
 
 /// Into how many pieces the outputs are cut when there are so many strips of columns: enough tasks for all threads.
 pub(super) fn pieces_of_outputs(units: usize, strips: usize) -> usize {
-    (4 * rayon::current_num_threads()).div_ceil(strips).min(units)
+    (4 * crate::threads::threads()).div_ceil(strips).min(units)
 }
 
 fn in_f32(level: Level, sides: &Sides, out: &mut [f32]) {

@@ -12,7 +12,7 @@ const FINE_NANOSECONDS: f64 = 400_000.0;
 
 /// Calls `work` on ranges that together cover `0..units`, in parallel when it is worth it.
 pub(super) fn share(units: usize, nanoseconds: f64, work: impl Fn(Range<usize>) + Sync) {
-    let threads = rayon::current_num_threads();
+    let threads = crate::threads::threads();
     if units <= 1 || threads <= 1 || nanoseconds < ALONE_NANOSECONDS {
         if units > 0 {
             work(0..units);

@@ -24,7 +24,7 @@ pub use activation::{gelu, gelu_tanh, silu_mul};
 pub use activation_backward::silu_mul_backward;
 pub use dropout::dropout;
 pub use logits::{argmax, log_sum_exp};
-pub use norm::{add, add_rms_norm, layer_norm, rms_norm};
+pub use norm::{add, add_bias, add_rms_norm, layer_norm, rms_norm};
 pub use norm_backward::{rms_norm_backward, rms_norm_weight_gradient};
 pub use rope::{rope_back_in_place, rope_in_place};
 
@@ -35,7 +35,7 @@ const WORTH_SHARING: usize = 1 << 16;
 
 /// How many rows of `width` a task takes; `None` if one thread does them all.
 fn rows_per_task(values: usize, width: usize) -> Option<usize> {
-    let threads = rayon::current_num_threads();
+    let threads = crate::threads::threads();
     let rows = values / width.max(1);
     (values >= WORTH_SHARING && threads > 1 && rows > 1).then(|| {
         // Four tasks a thread, so that one that started late does not hold up the rest.

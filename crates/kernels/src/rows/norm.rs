@@ -57,6 +57,21 @@ pub fn add(x: &mut [f32], y: &[f32]) {
     });
 }
 
+/// `x += bias` for each row of `x`, rows as long as `bias`.
+///
+/// # Panics
+/// When `x` is not made of whole rows.
+pub fn add_bias(x: &mut [f32], bias: &[f32]) {
+    check(bias.len(), &[x.len()]);
+    let level = Level::current();
+    share(x, bias.len(), |_, x| {
+        for row in x.chunks_exact_mut(bias.len()) {
+            // SAFETY: the machine has the level; a row is as long as the bias.
+            unsafe { add_values(level, row, bias) }
+        }
+    });
+}
+
 /// `residual += x`, and the RMS norm of the sum to `out`, in one pass over memory.
 ///
 /// # Panics

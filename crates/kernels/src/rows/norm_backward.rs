@@ -41,7 +41,7 @@ fn rms_norm_weight_gradient_at(level: Level, x: &[f32], eps: f32, dy: &[f32], dw
         // SAFETY: the machine has the level; rows are whole, and the columns lie within them.
         unsafe { add_columns(level, x, dy, factors, (first, width), dweight) }
     };
-    let threads = rayon::current_num_threads();
+    let threads = crate::threads::threads();
     if x.len() < WORTH_SHARING || threads == 1 {
         // SAFETY: the machine has the level; there is a factor for each row.
         unsafe { row_factors(level, x, width, eps, &mut factors) };

@@ -26,8 +26,10 @@ use crate::pca::{Pca, Reduce};
 pub struct Encoder<'a> {
     /// Turns texts into vectors.
     pub model: &'a dyn Embed,
-    /// Whose vectors these are; all that changes them should be in it.
+    /// What it is called.
     pub name: &'a str,
+    /// Tells its weights from others': all that changes its vectors should be in it.
+    pub fingerprint: &'a str,
 }
 
 /// How a pool is built.
@@ -40,13 +42,15 @@ pub struct Settings {
     pub ahead: usize,
     /// Most rows that components are fitted to, evenly taken from all.
     pub fit_rows: usize,
+    /// Whether labels that models made count, too, where a solution has no others.
+    pub opinions: bool,
     /// What the leak guard will find: no lower similarity than this threshold's.
     pub guard: dedup::Config,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { batch: 256, ahead: 2, fit_rows: 100_000, guard: dedup::Config::default() }
+        Self { batch: 256, ahead: 2, fit_rows: 100_000, opinions: false, guard: dedup::Config::default() }
     }
 }
 
@@ -108,7 +112,7 @@ pub async fn build(
     if folder.exists() {
         return Err(Error::pool(folder, "is there already: add to it, or remove it first"));
     }
-    let mut draft = Draft::default();
+    let mut draft = Draft::new(settings.opinions);
     records.into_iter().for_each(|record| draft.add(&record));
     if draft.questions.is_empty() {
         let records = draft.dropped.unlabelled_records + draft.dropped.empty_questions;
@@ -117,7 +121,7 @@ pub async fn build(
         return Err(Error::Data(message));
     }
     write::check_size(&draft)?;
-    let mut journal = Journal::open(&beside(folder, ".embedded"), encoder.name)?;
+    let mut journal = Journal::open(&beside(folder, ".embedded"), encoder.fingerprint)?;
     let embedded = fill(&mut journal, &draft, Counts::default(), encoder, settings, watch).await?;
     let pca = reduce.map(|reduce| fit(&journal, &draft, settings.fit_rows, reduce)).transpose()?;
 
@@ -130,7 +134,7 @@ pub async fn build(
         draft: &draft,
         old: None,
         vectors: Some(journal.vectors()?),
-        encoder: encoder.name,
+        encoder: (encoder.name, encoder.fingerprint),
         dimension: journal.dimension(),
         pca: pca.as_ref(),
         guard: &settings.guard,
@@ -155,12 +159,12 @@ pub async fn add(
     watch: impl FnMut(Progress) -> bool,
 ) -> Result<Report> {
     settings.check()?;
-    let pool = Pool::open(folder, encoder.name)?;
+    let pool = Pool::open(folder, encoder)?;
     let old = pool.manifest();
-    let mut draft = Draft::of(&pool);
+    let mut draft = Draft::of(&pool, settings.opinions);
     records.into_iter().for_each(|record| draft.add(&record));
     write::check_size(&draft)?;
-    let mut journal = Journal::open(&beside(folder, ".embedded"), encoder.name)?;
+    let mut journal = Journal::open(&beside(folder, ".embedded"), encoder.fingerprint)?;
     let embedded = fill(&mut journal, &draft, old.counts, encoder, settings, watch).await?;
     let vectors = if embedded.total > 0 { Some(journal.vectors()?) } else { None };
     if vectors.is_some() && journal.dimension() != old.dimension {
@@ -173,7 +177,7 @@ pub async fn add(
         draft: &draft,
         old: Some(&pool),
         vectors,
-        encoder: &old.encoder,
+        encoder: (&old.encoder, &old.fingerprint),
         dimension: old.dimension,
         pca: pool.pca(),
         guard: &old.guard,

@@ -1,13 +1,13 @@
 //! A pool in memory: which records count, and what is kept of them.
 //!
 //! A solution counts up to its first error, by the first annotation of a person, a program or an unnamed source; a model's
-//! opinion is no reference. What is unknown ends it. A record without such a solution counts with its reference
+//! opinion is no reference unless that is asked for. What is unknown ends it. A record without such a solution counts with its reference
 //! solution, whose steps are right. Questions with the same text are one question; a solution that is there already, with
 //! the same name, steps and marks, is not added again.
 
 use std::collections::{HashMap, HashSet};
 
-use gradus_core::data::{Annotation, LabelSource, Mark, Record, Solution};
+use gradus_core::data::{Mark, Record, Solution};
 use serde::{Deserialize, Serialize};
 
 use super::Pool;
@@ -21,6 +21,8 @@ pub(crate) struct Draft {
     by_question: HashMap<Key, usize>,
     by_step: HashMap<Key, u32>,
     solutions: HashSet<Key>,
+    /// Whether labels that models made count, too.
+    opinions: bool,
     pub(crate) dropped: Dropped,
 }
 
@@ -42,7 +44,7 @@ pub struct Dropped {
     pub unlabelled_records: usize,
     /// Records whose question is empty.
     pub empty_questions: usize,
-    /// Solutions without a label of a person or a program.
+    /// Solutions without a label that counts.
     pub unlabelled_solutions: usize,
     /// Steps after a first error or without a label, in solutions that count.
     pub unlabelled_steps: usize,
@@ -51,9 +53,13 @@ pub struct Dropped {
 }
 
 impl Draft {
+    pub(crate) fn new(opinions: bool) -> Self {
+        Self { opinions, ..Self::default() }
+    }
+
     /// All of a pool.
-    pub(crate) fn of(pool: &Pool) -> Self {
-        let mut draft = Self { steps: pool.step_texts().map(str::to_owned).collect(), ..Self::default() };
+    pub(crate) fn of(pool: &Pool, opinions: bool) -> Self {
+        let mut draft = Self { steps: pool.step_texts().map(str::to_owned).collect(), ..Self::new(opinions) };
         draft.by_step = (0..).zip(&draft.steps).map(|(row, text)| (key(text), row)).collect();
         for question in pool.questions() {
             let solutions = question.solutions();
@@ -77,7 +83,7 @@ impl Draft {
         }
         let mut solutions = Vec::new();
         for solution in &record.solutions {
-            let marks = marks(solution);
+            let marks = marks(solution, self.opinions);
             if marks.is_empty() {
                 self.dropped.unlabelled_solutions += 1;
                 continue;
@@ -123,15 +129,10 @@ impl Draft {
 }
 
 /// The marks that count, from the first step on.
-fn marks(solution: &Solution) -> Vec<Mark> {
-    let truth = |annotation: &&Annotation| {
-        let mut labels = annotation.labels.iter().flatten().peekable();
-        labels.peek().is_some()
-            && labels.all(|label| {
-                matches!(label.source, LabelSource::Human | LabelSource::Injected | LabelSource::Unstated)
-            })
-    };
-    let Some(annotation) = solution.annotations.iter().find(truth) else { return Vec::new() };
+fn marks(solution: &Solution, opinions: bool) -> Vec<Mark> {
+    let any = || solution.annotations.iter().find(|annotation| annotation.labels.iter().any(Option::is_some));
+    let chosen = solution.truth().or_else(|| opinions.then(any).flatten());
+    let Some(annotation) = chosen else { return Vec::new() };
     let targets = annotation.targets().enumerate().take_while(|(index, (step, _))| index == step);
     targets.map(|(_, (_, label))| label.mark).take(solution.steps.len()).collect()
 }
@@ -149,7 +150,7 @@ fn name(question: usize, solution: &Labelled) -> Key {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gradus_core::data::Problem;
+    use gradus_core::data::{Annotation, LabelSource, Problem};
 
     #[test]
     fn people_and_programs_count_up_to_the_first_error() {
@@ -161,11 +162,12 @@ mod tests {
         };
         let human = Annotation::from_first_error(3, Some(1), &LabelSource::Human);
         let opinion = Annotation::from_first_error(3, None, &judge);
-        assert_eq!(marks(&of(vec![opinion.clone(), human.clone()])), [Mark::Correct, Mark::Incorrect]);
-        assert_eq!(marks(&of(vec![opinion])), []);
+        assert_eq!(marks(&of(vec![opinion.clone(), human.clone()]), true), [Mark::Correct, Mark::Incorrect]);
+        assert_eq!(marks(&of(vec![opinion.clone()]), false), []);
+        assert_eq!(marks(&of(vec![opinion]), true), [Mark::Correct; 3]);
         let mut gap = human;
         gap.labels[0] = None;
-        assert_eq!(marks(&of(vec![gap])), []);
+        assert_eq!(marks(&of(vec![gap]), false), []);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `manifest.json`: what a pool was made with, how much is in it, and a checksum of every file.
 //!
 //! ```json
-//! {"gradus_pool":1,"encoder":"all-MiniLM-L6-v2","dimension":384,"kept":128,"pca":true,
+//! {"gradus_pool":1,"encoder":"all-minilm-l6-v2","fingerprint":"…","dimension":384,"kept":128,"pca":true,
 //!  "guard":{"threshold":0.8,"num_perm":128,"shingle":3},
 //!  "counts":{"questions":7473,"solutions":7473,"steps":26000,"step_texts":25000,"guard_keys":194298},
 //!  "files":{"questions":{"name":"questions.f32","bytes":3826176,"blake3":"…"}, …},"checksum":"…"}
@@ -29,6 +29,8 @@ pub struct Manifest {
     pub gradus_pool: u32,
     /// Whose vectors these are.
     pub encoder: String,
+    /// Tells the encoder's weights from others'.
+    pub fingerprint: String,
     /// Dimensions of the encoder's vectors.
     pub dimension: usize,
     /// Dimensions of the pool's vectors.

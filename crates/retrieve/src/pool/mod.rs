@@ -34,7 +34,7 @@ pub use manifest::{Counts, Entry, Manifest, VERSION};
 
 use crate::error::{Error, Result};
 use crate::pca::Pca;
-use crate::search::normalise;
+use crate::search::{Hit, normalise, top_k};
 
 /// Pools up to this size are verified whenever they are opened: a fraction of a second.
 const VERIFIED_ON_OPEN: u64 = 1 << 30;
@@ -89,16 +89,22 @@ pub struct Step<'a> {
 impl Pool {
     /// Opens a pool that was built with this encoder. Sizes and tables are always checked, contents where the pool is
     /// small enough (1 GiB) for that to go unnoticed.
-    pub fn open(folder: &Path, encoder: &str) -> Result<Self> {
+    pub fn open(folder: &Path, encoder: &Encoder<'_>) -> Result<Self> {
         let pool = Self::open_any(folder)?;
-        if pool.manifest.encoder != encoder {
-            let built = &pool.manifest.encoder;
-            let message = format!(
-                "was built with the encoder `{built}`: vectors of `{encoder}` cannot be compared with it"
-            );
-            return Err(Error::pool(folder, message));
-        }
+        pool.expect(encoder)?;
         Ok(pool)
+    }
+
+    /// Refuses another encoder than the one that the pool was built with: its vectors mean something else.
+    pub fn expect(&self, encoder: &Encoder<'_>) -> Result<()> {
+        let (built, name) = (&self.manifest.encoder, encoder.name);
+        if self.manifest.fingerprint == encoder.fingerprint {
+            return Ok(());
+        }
+        let other = if built == name { "another encoder of that name" } else { &format!("`{name}`") };
+        let message =
+            format!("was built with the encoder `{built}`: vectors of {other} cannot be compared with it");
+        Err(Error::pool(&self.folder, message))
     }
 
     /// Opens a pool to look into it, whatever its encoder.
@@ -165,6 +171,17 @@ impl Pool {
     /// The step texts' vectors, one after another.
     pub fn step_rows(&self) -> &[f32] {
         self.steps.numbers()
+    }
+
+    /// For each query, a vector of the pool's dimensions, the `k` nearest questions that `keep` allows; see
+    /// [`top_k`].
+    pub fn nearest(
+        &self,
+        queries: &[f32],
+        k: usize,
+        keep: impl Fn(usize, u32, f32) -> bool + Sync,
+    ) -> Vec<Vec<Hit>> {
+        top_k(self.question_rows(), self.dimension(), queries, k, keep)
     }
 
     /// An encoder's vectors as the pool's own were made: length 1, reduced, length 1.

@@ -23,7 +23,8 @@ pub(crate) struct Plan<'a> {
     /// What is there already, at the front of the draft.
     pub(crate) old: Option<&'a Pool>,
     pub(crate) vectors: Option<Vectors<'a>>,
-    pub(crate) encoder: &'a str,
+    /// Its name and its fingerprint.
+    pub(crate) encoder: (&'a str, &'a str),
     pub(crate) dimension: usize,
     pub(crate) pca: Option<&'a Pca>,
     pub(crate) guard: &'a dedup::Config,
@@ -92,7 +93,8 @@ pub(crate) fn write(folder: &Path, plan: &Plan<'_>) -> Result<Manifest> {
 
     Ok(Manifest {
         gradus_pool: VERSION,
-        encoder: plan.encoder.to_owned(),
+        encoder: plan.encoder.0.to_owned(),
+        fingerprint: plan.encoder.1.to_owned(),
         dimension: plan.dimension,
         kept: plan.pca.map_or(plan.dimension, |pca| pca.kept),
         pca: plan.pca.is_some(),

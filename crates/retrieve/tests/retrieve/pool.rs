@@ -14,7 +14,7 @@ fn settings() -> Settings {
 }
 
 fn encoder(model: &Words) -> Encoder<'_> {
-    Encoder { model, name: "words" }
+    Encoder { model, name: "words", fingerprint: "words" }
 }
 
 async fn build(folder: &Path, records: Vec<Record>, model: &Words) -> Result<Report> {
@@ -51,7 +51,7 @@ async fn what_goes_in_comes_out() {
         (report.embedded.done, model.texts(), model.most()),
         (report.embedded.total, report.embedded.total, 1)
     );
-    let pool = Pool::open(&path, "words").unwrap();
+    let pool = Pool::open(&path, &encoder(&Words::default())).unwrap();
     // "So we are done." is one row.
     assert_eq!(pool.step_texts().count(), report.counts.step_texts);
     assert_eq!(pool.step_texts().filter(|text| *text == "So we are done.").count(), 1);
@@ -105,7 +105,10 @@ async fn an_interrupted_build_goes_on_and_embeds_nothing_twice() {
     }
     assert!(attempts > 2);
     assert_eq!((texts, seen.values().copied().max()), (total, Some(1)));
-    let (ours, theirs) = (Pool::open(&path, "words").unwrap(), Pool::open(&whole, "words").unwrap());
+    let (ours, theirs) = (
+        Pool::open(&path, &encoder(&Words::default())).unwrap(),
+        Pool::open(&whole, &encoder(&Words::default())).unwrap(),
+    );
     assert_eq!(contents(&ours), contents(&theirs));
     assert_eq!(names(folder.path()), ["p", "whole"]);
 }
@@ -120,7 +123,7 @@ async fn a_build_that_is_told_to_stop_stops_and_goes_on() {
             .await;
     assert!(matches!(stopped, Err(Error::Stopped)));
     // Another encoder must not go on with these vectors.
-    let other = Encoder { model: &second, name: "other" };
+    let other = Encoder { model: &second, name: "other", fingerprint: "other" };
     let refused = pool::build(&path, records(0..30), &other, &settings(), None, |_| true).await;
     assert!(refused.unwrap_err().to_string().contains("another encoder"));
     let report = build(&path, records(0..30), &second).await.unwrap();
@@ -148,7 +151,10 @@ async fn adding_gives_what_building_at_once_gives() {
             pool::add(&path, records(15..30), &encoder(&model), &settings(), |_| true).await.unwrap();
         assert_eq!((report.counts.questions, report.dimension, model.most()), (30, DIMENSION / 2, 1));
     }
-    let (ours, theirs) = (Pool::open(&path, "words").unwrap(), Pool::open(&whole, "words").unwrap());
+    let (ours, theirs) = (
+        Pool::open(&path, &encoder(&Words::default())).unwrap(),
+        Pool::open(&whole, &encoder(&Words::default())).unwrap(),
+    );
     assert_eq!(contents(&ours), contents(&theirs));
     assert_eq!(ours.manifest().counts, theirs.manifest().counts);
     assert_eq!(names(&path).len(), 8);
@@ -158,7 +164,7 @@ async fn adding_gives_what_building_at_once_gives() {
     // Half an addition leaves the pool as it was.
     let failing = Words::failing_after(0);
     pool::add(&path, records(30..40), &encoder(&failing), &settings(), |_| true).await.unwrap_err();
-    assert_eq!(contents(&Pool::open(&path, "words").unwrap()), contents(&theirs));
+    assert_eq!(contents(&Pool::open(&path, &encoder(&Words::default())).unwrap()), contents(&theirs));
 }
 
 #[tokio::test]
@@ -182,9 +188,10 @@ async fn what_is_no_input_is_refused() {
     build(&path, records(0..3), &model).await.unwrap();
     let message = build(&path, records(0..3), &model).await.unwrap_err().to_string();
     assert!(message.ends_with("is there already: add to it, or remove it first"), "{message}");
-    let message = Pool::open(&path, "other").unwrap_err().to_string();
+    let other = Encoder { model: &model, name: "other", fingerprint: "other" };
+    let message = Pool::open(&path, &other).unwrap_err().to_string();
     assert!(message.contains("was built with the encoder `words`"), "{message}");
-    let message = Pool::open(&folder.path().join("none"), "words").unwrap_err().to_string();
+    let message = Pool::open(&folder.path().join("none"), &encoder(&model)).unwrap_err().to_string();
     assert!(message.contains("is no pool"), "{message}");
     let zero = Settings { batch: 0, ..settings() };
     let error = pool::add(&path, vec![], &encoder(&model), &zero, |_| true).await.unwrap_err();
@@ -211,7 +218,9 @@ async fn damage_is_refused_with_the_files_name() {
                 Some(bytes) => std::fs::write(&file, bytes).unwrap(),
                 None => std::fs::remove_file(&file).unwrap(),
             }
-            let message = Pool::open(&path, "words").expect_err(&format!("{name}: {what}")).to_string();
+            let message = Pool::open(&path, &encoder(&Words::default()))
+                .expect_err(&format!("{name}: {what}"))
+                .to_string();
             assert!(message.contains(name.as_str()) && !message.contains('\n'), "{name}: {what}: {message}");
         };
         for at in [0, 1, sound.len() / 3, sound.len() / 2, sound.len() - 2] {
@@ -224,13 +233,13 @@ async fn damage_is_refused_with_the_files_name() {
         refused(Some(&[&sound[..], b"more"].concat()), "too long");
         refused(None, "missing");
         std::fs::write(&file, &sound).unwrap();
-        Pool::open(&path, "words").unwrap();
+        Pool::open(&path, &encoder(&Words::default())).unwrap();
         files += 1;
     }
     assert_eq!(files, 8);
     let manifest = path.join("manifest.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
     std::fs::write(&manifest, text.replace("\"gradus_pool\": 1", "\"gradus_pool\": 9")).unwrap();
-    let message = Pool::open(&path, "words").unwrap_err().to_string();
+    let message = Pool::open(&path, &encoder(&Words::default())).unwrap_err().to_string();
     assert!(message.ends_with("version 9 is not supported: this program reads version 1"), "{message}");
 }

@@ -10,11 +10,11 @@ use crate::fake::{Words, record, records};
 
 async fn pool_of(folder: &Path, count: usize) -> Pool {
     let path = folder.join("p");
-    let encoder = Encoder { model: &Words::default(), name: "words" };
+    let encoder = Encoder { model: &Words::default(), name: "words", fingerprint: "words" };
     pool::build(&path, records(0..count), &encoder, &pool::Settings::default(), None, |_| true)
         .await
         .unwrap();
-    Pool::open(&path, "words").unwrap()
+    Pool::open(&path, &encoder).unwrap()
 }
 
 /// A question like those about ladders, asked otherwise.
@@ -33,20 +33,20 @@ async fn the_nearest_questions_and_steps_are_found() {
     let pool = pool_of(folder.path(), 36).await;
     let model = Words::default();
     let targets = [stranger(), Target { id: "u".to_owned(), ..stranger() }];
-    let found = retrieve(&pool, &model, &targets, &Settings::default()).await.unwrap();
+    let found = retrieve(&pool, &model, &targets, &Settings::default(), |_, _| true).await.unwrap();
     // Two targets with the same four texts: each is embedded once.
     assert_eq!((found.embedded, model.most(), model.texts()), (4, 1, 4));
     let first = &found.targets[0];
-    assert_eq!(first.references.len(), 2);
-    assert!(first.references.iter().all(|reference| reference.question.contains("ladders")));
-    assert_eq!(first.references[0].steps[0].1, Mark::Correct);
-    assert!(first.questions[0].similarity >= first.questions[1].similarity);
-    assert_eq!(first.nearest, Some(first.questions[0].similarity));
-    assert_eq!(first.step_references.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 1]);
-    assert_eq!(first.step_references[2][0].text, "So we are done.");
-    assert!((first.steps[2][0].similarity - 1.0).abs() < 1e-5);
-    assert_eq!(first.steps[2][0].step, Some(2));
-    assert_eq!(first.excluded, Excluded::default());
+    assert_eq!(first.references.questions.len(), 2);
+    assert!(first.references.questions.iter().all(|reference| reference.question.contains("ladders")));
+    assert_eq!(first.references.questions[0].steps[0].1, Mark::Correct);
+    assert!(first.seen.questions[0].similarity >= first.seen.questions[1].similarity);
+    assert_eq!(first.seen.nearest, Some(first.seen.questions[0].similarity));
+    assert_eq!(first.references.steps.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 1]);
+    assert_eq!(first.references.steps[2][0].text, "So we are done.");
+    assert!((first.seen.steps[2][0].similarity - 1.0).abs() < 1e-5);
+    assert_eq!(first.seen.steps[2][0].step, Some(2));
+    assert_eq!(first.seen.excluded, Excluded::default());
     assert_eq!(first.references, found.targets[1].references);
     let mut request = gradus_core::contracts::ScoreRequest::default();
     found.targets[0].clone().into_request(&mut request);
@@ -58,10 +58,10 @@ async fn the_steps_are_the_nearest_of_the_database_by_brute_force() {
     let folder = tempfile::tempdir().unwrap();
     let pool = pool_of(folder.path(), 36).await;
     let settings = Settings { database: 4, steps: 3, questions: 4, ..Settings::default() };
-    let found = retrieve(&pool, &Words::default(), &[stranger()], &settings).await.unwrap();
+    let found = retrieve(&pool, &Words::default(), &[stranger()], &settings, |_, _| true).await.unwrap();
     let found = &found.targets[0];
-    let of: Vec<&str> = found.questions.iter().map(|question| question.question.as_str()).collect();
-    for (step, neighbours) in stranger().steps.iter().zip(&found.steps) {
+    let of: Vec<&str> = found.seen.questions.iter().map(|question| question.question.as_str()).collect();
+    for (step, neighbours) in stranger().steps.iter().zip(&found.seen.steps) {
         let query = pool.project(crate::fake::vector(step).to_vec());
         let mut best = std::collections::BTreeMap::new();
         for question in pool.questions().filter(|question| of.contains(&question.id)) {
@@ -98,34 +98,37 @@ async fn the_guard_keeps_the_targets_own_question_out() {
     for strategy in [Strategy::Nearest, Strategy::Random { seed: 7 }] {
         // All of the pool is asked for, so that only the guard decides.
         let settings = Settings { questions: 36, database: 36, strategy, cosine: 1.1, ..Settings::default() };
-        let found = retrieve(&pool, &Words::default(), &targets, &settings).await.unwrap();
+        let found = retrieve(&pool, &Words::default(), &targets, &settings, |_, _| true).await.unwrap();
         for (found, (exact, near)) in found.targets.iter().zip([(1, 0), (1, 0), (0, 1)]) {
-            assert_eq!((found.excluded.exact, found.excluded.own), (exact, 1));
-            assert!(found.excluded.near >= near);
-            assert!(found.questions.iter().all(|question| question.question != "p13"));
-            assert!(found.steps.iter().flatten().all(|step| step.question != "p13"));
-            assert_eq!(found.questions.len(), 36 - found.excluded.exact - found.excluded.near);
+            assert_eq!((found.seen.excluded.exact, found.seen.excluded.own), (exact, 1));
+            assert!(found.seen.excluded.near >= near);
+            assert!(found.seen.questions.iter().all(|question| question.question != "p13"));
+            assert!(found.seen.steps.iter().flatten().all(|step| step.question != "p13"));
+            assert_eq!(found.seen.questions.len(), 36 - found.seen.excluded.exact - found.seen.excluded.near);
         }
     }
     // By the vector alone: the same words in another order.
     let mut words: Vec<&str> = own.problem.text.split_whitespace().collect();
     words.sort_unstable();
     let settings = Settings { near: 1.0, cosine: 0.999, questions: 36, ..Settings::default() };
-    let found = retrieve(&pool, &Words::default(), &[target(&words.join(" "))], &settings).await.unwrap();
+    let found = retrieve(&pool, &Words::default(), &[target(&words.join(" "))], &settings, |_, _| true)
+        .await
+        .unwrap();
     let found = &found.targets[0];
-    assert_eq!(found.excluded, Excluded { cosine: 1, own: 1, ..Excluded::default() });
+    assert_eq!(found.seen.excluded, Excluded { cosine: 1, own: 1, ..Excluded::default() });
     assert!(
-        found.nearest.unwrap() < 0.999 && found.questions.iter().all(|question| question.question != "p13")
+        found.seen.nearest.unwrap() < 0.999
+            && found.seen.questions.iter().all(|question| question.question != "p13")
     );
     // Those who know let the question pass; their own solution still does not.
     let settings = Settings { allow_duplicates: true, ..Settings::default() };
-    let found = retrieve(&pool, &Words::default(), &targets[..1], &settings).await.unwrap();
+    let found = retrieve(&pool, &Words::default(), &targets[..1], &settings, |_, _| true).await.unwrap();
     let found = &found.targets[0];
     assert_eq!(
-        (found.questions[0].question.as_str(), found.questions[0].solution.as_str()),
+        (found.seen.questions[0].question.as_str(), found.seen.questions[0].solution.as_str()),
         ("p13", "p13/wrong")
     );
-    assert_eq!(found.excluded, Excluded { own: 1, ..Excluded::default() });
+    assert_eq!(found.seen.excluded, Excluded { own: 1, ..Excluded::default() });
 }
 
 #[tokio::test]
@@ -134,25 +137,25 @@ async fn parts_can_be_left_out_and_small_pools_give_what_they_have() {
     let pool = pool_of(folder.path(), 3).await;
     let model = Words::default();
     let no_steps = Settings { steps: 0, ..Settings::default() };
-    let found = retrieve(&pool, &model, &[stranger()], &no_steps).await.unwrap();
-    assert_eq!((found.embedded, found.targets[0].references.len()), (1, 2));
-    assert!(found.targets[0].step_references.is_empty());
+    let found = retrieve(&pool, &model, &[stranger()], &no_steps, |_, _| true).await.unwrap();
+    assert_eq!((found.embedded, found.targets[0].references.questions.len()), (1, 2));
+    assert!(found.targets[0].references.steps.is_empty());
     let no_questions = Settings { questions: 0, ..Settings::default() };
-    let found = retrieve(&pool, &model, &[stranger()], &no_questions).await.unwrap();
-    assert!(found.targets[0].references.is_empty() && found.targets[0].nearest.is_some());
-    assert_eq!(found.targets[0].step_references.len(), 3);
+    let found = retrieve(&pool, &model, &[stranger()], &no_questions, |_, _| true).await.unwrap();
+    assert!(found.targets[0].references.questions.is_empty() && found.targets[0].seen.nearest.is_some());
+    assert_eq!(found.targets[0].references.steps.len(), 3);
     let many = Settings { questions: 100, database: 100, steps: 1000, ..Settings::default() };
-    let found = retrieve(&pool, &model, &[stranger()], &many).await.unwrap();
-    assert_eq!(found.targets[0].references.len(), 3);
-    assert_eq!(found.targets[0].step_references[0].len(), pool.manifest().counts.step_texts);
-    assert_eq!(retrieve(&pool, &model, &[], &many).await.unwrap().targets, []);
+    let found = retrieve(&pool, &model, &[stranger()], &many, |_, _| true).await.unwrap();
+    assert_eq!(found.targets[0].references.questions.len(), 3);
+    assert_eq!(found.targets[0].references.steps[0].len(), pool.manifest().counts.step_texts);
+    assert_eq!(retrieve(&pool, &model, &[], &many, |_, _| true).await.unwrap().targets, []);
     // Nothing is left when the only question is the target's own.
     let alone = tempfile::tempdir().unwrap();
     let pool = pool_of(alone.path(), 1).await;
     let own = Target { question: record(0).problem.text, ..stranger() };
-    let found = retrieve(&pool, &model, &[own], &Settings::default()).await.unwrap();
-    assert!(found.targets[0].references.is_empty() && found.targets[0].nearest.is_none());
-    assert_eq!(found.targets[0].step_references, [vec![], vec![], vec![]]);
+    let found = retrieve(&pool, &model, &[own], &Settings::default(), |_, _| true).await.unwrap();
+    assert!(found.targets[0].references.questions.is_empty() && found.targets[0].seen.nearest.is_none());
+    assert_eq!(found.targets[0].references.steps, [vec![], vec![], vec![]]);
 }
 
 #[tokio::test]
@@ -162,13 +165,14 @@ async fn chance_is_seeded_by_target() {
     let model = Words::default();
     let settings = |seed| Settings { strategy: Strategy::Random { seed }, ..Settings::default() };
     let other = Target { id: "u".to_owned(), ..stranger() };
-    let both = retrieve(&pool, &model, &[stranger(), other.clone()], &settings(1)).await.unwrap();
-    let one = retrieve(&pool, &model, &[other], &settings(1)).await.unwrap();
+    let both =
+        retrieve(&pool, &model, &[stranger(), other.clone()], &settings(1), |_, _| true).await.unwrap();
+    let one = retrieve(&pool, &model, &[other], &settings(1), |_, _| true).await.unwrap();
     assert_eq!(both.targets[1], one.targets[0]);
     assert_ne!(both.targets[0].references, both.targets[1].references);
-    let seeded = retrieve(&pool, &model, &[stranger()], &settings(2)).await.unwrap();
+    let seeded = retrieve(&pool, &model, &[stranger()], &settings(2), |_, _| true).await.unwrap();
     assert_ne!(both.targets[0].references, seeded.targets[0].references);
-    assert_eq!(both.targets[0].nearest, seeded.targets[0].nearest);
+    assert_eq!(both.targets[0].seen.nearest, seeded.targets[0].seen.nearest);
 }
 
 #[tokio::test]
@@ -183,7 +187,37 @@ async fn settings_that_cannot_hold_are_refused() {
         (Settings { cosine: f32::NAN, ..Settings::default() }, "cosine is no number"),
         (Settings { database: 0, ..Settings::default() }, "database is 0: expected at least 1"),
     ] {
-        let error = retrieve(&pool, &Words::default(), &[stranger()], &settings).await.unwrap_err();
+        let error =
+            retrieve(&pool, &Words::default(), &[stranger()], &settings, |_, _| true).await.unwrap_err();
         assert_eq!(error.to_string(), expected);
     }
+}
+
+#[tokio::test]
+async fn words_choose_as_the_guard_allows_and_need_no_vectors_of_steps() {
+    let folder = tempfile::tempdir().unwrap();
+    let pool = pool_of(folder.path(), 36).await;
+    let model = Words::default();
+    let settings = Settings { strategy: Strategy::TfIdf, ..Settings::default() };
+    let own = record(13);
+    let copy = Target { id: "c".to_owned(), question: own.problem.text, ..stranger() };
+    let found = retrieve(&pool, &model, &[stranger(), copy], &settings, |_, _| true).await.unwrap();
+    assert_eq!(model.texts(), 2);
+    let first = &found.targets[0];
+    assert!(first.references.questions.iter().all(|reference| reference.question.contains("ladders")));
+    assert_eq!(first.references.steps[2][0].text, "So we are done.");
+    assert!((first.seen.steps[2][0].similarity - 1.0).abs() < 1e-6);
+    let second = &found.targets[1];
+    assert_eq!((second.seen.questions.len(), second.seen.excluded.exact), (2, 1));
+    assert!(second.seen.questions.iter().all(|question| question.question != "p13"));
+    let (all, targets) = found.excluded();
+    assert_eq!((all.exact, targets), (1, 1));
+}
+
+#[tokio::test]
+async fn retrieval_stops_when_it_is_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let pool = pool_of(folder.path(), 9).await;
+    let stopped = retrieve(&pool, &Words::default(), &[stranger()], &Settings::default(), |_, _| false).await;
+    assert!(matches!(stopped, Err(gradus_retrieve::Error::Stopped)));
 }

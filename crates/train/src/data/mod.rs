@@ -8,6 +8,7 @@ mod steps;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use gradus_core::contracts::ScoreRequest;
 use gradus_core::data::files;
 use gradus_core::data::readers::Format;
 use gradus_core::data::{Record, Solution};
@@ -81,7 +82,7 @@ fn each_solution(
                     continue;
                 }
             };
-            let request = steps::request(record, solution);
+            let request = ScoreRequest::of(&record.problem, solution);
             let assembled = assembler.assemble(&request, tokenizer, usize::MAX)?;
             let example = steps::example(&solution.id, &assembled, &targets);
             if example.forest.tokens() > most_tokens {

@@ -1,7 +1,6 @@
 //! Labelled steps as a reward model sees them: the profile writes the solution out and says where verdicts are read.
 
-use gradus_core::contracts::ScoreRequest;
-use gradus_core::data::{Mark, Record, Solution, StepLabel};
+use gradus_core::data::{Mark, Record, StepLabel};
 use gradus_engine::batch::Forest;
 use gradus_engine::profile::{Assembled, Assembler};
 use gradus_engine::text::Tokenizer;
@@ -29,16 +28,6 @@ pub fn labelled_steps(
             .collect();
         if targets.is_empty() { Err("solution without a step to train on") } else { Ok(targets) }
     })
-}
-
-/// What the profile is asked to write out.
-pub(crate) fn request(record: &Record, solution: &Solution) -> ScoreRequest {
-    ScoreRequest {
-        id: solution.id.clone(),
-        problem: record.problem.question(),
-        steps: solution.steps.clone(),
-        ..ScoreRequest::default()
-    }
 }
 
 pub(super) fn target(label: &StepLabel, neutral: Neutral, soft: bool) -> Option<f32> {

@@ -13,11 +13,12 @@ use super::critic;
 use crate::args::bench::{Api, JudgeOptions};
 use crate::args::engine::ModelOptions;
 use crate::local::{self, Local, Purpose};
+use crate::references;
 
 /// The model that judges when none is named.
 const DEFAULT: &str = "smollm2-135m";
 /// Problems that are with a judge at once, so that it can fill its passes.
-const AHEAD: usize = 64;
+pub(super) const AHEAD: usize = 64;
 
 /// A judge, ready to be asked.
 pub(super) struct Judging {
@@ -73,7 +74,8 @@ impl Judging {
             };
             return Ok(new(named(model.to_owned()), kind, None, identity, backend));
         }
-        let purpose = Purpose { score: (!judge.critic).then_some(judge.profile.as_deref()), unpacked: false };
+        let profile = references::profile(judge.profile.as_deref(), &judge.augmentation);
+        let purpose = Purpose { score: (!judge.critic).then_some(profile), unpacked: false };
         let local = local::start(model, options, &purpose)?;
         let identity = identity(model, options, judge, local.profile.as_deref())?;
         let adapter =
@@ -108,11 +110,6 @@ impl Judging {
         }
     }
 
-    /// Problems to ask about at once.
-    pub(super) fn ahead(&self) -> usize {
-        AHEAD
-    }
-
     /// The local engine, and all that determines what it says; none for other judges.
     pub(super) fn local(&self) -> Option<(&Local, &str)> {
         match &self.backend {
@@ -145,29 +142,14 @@ fn last_of(path: &Path) -> String {
     }
 }
 
-/// A local model's files, its adapter's content, and how it is asked. Weights are told apart by size, not by reading
-/// gigabytes.
+/// A local model's and its adapter's files, and how it is asked.
 fn identity(
     model: &str,
     options: &ModelOptions,
     judge: &JudgeOptions,
     profile: Option<&str>,
 ) -> Result<String> {
-    let path = models::resolve(model)?;
-    let path = path.as_path();
-    let bytes = |path: &Path| path.metadata().map_or(0, |data| data.len());
-    let size = match std::fs::read_dir(path) {
-        Ok(entries) => entries.flatten().map(|entry| bytes(&entry.path())).sum(),
-        Err(_) => bytes(path),
-    };
-    let mut adapter = String::new();
-    for file in
-        options.adapter.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten())
-    {
-        if let Ok(content) = std::fs::read(file.path()) {
-            adapter += &format!("{} {};", file.file_name().display(), blake3::hash(&content).to_hex());
-        }
-    }
+    let files = models::fingerprint(models::resolve(model)?.as_path(), options.adapter.as_deref())?;
     let profile = match profile {
         Some(name) => {
             let found = gradus_engine::profile::Profile::find(judge.profile.as_deref().unwrap_or(name))?;
@@ -175,9 +157,8 @@ fn identity(
         }
         None => format!("critic, {} tokens", judge.max_tokens),
     };
-    let name = path.file_name().map(|name| name.display().to_string()).unwrap_or_default();
     Ok(format!(
-        "{name} {size} {adapter} {:?} {:?} {} {} {profile}",
+        "{files} {:?} {:?} {} {} {profile}",
         options.precision, options.device, options.dequantise, options.keep_quantised
     ))
 }

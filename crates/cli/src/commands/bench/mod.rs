@@ -22,16 +22,18 @@ use gradus_bench::{Error, Sample, best_of_n, drift, fact, prmbench, processbench
 use gradus_core::data::FirstError;
 use gradus_core::metrics::bootstrap::Settings;
 use gradus_plot::Section;
+use gradus_retrieve::two_stage::Target;
 use serde_json::{Value, json};
 
 use super::{Status, Usage};
-use crate::args::bench::{Bench, BenchCommand};
+use crate::args::bench::{Api, Bench, BenchCommand};
 use crate::input;
 use crate::interrupt;
 use crate::local;
 use crate::printer::{self, Printer};
 use crate::progress::Progress;
-use judging::Judging;
+use crate::references::{self, Library, Tally};
+use judging::{AHEAD, Judging};
 
 pub(super) fn run(command: &BenchCommand) -> Result<Status> {
     match command {
@@ -237,11 +239,12 @@ impl<'a> Job<'a> {
     /// Asks about every sample.
     fn ask(&mut self, judging: &Judging) -> Result<Vec<Judged>> {
         interrupt::be_patient();
+        self.retrieve(judging)?;
         let samples = std::mem::take(&mut self.samples);
         let mut bar = Progress::new(samples.len() as u64, false);
         let began = Instant::now();
         let source = judging.source();
-        let asked = self.run()?.judge(&samples, &source, judging.ahead(), |done: Done| {
+        let asked = self.run()?.judge(&samples, &source, AHEAD, |done: Done| {
             let speed = done.tokens as f64 / began.elapsed().as_secs_f64().max(1e-9);
             bar.now(done.done as u64, &format!("{} undecided  {speed:.0} tokens/s", done.undecided));
             !interrupt::asked()
@@ -255,6 +258,37 @@ impl<'a> Job<'a> {
         self.counts.resumed = done.resumed;
         self.counts.tokens = done.tokens;
         Ok(judged)
+    }
+
+    /// With a pool: gives every sample its references, all in one pass, and notes what was retrieved in the report.
+    fn retrieve(&mut self, judging: &Judging) -> Result<()> {
+        let augmentation = &self.args.judge.augmentation;
+        let Some(pool) = &augmentation.pool else { return Ok(()) };
+        let settings = augmentation.retrieval.settings();
+        match (&judging.profile, self.args.judge.api) {
+            (Some(profile), _) => references::check_profile(profile, &settings)?,
+            (None, Api::Score) => {}
+            (None, _) => {
+                let message =
+                    "--pool needs a local reward model or --api score: others have no place for references";
+                return Err(Usage(message.to_owned()).into());
+            }
+        }
+        let Some(library) = Library::of(augmentation, &self.args.options)? else { return Ok(()) };
+        let targets: Vec<Target> =
+            self.samples.iter().map(|sample| Target::from(&sample.request())).collect();
+        let found = library.retrieve(&targets, &settings)?;
+        let mut tally = Tally::default();
+        tally.add(&found);
+        for (sample, found) in self.samples.iter_mut().zip(found.targets) {
+            sample.solution.references = Some(Box::new(found.references));
+        }
+        self.extra.insert("pool".to_owned(), json!(pool.display().to_string()));
+        self.extra.insert("retrieval".to_owned(), json!({ "settings": settings, "found": tally }));
+        if let Some(printer) = self.printer(self.args) {
+            tally.lines().into_iter().try_for_each(|line| printer.line(line))?;
+        }
+        Ok(())
     }
 
     /// Where tables go; none with `--json`.

@@ -87,7 +87,7 @@ impl Attention {
         dv.fill(0.0);
         let call = Call { layer: self, level, q, k, v, segments, out: Output(dq.as_mut_ptr()) };
         let (tasks, work) = tasks(&call);
-        let share = work >= WORTH_SHARING && rayon::current_num_threads() > 1;
+        let share = work >= WORTH_SHARING && crate::threads::threads() > 1;
         // Kept by the thread between calls: fresh pages from the kernel would take a good part of the time.
         let held = tasks.last().map_or(0, |task| task.at + task.values());
         let largest = tasks.iter().map(Task::values).max().unwrap_or(0);

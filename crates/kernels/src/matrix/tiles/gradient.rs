@@ -69,7 +69,7 @@ fn add_slab(sides: &Sides, split: bool, out: &mut [f32]) {
     let panel_bytes = PIECE_TILES * b_layout.k_step;
     let (panels, pairs) = (k.div_ceil(PANEL), n_tiles.div_ceil(2));
     // A group of panels is one task, unless that leaves threads idle.
-    let group = GROUP.min(panels.div_ceil(2 * rayon::current_num_threads())).max(1);
+    let group = GROUP.min(panels.div_ceil(2 * crate::threads::threads())).max(1);
     let groups = panels.div_ceil(group);
     let pieces = pieces_of_outputs(pairs, groups);
     let nanoseconds = (rows * n * k) as f64 / if split { 150.0 } else { 400.0 } + (rows * k) as f64 * 0.3;

@@ -107,7 +107,7 @@ impl Source<'_> {
     /// Rows are better when there are enough of them: the converted rows stay in the cache of the core that uses
     /// them, and threads do not wait for each other. Weights that have to be decoded would be decoded by each task.
     fn rows_of_a_task(&self, m: usize) -> Option<usize> {
-        let tasks = 2 * rayon::current_num_threads();
+        let tasks = 2 * crate::threads::threads();
         [256, 128].into_iter().find(|rows| self.is_stored() && m.div_ceil(*rows) >= tasks)
     }
 

@@ -162,12 +162,15 @@ impl Panels {
 
     /// See `Matrix::row`.
     pub(in crate::matrix) fn row(&self, row: usize, out: &mut [f32]) {
-        for (k, out) in out.iter_mut().enumerate() {
-            let number = |part| {
-                let pair = self.pair(row, k / TILE_COLUMNS, part, k % TILE_COLUMNS / 2);
-                bf16::from_bits((pair >> (k % 2 * 16)) as u16).to_f32()
-            };
-            *out = number(0) + if self.layout.split { number(1) } else { 0.0 };
+        let value = |pair: u32, side: usize| bf16::from_bits((pair >> (side * 16)) as u16).to_f32();
+        for (k_tile, out) in out.chunks_mut(TILE_COLUMNS).enumerate() {
+            for (pair, out) in out.chunks_mut(2).enumerate() {
+                let high = self.pair(row, k_tile, 0, pair);
+                let low = if self.layout.split { self.pair(row, k_tile, 1, pair) } else { 0 };
+                for (side, out) in out.iter_mut().enumerate() {
+                    *out = value(high, side) + value(low, side);
+                }
+            }
         }
     }
 

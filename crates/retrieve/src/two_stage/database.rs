@@ -1,0 +1,103 @@
+//! The second stage: the steps of a few questions, and the nearest of them to each step of a target.
+
+use std::collections::HashSet;
+
+use gradus_core::data::{Mark, ReferenceStep};
+use rand::seq::index::sample;
+
+use super::found::Neighbour;
+use super::guard::Barred;
+use super::search::Choice;
+use crate::pool::Pool;
+use crate::search::{Hit, dot, top_k};
+use crate::tfidf::TfIdf;
+
+/// The steps of a few questions, each text once, as it stands in the nearest question that has it.
+pub(super) struct Database<'a> {
+    dimension: usize,
+    steps: Vec<Place<'a>>,
+    vectors: Vec<f32>,
+}
+
+struct Place<'a> {
+    question: &'a str,
+    solution: &'a str,
+    step: usize,
+    text: &'a str,
+    mark: Mark,
+}
+
+impl<'a> Database<'a> {
+    pub(super) fn new(pool: &'a Pool, questions: &[Hit], barred: &Barred) -> Self {
+        let dimension = pool.dimension();
+        let (mut seen, mut steps, mut vectors) = (HashSet::new(), Vec::new(), Vec::new());
+        for hit in questions {
+            let question = pool.question(hit.row as usize);
+            for solution in barred.allowed(question.solutions()) {
+                for (number, step) in solution.steps().enumerate() {
+                    if seen.insert(step.row) {
+                        let vector = &pool.step_rows()[step.row as usize * dimension..][..dimension];
+                        vectors.extend_from_slice(vector);
+                        steps.push(Place {
+                            question: question.id,
+                            solution: solution.id,
+                            step: number,
+                            text: step.text,
+                            mark: step.mark,
+                        });
+                    }
+                }
+            }
+        }
+        Self { dimension, steps, vectors }
+    }
+
+    /// For each of a target's steps the `count` nearest; `queries` are their vectors, which TF-IDF does without.
+    pub(super) fn nearest(
+        &self,
+        queries: &[f32],
+        texts: &[String],
+        count: usize,
+        choice: Choice<'_>,
+    ) -> (Vec<Vec<ReferenceStep>>, Vec<Vec<Neighbour>>) {
+        let found: Vec<Vec<Hit>> = match choice {
+            Choice::Nearest => top_k(&self.vectors, self.dimension, queries, count, |_, _, _| true),
+            Choice::Words(_) => self.by_words(texts, count),
+            Choice::Random(mut random) => {
+                let total = self.steps.len();
+                let mut draw = |query: &[f32]| {
+                    let drawn = sample(&mut *random, total, count.min(total)).into_iter();
+                    let hit = |row: usize| {
+                        let similarity = dot(&self.vectors[row * self.dimension..][..self.dimension], query);
+                        Hit { row: row as u32, similarity }
+                    };
+                    drawn.map(hit).collect()
+                };
+                queries.chunks_exact(self.dimension).map(&mut draw).collect()
+            }
+        };
+        found.iter().map(|hits| hits.iter().map(|hit| self.describe(hit)).unzip()).unzip()
+    }
+
+    /// By words, whose rarity is that within the database.
+    fn by_words(&self, texts: &[String], count: usize) -> Vec<Vec<Hit>> {
+        let steps: Vec<&str> = self.steps.iter().map(|step| step.text).collect();
+        let index = TfIdf::fit(&steps);
+        let search = |text: &String| {
+            let found = index.search(text, count, |_| true).into_iter();
+            found.map(|(row, similarity)| Hit { row: row as u32, similarity }).collect()
+        };
+        texts.iter().map(search).collect()
+    }
+
+    fn describe(&self, hit: &Hit) -> (ReferenceStep, Neighbour) {
+        let place = &self.steps[hit.row as usize];
+        let from = Neighbour {
+            question: place.question.to_owned(),
+            solution: place.solution.to_owned(),
+            step: Some(place.step),
+            similarity: hit.similarity,
+        };
+        (ReferenceStep { text: place.text.to_owned(), mark: place.mark }, from)
+    }
+}

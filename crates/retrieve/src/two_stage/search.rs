@@ -1,0 +1,128 @@
+//! From the targets' vectors to their references.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use gradus_core::data::{ReferenceProblem, References};
+use rand::SeedableRng;
+use rand::seq::index::sample;
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+
+use super::database::Database;
+use super::found::{Neighbour, Retrieved, Seen};
+use super::guard::{Barred, bar};
+use super::{Settings, Strategy, Target};
+use crate::embed::key;
+use crate::pool::Pool;
+use crate::search::{Hit, dot};
+use crate::tfidf::TfIdf;
+
+/// A target and the rows of its texts.
+pub(super) struct Asked<'a> {
+    pub(super) target: &'a Target,
+    pub(super) question: usize,
+    pub(super) steps: Vec<usize>,
+}
+
+/// How one target's references are chosen.
+pub(super) enum Choice<'a> {
+    Nearest,
+    Words(&'a TfIdf),
+    Random(Box<ChaCha8Rng>),
+}
+
+pub(super) fn search(
+    pool: &Pool,
+    asked: &[Asked<'_>],
+    vectors: &[f32],
+    settings: &Settings,
+) -> Vec<Retrieved> {
+    let dimension = pool.dimension();
+    let row = |index: usize| &vectors[index * dimension..][..dimension];
+    let barred = bar(pool, asked, settings);
+    let queries: Vec<f32> = asked.iter().flat_map(|asked| row(asked.question)).copied().collect();
+    let too_near: Vec<AtomicUsize> = asked.iter().map(|_| AtomicUsize::new(0)).collect();
+    let guarded = |similarity: f32| !settings.allow_duplicates && similarity >= settings.cosine;
+    // Whatever is too near beats all that is kept, so that the search asks about each such row exactly once.
+    let keep = |target: usize, question: u32, similarity: f32| {
+        if barred[target].has(question) {
+            return false;
+        }
+        if guarded(similarity) {
+            too_near[target].fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        true
+    };
+    let nearest = pool.nearest(&queries, settings.wanted().max(1), keep);
+    let words = (settings.strategy == Strategy::TfIdf).then(|| {
+        let texts: Vec<&str> = pool.questions().map(|question| question.text).collect();
+        TfIdf::fit(&texts)
+    });
+    let work = asked.par_iter().zip(nearest).zip(barred.par_iter().zip(too_near));
+    let one = |((asked, nearest), (barred, too_near)): ((&Asked<'_>, Vec<Hit>), (&Barred, AtomicUsize))| {
+        let mut excluded = barred.excluded;
+        excluded.cosine = too_near.into_inner();
+        let similarity = |question: u32| {
+            let vector = pool.question(question as usize).vector();
+            dot(vector, row(asked.question))
+        };
+        let passes = |question: u32| !barred.has(question) && !guarded(similarity(question));
+        let mut choice = match (settings.strategy, &words) {
+            (Strategy::Random { seed }, _) => Choice::Random(Box::new(random(seed, &asked.target.id))),
+            (Strategy::TfIdf, Some(words)) => Choice::Words(words),
+            _ => Choice::Nearest,
+        };
+        let hits: Vec<Hit> = match &mut choice {
+            Choice::Nearest => nearest.clone(),
+            Choice::Words(words) => {
+                let found = words.search(&asked.target.question, settings.wanted(), |row| passes(row as u32));
+                found.into_iter().map(|(row, similarity)| Hit { row: row as u32, similarity }).collect()
+            }
+            Choice::Random(random) => {
+                let total = pool.manifest().counts.questions;
+                let enough = settings.wanted() + barred.questions.len() + excluded.cosine;
+                let drawn = sample(&mut **random, total, enough.min(total)).into_iter();
+                let passing = drawn.map(|row| row as u32).filter(|row| passes(*row));
+                let hit = |row| Hit { row, similarity: similarity(row) };
+                passing.take(settings.wanted()).map(hit).collect()
+            }
+        };
+        let (references, questions) =
+            hits.iter().take(settings.questions).map(|hit| reference(pool, *hit, barred)).unzip();
+        let (step_references, steps) = if settings.steps == 0 {
+            Default::default()
+        } else {
+            let database = Database::new(pool, &hits[..hits.len().min(settings.database)], barred);
+            let queries: Vec<f32> = asked.steps.iter().flat_map(|&step| row(step)).copied().collect();
+            database.nearest(&queries, &asked.target.steps, settings.steps, choice)
+        };
+        Retrieved {
+            id: asked.target.id.clone(),
+            references: References { questions: references, steps: step_references },
+            seen: Seen { questions, steps, nearest: nearest.first().map(|hit| hit.similarity), excluded },
+        }
+    };
+    work.map(one).collect()
+}
+
+/// A question with its first solution that is not the target's own.
+fn reference(pool: &Pool, hit: Hit, barred: &Barred) -> (ReferenceProblem, Neighbour) {
+    let question = pool.question(hit.row as usize);
+    let solution = barred.allowed(question.solutions()).next();
+    let solution = solution.expect("a question without a solution is barred");
+    let steps = solution.steps().map(|step| (step.text.to_owned(), step.mark)).collect();
+    let from = Neighbour {
+        question: question.id.to_owned(),
+        solution: solution.id.to_owned(),
+        step: None,
+        similarity: hit.similarity,
+    };
+    (ReferenceProblem { question: question.text.to_owned(), steps }, from)
+}
+
+/// The same choice for the same target, whatever else is asked.
+fn random(seed: u64, id: &str) -> ChaCha8Rng {
+    let of_id = u64::from_le_bytes(key(id)[..8].try_into().expect("eight bytes"));
+    ChaCha8Rng::seed_from_u64(seed ^ of_id)
+}
