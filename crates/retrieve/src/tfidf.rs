@@ -101,16 +101,22 @@ impl TfIdf {
             .iter()
             .zip(&self.scale)
             .enumerate()
-            .filter(|(text, (sum, _))| **sum > 0.0 && keep(*text))
+            .filter(|(_, (sum, _))| **sum > 0.0)
             .map(|(text, (sum, scale))| (text, (sum * scale) as f32))
             .collect();
         let nearest = |a: &(usize, f32), b: &(usize, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-        if k < found.len() {
-            found.select_nth_unstable_by(k, nearest);
-            found.truncate(k);
+        // In order, a few at a time: `keep` may cost more than the search, and most are never asked about.
+        let (mut kept, mut rest, mut few) = (Vec::new(), &mut found[..], k.saturating_mul(2).max(32));
+        while kept.len() < k && !rest.is_empty() {
+            if few < rest.len() {
+                rest.select_nth_unstable_by(few, nearest);
+            }
+            let (now, later) = rest.split_at_mut(few.min(rest.len()));
+            now.sort_unstable_by(nearest);
+            kept.extend(now.iter().filter(|(text, _)| keep(*text)).take(k - kept.len()));
+            (rest, few) = (later, few.saturating_mul(4));
         }
-        found.sort_unstable_by(nearest);
-        found
+        kept
     }
 
     /// How many texts there are.

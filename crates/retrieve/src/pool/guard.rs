@@ -30,13 +30,14 @@ impl Pool {
         }
         candidates.sort_unstable();
         candidates.dedup();
-        let normal = normalise(question);
+        let (normal, shingles) = (normalise(question), config.shingles(question));
         let decide = |candidate: &u32| {
             let text = self.question(*candidate as usize).text;
             if text == question || (!normal.is_empty() && normalise(text) == normal) {
                 return Some((*candidate, Duplicate::Exact));
             }
-            (config.similarity(text, question) >= threshold).then_some((*candidate, Duplicate::Near))
+            (config.shingles(text).similarity(&shingles) >= threshold)
+                .then_some((*candidate, Duplicate::Near))
         };
         candidates.iter().filter_map(decide).collect()
     }

@@ -1,6 +1,6 @@
 //! From the targets' vectors to their references.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use gradus_core::data::{ReferenceProblem, References};
 use rand::SeedableRng;
@@ -9,8 +9,8 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use super::database::Database;
-use super::found::{Neighbour, Retrieved, Seen};
-use super::guard::{Barred, bar};
+use super::found::{Excluded, Neighbour, Retrieved, Seen};
+use super::guard::{Barred, Own, bar};
 use super::{Settings, Strategy, Target};
 use crate::embed::key;
 use crate::pool::Pool;
@@ -41,68 +41,77 @@ pub(super) fn search(
     let row = |index: usize| &vectors[index * dimension..][..dimension];
     let barred = bar(pool, asked, settings);
     let queries: Vec<f32> = asked.iter().flat_map(|asked| row(asked.question)).copied().collect();
-    let too_near: Vec<AtomicUsize> = asked.iter().map(|_| AtomicUsize::new(0)).collect();
-    let guarded = |similarity: f32| !settings.allow_duplicates && similarity >= settings.cosine;
-    // Whatever is too near beats all that is kept, so that the search asks about each such row exactly once.
+    let excluded: Vec<Mutex<Excluded>> = barred.iter().map(|barred| Mutex::new(barred.excluded)).collect();
     let keep = |target: usize, question: u32, similarity: f32| {
         if barred[target].has(question) {
             return false;
         }
-        if guarded(similarity) {
-            too_near[target].fetch_add(1, Ordering::Relaxed);
-            return false;
+        let own = barred[target].own(pool, question, similarity, settings);
+        let mut excluded = excluded[target].lock().unwrap_or_else(PoisonError::into_inner);
+        match own {
+            Some(Own::Words) => excluded.near += 1,
+            Some(Own::Vector) => excluded.cosine += 1,
+            None => return true,
         }
-        true
+        false
     };
     let nearest = pool.nearest(&queries, settings.wanted().max(1), keep);
     let words = (settings.strategy == Strategy::TfIdf).then(|| {
         let texts: Vec<&str> = pool.questions().map(|question| question.text).collect();
         TfIdf::fit(&texts)
     });
-    let work = asked.par_iter().zip(nearest).zip(barred.par_iter().zip(too_near));
-    let one = |((asked, nearest), (barred, too_near)): ((&Asked<'_>, Vec<Hit>), (&Barred, AtomicUsize))| {
-        let mut excluded = barred.excluded;
-        excluded.cosine = too_near.into_inner();
-        let similarity = |question: u32| {
-            let vector = pool.question(question as usize).vector();
-            dot(vector, row(asked.question))
-        };
-        let passes = |question: u32| !barred.has(question) && !guarded(similarity(question));
-        let mut choice = match (settings.strategy, &words) {
-            (Strategy::Random { seed }, _) => Choice::Random(Box::new(random(seed, &asked.target.id))),
-            (Strategy::TfIdf, Some(words)) => Choice::Words(words),
-            _ => Choice::Nearest,
-        };
-        let hits: Vec<Hit> = match &mut choice {
-            Choice::Nearest => nearest.clone(),
-            Choice::Words(words) => {
-                let found = words.search(&asked.target.question, settings.wanted(), |row| passes(row as u32));
-                found.into_iter().map(|(row, similarity)| Hit { row: row as u32, similarity }).collect()
+    let work = asked.par_iter().zip(nearest).zip(barred.par_iter().zip(excluded));
+    let one =
+        |((asked, nearest), (barred, excluded)): ((&Asked<'_>, Vec<Hit>), (&Barred, Mutex<Excluded>))| {
+            let excluded = excluded.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let similarity = |question: u32| {
+                let vector = pool.question(question as usize).vector();
+                dot(vector, row(asked.question))
+            };
+            let passes = |question: u32| {
+                !barred.has(question) && barred.own(pool, question, similarity(question), settings).is_none()
+            };
+            let mut choice = match (settings.strategy, &words) {
+                (Strategy::Random { seed }, _) => Choice::Random(Box::new(random(seed, &asked.target.id))),
+                (Strategy::TfIdf, Some(words)) => Choice::Words(words),
+                _ => Choice::Nearest,
+            };
+            let hits: Vec<Hit> = match &mut choice {
+                Choice::Nearest => nearest.clone(),
+                Choice::Words(words) => {
+                    let found =
+                        words.search(&asked.target.question, settings.wanted(), |row| passes(row as u32));
+                    found.into_iter().map(|(row, similarity)| Hit { row: row as u32, similarity }).collect()
+                }
+                Choice::Random(random) => {
+                    let total = pool.manifest().counts.questions;
+                    let mut draw = |amount: usize| -> Vec<u32> {
+                        let drawn = sample(&mut **random, total, amount).into_iter().map(|row| row as u32);
+                        drawn.filter(|row| passes(*row)).take(settings.wanted()).collect()
+                    };
+                    let few = settings.wanted() + barred.questions.len() + 16;
+                    let mut rows = draw(few.min(total));
+                    if rows.len() < settings.wanted() && few < total {
+                        rows = draw(total);
+                    }
+                    rows.into_iter().map(|row| Hit { row, similarity: similarity(row) }).collect()
+                }
+            };
+            let (references, questions) =
+                hits.iter().take(settings.questions).map(|hit| reference(pool, *hit, barred)).unzip();
+            let (step_references, steps) = if settings.steps == 0 {
+                Default::default()
+            } else {
+                let database = Database::new(pool, &hits[..hits.len().min(settings.database)], barred);
+                let queries: Vec<f32> = asked.steps.iter().flat_map(|&step| row(step)).copied().collect();
+                database.nearest(&queries, &asked.target.steps, settings.steps, choice)
+            };
+            Retrieved {
+                id: asked.target.id.clone(),
+                references: References { questions: references, steps: step_references },
+                seen: Seen { questions, steps, nearest: nearest.first().map(|hit| hit.similarity), excluded },
             }
-            Choice::Random(random) => {
-                let total = pool.manifest().counts.questions;
-                let enough = settings.wanted() + barred.questions.len() + excluded.cosine;
-                let drawn = sample(&mut **random, total, enough.min(total)).into_iter();
-                let passing = drawn.map(|row| row as u32).filter(|row| passes(*row));
-                let hit = |row| Hit { row, similarity: similarity(row) };
-                passing.take(settings.wanted()).map(hit).collect()
-            }
         };
-        let (references, questions) =
-            hits.iter().take(settings.questions).map(|hit| reference(pool, *hit, barred)).unzip();
-        let (step_references, steps) = if settings.steps == 0 {
-            Default::default()
-        } else {
-            let database = Database::new(pool, &hits[..hits.len().min(settings.database)], barred);
-            let queries: Vec<f32> = asked.steps.iter().flat_map(|&step| row(step)).copied().collect();
-            database.nearest(&queries, &asked.target.steps, settings.steps, choice)
-        };
-        Retrieved {
-            id: asked.target.id.clone(),
-            references: References { questions: references, steps: step_references },
-            seen: Seen { questions, steps, nearest: nearest.first().map(|hit| hit.similarity), excluded },
-        }
-    };
     work.map(one).collect()
 }
 

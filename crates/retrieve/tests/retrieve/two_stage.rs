@@ -221,3 +221,26 @@ async fn retrieval_stops_when_it_is_told_to() {
     let stopped = retrieve(&pool, &Words::default(), &[stranger()], &Settings::default(), |_, _| false).await;
     assert!(matches!(stopped, Err(gradus_retrieve::Error::Stopped)));
 }
+
+#[tokio::test]
+async fn a_question_that_holds_the_targets_is_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p");
+    let model = Words::default();
+    let encoder = Encoder { model: &model, name: "words", fingerprint: "words" };
+    let mut with_choices = record(13);
+    with_choices.problem.text +=
+        "\nA: one of nine\nB: two of nine\nC: four of nine\nD: none of the other choices";
+    let all = records(0..9).into_iter().chain([with_choices]);
+    pool::build(&path, all, &encoder, &pool::Settings::default(), None, |_| true).await.unwrap();
+    let pool = Pool::open(&path, &encoder).unwrap();
+    let target = Target { id: "t".to_owned(), question: record(13).problem.text, ..Target::default() };
+    assert_eq!(pool.duplicates(&target.question, 0.8), [], "words alone do not reach the threshold");
+    for strategy in [Strategy::Nearest, Strategy::TfIdf, Strategy::Random { seed: 1 }] {
+        let settings = Settings { questions: 20, cosine: 0.999, strategy, ..Settings::default() };
+        let found = retrieve(&pool, &model, &[target.clone()], &settings, |_, _| true).await.unwrap();
+        let seen = &found.targets[0].seen;
+        assert_eq!(seen.excluded, Excluded { near: 1, ..Excluded::default() }, "{strategy:?}");
+        assert!(seen.questions.iter().all(|question| question.question != "p13"));
+    }
+}

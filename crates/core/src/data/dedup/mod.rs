@@ -64,9 +64,39 @@ impl Config {
         Ok(())
     }
 
+    /// A problem's word shingles.
+    pub fn shingles(&self, text: &str) -> Shingles {
+        Shingles(Fingerprint::new(text, self.shingle).shingles)
+    }
+
     /// The Jaccard similarity of two problems, from 0 to 1.
     pub fn similarity(&self, a: &str, b: &str) -> f64 {
-        jaccard(&Fingerprint::new(a, self.shingle).shingles, &Fingerprint::new(b, self.shingle).shingles)
+        self.shingles(a).similarity(&self.shingles(b))
+    }
+}
+
+/// A problem's word shingles, to be compared with many others'.
+///
+/// ```
+/// use gradus_core::data::dedup::Config;
+/// let config = Config::default();
+/// let asked = config.shingles("What is the sum of 2 and 3?");
+/// let with_choices = config.shingles("What is the sum of 2 and 3? A: 5 B: 6 C: 7 D: 8");
+/// assert!(asked.similarity(&with_choices) < 0.8 && asked.containment(&with_choices) > 0.9);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Shingles(Box<[u64]>);
+
+impl Shingles {
+    /// The share of all shingles that both have (Jaccard).
+    pub fn similarity(&self, other: &Self) -> f64 {
+        jaccard(&self.0, &other.0)
+    }
+
+    /// The share of the smaller one's shingles that the larger one has, too: 1 where one text has the other in it.
+    pub fn containment(&self, other: &Self) -> f64 {
+        let least = self.0.len().min(other.0.len());
+        if least == 0 { 0.0 } else { shared(&self.0, &other.0) as f64 / least as f64 }
     }
 }
 
@@ -256,8 +286,8 @@ fn is_number(word: &str) -> bool {
 }
 
 /// Jaccard similarity of two sorted sets. Two empty sets have nothing in common.
-fn jaccard(a: &[u64], b: &[u64]) -> f64 {
-    let (mut shared, mut i, mut j) = (0_usize, 0, 0);
+fn shared(a: &[u64], b: &[u64]) -> usize {
+    let (mut shared, mut i, mut j) = (0, 0, 0);
     while i < a.len() && j < b.len() {
         match a[i].cmp(&b[j]) {
             std::cmp::Ordering::Less => i += 1,
@@ -265,6 +295,11 @@ fn jaccard(a: &[u64], b: &[u64]) -> f64 {
             std::cmp::Ordering::Equal => (shared, i, j) = (shared + 1, i + 1, j + 1),
         }
     }
+    shared
+}
+
+fn jaccard(a: &[u64], b: &[u64]) -> f64 {
+    let shared = shared(a, b);
     let union = a.len() + b.len() - shared;
     if union == 0 { 0.0 } else { shared as f64 / union as f64 }
 }
