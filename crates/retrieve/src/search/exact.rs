@@ -1,18 +1,23 @@
 //! Exact nearest rows: every row is looked at, the best `k` are kept.
 //!
-//! Rows are taken in blocks that fit a core's cache, and each block meets all queries before the next is read, so memory
-//! is read once however many queries there are. Each thread keeps one short list per query; lists are merged at the end.
-//! Equal similarities go by the lower row, so the answer does not depend on the number of threads.
+//! A few queries read all rows once, at the speed of memory. Many queries are taken in groups; a block of rows that fits
+//! a core's first cache meets a whole group before the next is read, so that time goes into products. Each thread keeps
+//! one short list per query; lists are merged at the end. Equal similarities go by the lower row, so the answer does not
+//! depend on the number of threads.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::product::{self, TILE};
 
-/// Bytes of rows in a block: half of a small second-level cache.
-const BLOCK: usize = 128 * 1024;
-/// Blocks that a thread takes at once.
-const TAKEN: usize = 16;
+/// Bytes of rows in a block: half of a small first cache.
+const BLOCK: usize = 16 * 1024;
+/// Bytes of rows that a thread takes at once, at most and at least.
+const TAKEN: [usize; 2] = [2 << 20, 64 << 10];
+/// Queries in a group: enough for rows to be read rarely, few enough for their vectors to stay in the second cache.
+const GROUP: usize = 256;
+/// Rows in a block or a task, however long they are.
+const LEAST: usize = 16;
 
 /// A row that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -49,30 +54,48 @@ pub fn top_k(
     let count = rows.len() / dimension;
     assert!(u32::try_from(count).is_ok(), "a pool has fewer than four billion rows");
     let queries: Vec<&[f32]> = queries.chunks_exact(dimension).collect();
-    let per_block = (BLOCK / (4 * dimension)).max(2);
-    let per_task = per_block * TAKEN;
-    let best = || queries.iter().map(|_| Best::new(k.min(count))).collect::<Vec<_>>();
+    let groups = queries.par_chunks(GROUP).enumerate();
+    let found = groups.flat_map_iter(|(group, queries)| {
+        let keep = |query: usize, row: u32, similarity: f32| keep(group * GROUP + query, row, similarity);
+        group_top_k(rows, dimension, queries, k.min(count), keep)
+    });
+    found.collect()
+}
+
+fn group_top_k(
+    rows: &[f32],
+    dimension: usize,
+    queries: &[&[f32]],
+    k: usize,
+    keep: impl Fn(usize, u32, f32) -> bool + Sync,
+) -> Vec<Vec<Hit>> {
+    if k == 0 {
+        return vec![Vec::new(); queries.len()];
+    }
+    let count = rows.len() / dimension;
+    let in_bytes = |bytes: usize| (bytes / (4 * dimension)).max(LEAST);
+    let [most, least] = TAKEN.map(in_bytes);
+    let per_task = (count / (4 * rayon::current_num_threads())).clamp(least, most);
+    // Rows that meet only one tile of queries are not used again.
+    let per_block = if queries.len() <= TILE { per_task } else { in_bytes(BLOCK) };
+    let best = || queries.iter().map(|_| Best::new(k)).collect::<Vec<_>>();
     let visit = |mut best: Vec<Best>, (task, rows): (usize, &[f32])| {
-        let mut scores: [Vec<f32>; TILE] = Default::default();
         for (block, rows) in rows.chunks(per_block * dimension).enumerate() {
             let first = task * per_task + block * per_block;
-            for (tile, queries) in queries.chunks(TILE).enumerate() {
-                product::block(rows, dimension, queries, &mut scores);
-                for (within, scores) in scores.iter().take(queries.len()).enumerate() {
-                    let query = tile * TILE + within;
-                    best[query].see(first, scores, |row, score| keep(query, row, score));
-                }
+            for (tile, (queries, best)) in queries.chunks(TILE).zip(best.chunks_mut(TILE)).enumerate() {
+                let mut floors = [f32::INFINITY; TILE];
+                floors.iter_mut().zip(&*best).for_each(|(floor, best)| *floor = best.floor());
+                product::scan(rows, dimension, queries, &mut floors, &mut |query, row, similarity| {
+                    let hit = Hit { row: (first + row) as u32, similarity };
+                    best[query].see(hit, |row, similarity| keep(tile * TILE + query, row, similarity))
+                });
             }
         }
         best
     };
-    let found = if k == 0 {
-        best()
-    } else {
-        let tasks = rows.par_chunks(per_task * dimension).enumerate();
-        tasks.fold(best, visit).reduce(best, |all, more| all.into_iter().zip(more).map(merged).collect())
-    };
-    found.into_iter().map(Best::sorted).collect()
+    let tasks = rows.par_chunks(per_task * dimension).enumerate();
+    let merge = |all: Vec<Best>, more: Vec<Best>| all.into_iter().zip(more).map(merged).collect();
+    tasks.fold(best, visit).reduce(best, merge).into_iter().map(Best::sorted).collect()
 }
 
 fn merged((mut all, more): (Best, Best)) -> Best {
@@ -95,20 +118,13 @@ impl Best {
         Self { size, heap: Vec::new() }
     }
 
-    /// Looks at rows `first..`.
-    #[inline]
-    fn see(&mut self, first: usize, scores: &[f32], keep: impl Fn(u32, f32) -> bool) {
+    /// Looks at a row that is not below the floor, and says where the floor is now.
+    fn see(&mut self, hit: Hit, keep: impl Fn(u32, f32) -> bool) -> f32 {
         // Rows come in ascending order within a thread's share, but shares may not: ties are looked at, too.
-        let mut floor = self.floor();
-        for (index, &similarity) in scores.iter().enumerate() {
-            if similarity >= floor {
-                let hit = Hit { row: (first + index) as u32, similarity };
-                if self.wants(hit) && keep(hit.row, similarity) {
-                    self.push(hit);
-                    floor = self.floor();
-                }
-            }
+        if self.wants(hit) && keep(hit.row, hit.similarity) {
+            self.push(hit);
         }
+        self.floor()
     }
 
     fn floor(&self) -> f32 {
@@ -150,9 +166,14 @@ impl Best {
 
     fn sorted(self) -> Vec<Hit> {
         let mut hits = self.heap;
-        hits.sort_unstable_by(|a, b| b.similarity.total_cmp(&a.similarity).then(a.row.cmp(&b.row)));
+        sort(&mut hits);
         hits
     }
+}
+
+/// The most similar first; as similar ones by their row.
+pub(super) fn sort(hits: &mut [Hit]) {
+    hits.sort_unstable_by(|a, b| b.similarity.total_cmp(&a.similarity).then(a.row.cmp(&b.row)));
 }
 
 /// More similar, or as similar and earlier.

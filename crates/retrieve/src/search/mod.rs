@@ -1,5 +1,7 @@
 //! Search among vectors of length 1, where cosine similarity is the dot product.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 pub mod exact;
 mod product;
 

@@ -1,12 +1,16 @@
-//! Dot products, the same to the last bit on every machine and for every number of rows and queries taken together.
+//! Dot products, the same to the last bit on one machine for every number of threads, rows and queries taken together.
 //!
-//! Sixteen sums run side by side and are added in a fixed order, multiplications are rounded before additions (no fused
-//! multiply-add), so a wider instruction set changes the speed and nothing else. LLVM turns the loops into vector
-//! instructions; on x86 they are compiled three times and the widest set that the processor has is taken.
+//! Sixteen sums run side by side and are added in a fixed order. Where the processor multiplies and adds in one
+//! instruction (x86 with FMA, ARM), every product does, and is rounded once instead of twice: machines without it differ
+//! in the last bits. LLVM turns the loops into vector instructions; AVX-512 has its own in [`super::avx512`], with the
+//! same order of sums.
+
+#[cfg(target_arch = "x86_64")]
+use super::avx512;
 
 /// Sums that run side by side.
 const LANES: usize = 16;
-/// Queries that share each load of a row. With two rows at a time, eight sums of sixteen lanes stay in registers.
+/// Queries that share each load of a row.
 pub(super) const TILE: usize = 4;
 
 /// The dot product.
@@ -15,7 +19,13 @@ pub(super) const TILE: usize = 4;
 /// When the lengths differ.
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len(), "only vectors of one length have a dot product");
-    tile::<1, 1>([a], [b])[0][0]
+    #[cfg(target_arch = "x86_64")]
+    if fused() {
+        // SAFETY: the processor has what the function was compiled for.
+        #[allow(unsafe_code)]
+        return unsafe { avx2::dot(a, b) };
+    }
+    tile::<1, 1, ALWAYS_FUSED>([a], [b])[0][0]
 }
 
 /// Scales to length 1; a vector of zeros stays as it is.
@@ -26,72 +36,106 @@ pub(crate) fn normalise(row: &mut [f32]) {
     }
 }
 
-/// `scores[q][i]` is query `q` times row `i`, for at most [`TILE`] queries.
-pub(super) fn block(rows: &[f32], dimension: usize, queries: &[&[f32]], scores: &mut [Vec<f32>; TILE]) {
+/// Multiplies at most [`TILE`] queries with rows, and calls `found(query, row, product)` for every product that is not
+/// below its query's floor, in ascending order of rows; what it returns is the query's floor from there on.
+pub(super) fn scan(
+    rows: &[f32],
+    dimension: usize,
+    queries: &[&[f32]],
+    floors: &mut [f32; TILE],
+    found: &mut impl FnMut(usize, usize, f32) -> f32,
+) {
+    assert!(queries.len() <= TILE, "a tile holds at most {TILE} queries");
     #[cfg(target_arch = "x86_64")]
     {
-        if is_x86_feature_detected!("avx512f") {
+        if is_x86_feature_detected!("avx512f") && fused() {
             // SAFETY: the processor has what the function was compiled for.
             #[allow(unsafe_code)]
-            return unsafe { wide::avx512(rows, dimension, queries, scores) };
+            return unsafe { avx512::scan(rows, dimension, queries, floors, found) };
         }
-        if is_x86_feature_detected!("avx2") {
+        if fused() {
             // SAFETY: the processor has what the function was compiled for.
             #[allow(unsafe_code)]
-            return unsafe { wide::avx2(rows, dimension, queries, scores) };
+            return unsafe { avx2::scan(rows, dimension, queries, floors, found) };
         }
     }
-    plain(rows, dimension, queries, scores);
+    plain::<ALWAYS_FUSED>(rows, dimension, queries, floors, found);
+}
+
+/// Whether fused multiply-add needs no look at the processor.
+const ALWAYS_FUSED: bool = cfg!(target_arch = "aarch64");
+
+#[cfg(target_arch = "x86_64")]
+fn fused() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
 }
 
 #[cfg(target_arch = "x86_64")]
-mod wide {
-    use super::{TILE, plain};
+mod avx2 {
+    use super::{TILE, plain, tile};
 
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn avx512(rows: &[f32], dimension: usize, queries: &[&[f32]], scores: &mut [Vec<f32>; TILE]) {
-        plain(rows, dimension, queries, scores);
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
+        tile::<1, 1, true>([a], [b])[0][0]
     }
 
-    #[target_feature(enable = "avx2")]
-    pub(super) fn avx2(rows: &[f32], dimension: usize, queries: &[&[f32]], scores: &mut [Vec<f32>; TILE]) {
-        plain(rows, dimension, queries, scores);
-    }
-}
-
-#[inline(always)]
-fn plain(rows: &[f32], dimension: usize, queries: &[&[f32]], scores: &mut [Vec<f32>; TILE]) {
-    match *queries {
-        [] => {}
-        [a] => several([a], rows, dimension, scores),
-        [a, b] => several([a, b], rows, dimension, scores),
-        [a, b, c] => several([a, b, c], rows, dimension, scores),
-        [a, b, c, d] => several([a, b, c, d], rows, dimension, scores),
-        _ => panic!("a tile holds at most {TILE} queries"),
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) fn scan(
+        rows: &[f32],
+        dimension: usize,
+        queries: &[&[f32]],
+        floors: &mut [f32; TILE],
+        found: &mut impl FnMut(usize, usize, f32) -> f32,
+    ) {
+        plain::<true>(rows, dimension, queries, floors, found);
     }
 }
 
 #[inline(always)]
-fn several<const Q: usize>(
+fn plain<const FUSED: bool>(
+    rows: &[f32],
+    dimension: usize,
+    queries: &[&[f32]],
+    floors: &mut [f32; TILE],
+    found: &mut impl FnMut(usize, usize, f32) -> f32,
+) {
+    // Two queries and two rows: four sums of two registers each, out of sixteen.
+    for (pair, queries) in queries.chunks(2).enumerate() {
+        let mut see = |query: usize, row: usize, product: f32| {
+            let query = 2 * pair + query;
+            if product >= floors[query] {
+                floors[query] = found(query, row, product);
+            }
+        };
+        match *queries {
+            [a, b] => several::<2, FUSED>([a, b], rows, dimension, &mut see),
+            [a] => several::<1, FUSED>([a], rows, dimension, &mut see),
+            _ => {}
+        }
+    }
+}
+
+#[inline(always)]
+fn several<const Q: usize, const FUSED: bool>(
     queries: [&[f32]; Q],
     rows: &[f32],
     dimension: usize,
-    scores: &mut [Vec<f32>; TILE],
+    see: &mut impl FnMut(usize, usize, f32),
 ) {
-    scores.iter_mut().for_each(Vec::clear);
     let mut pairs = rows.chunks_exact(2 * dimension);
+    let mut row = 0;
     for pair in &mut pairs {
         let (first, second) = pair.split_at(dimension);
-        let sums = tile::<Q, 2>(queries, [first, second]);
-        for (scores, sums) in scores.iter_mut().zip(sums) {
-            scores.extend_from_slice(&sums);
+        for (query, products) in tile::<Q, 2, FUSED>(queries, [first, second]).into_iter().enumerate() {
+            see(query, row, products[0]);
+            see(query, row + 1, products[1]);
         }
+        row += 2;
     }
     let last = pairs.remainder();
     if last.len() == dimension {
-        let sums = tile::<Q, 1>(queries, [last]);
-        for (scores, sums) in scores.iter_mut().zip(sums) {
-            scores.push(sums[0]);
+        for (query, products) in tile::<Q, 1, FUSED>(queries, [last]).into_iter().enumerate() {
+            see(query, row, products[0]);
         }
     }
 }
@@ -101,14 +145,17 @@ fn several<const Q: usize>(
     clippy::needless_range_loop,
     reason = "plain loops become vector instructions, iterators here do not"
 )]
-fn tile<const Q: usize, const R: usize>(queries: [&[f32]; Q], rows: [&[f32]; R]) -> [[f32; R]; Q] {
+fn tile<const Q: usize, const R: usize, const FUSED: bool>(
+    queries: [&[f32]; Q],
+    rows: [&[f32]; R],
+) -> [[f32; R]; Q] {
     let length = rows[0].len();
     let whole = length / LANES * LANES;
     let mut sums = [[[0_f32; LANES]; R]; Q];
     for start in (0..whole).step_by(LANES) {
         for q in 0..Q {
             for r in 0..R {
-                sums[q][r] = plus(sums[q][r], lanes(queries[q], start), lanes(rows[r], start));
+                sums[q][r] = plus::<FUSED>(sums[q][r], lanes(queries[q], start), lanes(rows[r], start));
             }
         }
     }
@@ -117,7 +164,7 @@ fn tile<const Q: usize, const R: usize>(queries: [&[f32]; Q], rows: [&[f32]; R])
         for r in 0..R {
             let mut sum = sums[q][r];
             if whole < length {
-                sum = plus(sum, &rest(queries[q], whole), &rest(rows[r], whole));
+                sum = plus::<FUSED>(sum, &rest(queries[q], whole), &rest(rows[r], whole));
             }
             totals[q][r] = add(sum);
         }
@@ -126,9 +173,10 @@ fn tile<const Q: usize, const R: usize>(queries: [&[f32]; Q], rows: [&[f32]; R])
 }
 
 #[inline(always)]
-fn plus(mut sums: [f32; LANES], a: &[f32; LANES], b: &[f32; LANES]) -> [f32; LANES] {
+fn plus<const FUSED: bool>(mut sums: [f32; LANES], a: &[f32; LANES], b: &[f32; LANES]) -> [f32; LANES] {
     for lane in 0..LANES {
-        sums[lane] += a[lane] * b[lane];
+        sums[lane] =
+            if FUSED { a[lane].mul_add(b[lane], sums[lane]) } else { sums[lane] + a[lane] * b[lane] };
     }
     sums
 }
@@ -163,24 +211,70 @@ fn add(mut sums: [f32; LANES]) -> f32 {
 mod tests {
     use super::*;
 
+    /// Every product, by query and row.
+    fn all(
+        run: impl FnOnce(&mut [f32; TILE], &mut dyn FnMut(usize, usize, f32) -> f32),
+    ) -> Vec<(usize, usize, u32)> {
+        let mut found = Vec::new();
+        run(&mut [f32::NEG_INFINITY; TILE], &mut |query, row, product| {
+            found.push((query, row, product.to_bits()));
+            f32::NEG_INFINITY
+        });
+        found.sort_unstable();
+        found
+    }
+
     #[test]
-    fn every_instruction_set_gives_the_same_bits() {
+    fn every_tiling_gives_the_same_bits() {
         for dimension in [1, 7, 16, 50, 128] {
             let value = |index: usize| ((index * 7919 % 1013) as f32 / 1013.0 - 0.5) * 1.7;
-            let rows: Vec<f32> = (0..5 * dimension).map(value).collect();
+            let rows: Vec<f32> = (0..21 * dimension).map(value).collect();
             let queries: Vec<f32> = (0..TILE * dimension).map(|index| value(index + 31)).collect();
             let queries: Vec<&[f32]> = queries.chunks(dimension).collect();
-            let (mut ours, mut theirs) = Default::default();
-            for count in 1..=TILE {
-                block(&rows, dimension, &queries[..count], &mut ours);
-                plain(&rows, dimension, &queries[..count], &mut theirs);
-                assert_eq!(ours, theirs);
-                for (query, scores) in queries.iter().zip(&ours).take(count) {
-                    for (row, score) in rows.chunks(dimension).zip(scores) {
-                        assert_eq!(dot(query, row).to_bits(), score.to_bits());
-                    }
+            for (asked, count) in (1..=TILE).flat_map(|asked| (0..=21).map(move |count| (asked, count))) {
+                let (queries, rows) = (&queries[..asked], &rows[..count * dimension]);
+                let one_by_one: Vec<_> = (queries.iter().enumerate())
+                    .flat_map(|(query, a)| {
+                        let rows = rows.chunks(dimension).enumerate();
+                        rows.map(move |(row, b)| (query, row, dot(a, b).to_bits()))
+                    })
+                    .collect();
+                let tiled = all(|floors, mut found| scan(rows, dimension, queries, floors, &mut found));
+                assert_eq!(tiled, one_by_one);
+                #[cfg(target_arch = "x86_64")]
+                if fused() {
+                    // SAFETY: the processor has what the function was compiled for.
+                    #[allow(unsafe_code)]
+                    let narrow = all(|floors, mut found| unsafe {
+                        avx2::scan(rows, dimension, queries, floors, &mut found)
+                    });
+                    assert_eq!(narrow, one_by_one);
                 }
             }
         }
+    }
+
+    #[test]
+    fn floors_rise_while_rows_go_by() {
+        let rows = [0.1, 0.9, 0.5, 0.95, f32::NAN, 0.95];
+        let mut seen = Vec::new();
+        scan(
+            &rows,
+            1,
+            &[&[1.0], &[-1.0]],
+            &mut [0.3, f32::INFINITY, 0.0, 0.0],
+            &mut |query, row, product| {
+                seen.push((query, row));
+                product
+            },
+        );
+        assert_eq!(seen, [(0, 1), (0, 3), (0, 5)]);
+    }
+
+    #[test]
+    fn without_fused_instructions_products_are_the_same_up_to_rounding() {
+        let (a, b): (Vec<f32>, Vec<f32>) =
+            (0..50).map(|index| (index as f32 * 0.1, 1.0 - index as f32 * 0.01)).unzip();
+        assert!((tile::<1, 1, false>([&a], [&b])[0][0] - dot(&a, &b)).abs() < 1e-4);
     }
 }
