@@ -4,6 +4,7 @@
 //! category and forty, long names, missing values, nothing at all.
 
 use gradus_plot::bars::{BarSeries, Bars, Reference};
+use gradus_plot::cloud::{self, CloudSeries, Dot};
 use gradus_plot::dumbbell::{Dumbbell, DumbbellRow};
 use gradus_plot::heatmap::{Heatmap, Shade};
 use gradus_plot::histogram::{Distribution, Histogram};
@@ -59,6 +60,7 @@ fn page() -> Page {
             section("Scores and thresholds", "", scores),
             section("Where errors are found", "Steps are counted from 0.", errors),
             section("Search", "Best of N: the solution with the highest score is kept.", search),
+            section("Datasets", "", vec![Block::Cloud(questions())]),
             section("Awkward data", "What figures must stand.", awkward()),
         ],
         data_json: Some(r#"{"made_up": true, "hostile": "</script><script>alert(1)</script>"}"#.to_owned()),
@@ -425,6 +427,38 @@ fn scatter() -> Scatter {
     }
 }
 
+fn questions() -> cloud::Cloud {
+    let texts = [
+        "Natalia sold clips to 48 of her friends in April, and then she sold half as many clips in May. How many clips did Natalia sell altogether in April and May?",
+        "Let \\(f(x) = ax + 3\\) for \\(x > 2\\). Find \\(a + b\\) if the piecewise function is continuous.",
+        "Determine all functions \\(f: \\mathbb{R} \\to \\mathbb{R}\\) with \\(f(x^2 + f(y)) = y + f(x)^2\\).",
+        "How many sequences of 1s and 0s of length 19 begin with a 0 and have no two consecutive 0s?",
+    ];
+    let bell = |seed: usize| (0..6).map(|part| noise(seed * 6 + part)).sum::<f64>() - 3.0;
+    // Each dataset has some topics, and shares some with the next.
+    let dot = |series: usize, index: usize| {
+        let topic = series * 5 + index % 9;
+        let (angle, far) =
+            (noise(topic * 31 + 7) * std::f64::consts::TAU, 30.0 * noise(topic * 17 + 3).sqrt());
+        let size = 1.5 + 4.0 * noise(topic + 90);
+        let seed = series * 10_000 + index;
+        Dot {
+            name: format!("{} {}", series * 10_000 + index, texts[series]),
+            x: far * angle.cos() + size * bell(seed),
+            y: far * angle.sin() + size * bell(seed + 50_000),
+        }
+    };
+    let series = |(series, count): (usize, usize)| CloudSeries {
+        name: SUBSETS[series].to_owned(),
+        dots: (0..count).map(|index| dot(series, index)).collect(),
+    };
+    cloud::Cloud {
+        title: "How far apart are the questions?".to_owned(),
+        caption: "Each dot is a question; those near each other are alike (t-SNE of their vectors). Axes and the distances between groups mean nothing.".to_owned(),
+        series: [1319, 1000, 675, 400].into_iter().enumerate().map(series).collect(),
+    }
+}
+
 fn awkward() -> Vec<Block> {
     let generators = 40;
     let forty = Bars {
@@ -494,5 +528,26 @@ fn awkward() -> Vec<Block> {
         caption: "There is no data at all.".to_owned(),
         ..Bars::default()
     };
-    vec![Block::Bars(forty), Block::Bars(one), Block::Bars(losses), Block::Lines(gaps), Block::Bars(nothing)]
+    let ten = cloud::Cloud {
+        title: "Ten series, one dot each and one lost".to_owned(),
+        caption: "From the ninth on they are rings.".to_owned(),
+        series: (0..10)
+            .map(|index| CloudSeries {
+                name: format!("a dataset with a rather long name {index}"),
+                dots: vec![Dot {
+                    name: format!("question {index}"),
+                    x: if index == 3 { f64::NAN } else { index as f64 },
+                    y: noise(index),
+                }],
+            })
+            .collect(),
+    };
+    vec![
+        Block::Bars(forty),
+        Block::Bars(one),
+        Block::Bars(losses),
+        Block::Lines(gaps),
+        Block::Cloud(ten),
+        Block::Bars(nothing),
+    ]
 }

@@ -145,6 +145,18 @@ impl Canvas {
         let _ = write!(self.body, "<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>");
     }
 
+    /// A circle that has its text under the pointer itself, without a group around it: there are thousands.
+    pub(crate) fn dot(&mut self, class: &str, (x, y): (f64, f64), radius: f64, title: &str) {
+        let (x, y, radius) = (at(x), at(y), at(radius));
+        let tip = if title.is_empty() { "" } else { " tip" };
+        let _ = write!(self.body, "<circle class=\"{class}{tip}\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"");
+        if title.is_empty() {
+            self.body += "/>\n";
+        } else {
+            let _ = writeln!(self.body, "><title>{}</title></circle>", escaped(title));
+        }
+    }
+
     /// A square on its corner: told from a circle without colour.
     pub(crate) fn diamond(&mut self, class: &str, (x, y): (f64, f64), radius: f64) {
         self.polygon(class, &[(x, y - radius), (x + radius, y), (x, y + radius), (x - radius, y)]);
@@ -187,12 +199,16 @@ impl Canvas {
         );
     }
 
-    /// The whole, named and described for those who do not see it.
-    pub(crate) fn finish(self, size: Size, title: &str, summary: &str) -> String {
-        let class = if size.is_wide() { "wide" } else { "narrow" };
+    /// The whole, named and described for those who do not see it; without a size it is shown at all widths.
+    pub(crate) fn finish(self, size: Option<Size>, title: &str, summary: &str) -> String {
+        let (class, growth) = match size {
+            Some(Size::Wide) => ("wide", 1.1),
+            Some(Size::Narrow) => ("narrow", 1.4),
+            None => ("any", 1.1),
+        };
         let (width, height, font) = (at(self.width), at(self.height), at(self.font));
         // A figure is not blown up beyond what it was drawn for by more than a little.
-        let most = at(self.width * if size.is_wide() { 1.1 } else { 1.4 });
+        let most = at(self.width * growth);
         format!(
             "<svg class=\"{class}\" role=\"img\" viewBox=\"0 0 {width} {height}\" font-size=\"{font}\" \
              style=\"max-width: {most}px\">\n<title>{}</title><desc>{}</desc>\n{}</svg>\n",
@@ -223,7 +239,7 @@ mod tests {
         let mut canvas = Canvas::new(10.0, 10.0, 12.0);
         canvas.group("point", Some("a < b"), |canvas| canvas.circle("dot", (1.04, 2.0), 3.25));
         canvas.turned("", (1.0, 2.0), Anchor::End, -45.0, "R&D");
-        let svg = canvas.finish(Size::Wide, "T", "D");
+        let svg = canvas.finish(Some(Size::Wide), "T", "D");
         assert!(
             svg.contains("<title>a &lt; b</title><circle class=\"dot\" cx=\"1\" cy=\"2\" r=\"3.2\"/>"),
             "{svg}"

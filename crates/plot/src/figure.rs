@@ -44,14 +44,24 @@ pub(crate) enum Mark {
 /// The figure, or a sentence in its place when there is nothing to draw.
 pub(crate) fn figure(shell: &Shell, draw: Option<&dyn Fn(Size) -> Canvas>) -> String {
     let Some(draw) = draw else {
-        return enclosed(shell, "<p class=\"empty\">There is nothing to draw.</p>\n");
+        return enclosed(shell, NOTHING);
     };
     let mut inside = legend(shell);
     for size in [Size::Wide, Size::Narrow] {
-        inside += &draw(size).finish(size, shell.title, &shell.summary);
+        inside += &draw(size).finish(Some(size), shell.title, &shell.summary);
     }
     enclosed(shell, &inside)
 }
+
+/// A figure with one drawing, which does for all widths because it has no text.
+pub(crate) fn single(shell: &Shell, drawing: Option<Canvas>) -> String {
+    match drawing {
+        Some(canvas) => enclosed(shell, &(legend(shell) + &canvas.finish(None, shell.title, &shell.summary))),
+        None => enclosed(shell, NOTHING),
+    }
+}
+
+const NOTHING: &str = "<p class=\"empty\">There is nothing to draw.</p>\n";
 
 /// A figure around any HTML.
 pub(crate) fn enclosed(shell: &Shell, inside: &str) -> String {

@@ -5,7 +5,8 @@
 //! quick values under the pointer are missing (browsers show the same values slowly, from the titles of the marks).
 //!
 //! - [`Page`], [`Section`], [`Block`]: the report
-//! - [`bars`], [`lines`], [`heatmap`], [`reliability`], [`histogram`], [`radar`], [`dumbbell`], [`scatter`]: charts
+//! - [`bars`], [`lines`], [`heatmap`], [`reliability`], [`histogram`], [`radar`], [`dumbbell`], [`scatter`],
+//!   [`cloud`]: charts
 //! - [`mistakes`], [`table`]: text
 //! - [`Estimate`], [`Unit`]: numbers with intervals, and how they are written
 //!
@@ -43,7 +44,8 @@ mod page;
 mod scale;
 
 pub use figures::{
-    Block, Marker, bars, dumbbell, heatmap, histogram, lines, mistakes, radar, reliability, scatter, table,
+    Block, Marker, bars, cloud, dumbbell, heatmap, histogram, lines, mistakes, radar, reliability, scatter,
+    table,
 };
 pub use number::{Estimate, Unit};
 pub use page::{Page, Section};

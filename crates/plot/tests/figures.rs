@@ -1,6 +1,7 @@
 //! Every figure: well-formed, with every value reachable in text, whatever the data is like.
 
 use gradus_plot::bars::{BarSeries, Bars, Reference};
+use gradus_plot::cloud::{self, CloudSeries, Dot};
 use gradus_plot::dumbbell::{Dumbbell, DumbbellRow};
 use gradus_plot::heatmap::Heatmap;
 use gradus_plot::histogram::{Distribution, Histogram};
@@ -289,6 +290,41 @@ fn scatters_say_what_the_fit_is() {
 }
 
 #[test]
+fn clouds_count_their_dots_and_name_them_once() {
+    let dot = |index: usize| Dot {
+        name: format!("question {index}\n{}", HOSTILE.repeat(9)),
+        x: index as f64,
+        y: (index * index % 97) as f64,
+    };
+    let lost = Dot { x: f64::NAN, ..Dot::default() };
+    let named = |name: &str, dots| CloudSeries { name: name.to_owned(), dots };
+    let figure = cloud::Cloud {
+        title: "Cloud".to_owned(),
+        series: vec![
+            named("many", (0..1234).map(dot).collect()),
+            named("few", vec![Dot { x: 3.0, y: 4.0, ..Dot::default() }, lost]),
+            named("none", vec![]),
+        ],
+        ..cloud::Cloud::default()
+    };
+    let html = Block::Cloud(figure.clone()).draw();
+    assert_eq!(html.matches("role=\"img\"").count(), 1, "one drawing for all widths");
+    assert_eq!(html.matches("\" cx=").count(), 1235 + 3, "dots and keys");
+    let text = text_of(&Block::Cloud(figure));
+    for expected in [
+        "many (1,234)",
+        "few (1)",
+        "none (0)",
+        "1 dot is missing",
+        "Dots by series. many: 1,234, few: 1, none: 0.",
+    ] {
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
+    assert_eq!(html.matches("question 700 ").count(), 1);
+    assert!(text.lines().all(|line| line.chars().count() < 90), "names are cut");
+}
+
+#[test]
 fn mistakes_are_limited_and_escaped() {
     let step = |text: &str, score| ScoredStep { text: text.to_owned(), score };
     let mistake = Mistake {
@@ -351,6 +387,7 @@ fn empty(title: &str) -> Vec<Block> {
         Block::Radar(Radar { title: title(), ..Radar::default() }),
         Block::Dumbbell(Dumbbell { title: title(), ..Dumbbell::default() }),
         Block::Scatter(Scatter { title: title(), ..Scatter::default() }),
+        Block::Cloud(cloud::Cloud { title: title(), ..cloud::Cloud::default() }),
         Block::Mistakes(Mistakes { title: title(), ..Mistakes::default() }),
         Block::Table(Table { title: title(), ..Table::default() }),
     ]

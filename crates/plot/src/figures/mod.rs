@@ -2,6 +2,7 @@
 
 mod axes;
 pub mod bars;
+pub mod cloud;
 pub mod dumbbell;
 pub mod heatmap;
 pub mod histogram;
@@ -37,6 +38,8 @@ pub enum Block {
     Dumbbell(dumbbell::Dumbbell),
     /// Points, with a line fitted to them.
     Scatter(scatter::Scatter),
+    /// Thousands of dots.
+    Cloud(cloud::Cloud),
     /// Solutions that were judged wrongly, to read.
     Mistakes(mistakes::Mistakes),
     /// A table that can be sorted.
@@ -56,6 +59,7 @@ impl Block {
             Block::Radar(figure) => radar::draw(figure),
             Block::Dumbbell(figure) => dumbbell::draw(figure),
             Block::Scatter(figure) => scatter::draw(figure),
+            Block::Cloud(figure) => cloud::draw(figure),
             Block::Mistakes(figure) => mistakes::draw(figure),
             Block::Table(figure) => table::draw(figure),
         }
