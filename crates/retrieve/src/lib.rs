@@ -2,6 +2,7 @@
 //!
 //! - [`pool`]: questions with labelled solutions and their vectors, in a folder that opens by memory map
 //! - [`pool::build`]: from records to a pool, resumable at every batch; [`pool::add`] appends to one
+//! - [`map`]: how far apart sets of vectors are, in numbers and as points in the plane
 //! - [`pca`]: vectors in fewer dimensions
 //! - [`search`]: the nearest rows, exactly
 //! - [`tfidf`]: the nearest texts by their words
@@ -27,6 +28,7 @@
 
 mod embed;
 mod error;
+pub mod map;
 pub mod pca;
 pub mod pool;
 pub mod search;
