@@ -26,7 +26,7 @@ pub const COPY: f32 = 0.98;
 pub struct Set<'a> {
     /// Of the dataset, for instance.
     pub name: &'a str,
-    /// One vector after the other.
+    /// One vector after the other; all sets from one encoder and, where they are reduced, one projection.
     pub rows: &'a [f32],
 }
 
