@@ -4,7 +4,7 @@
 //! - [`pool::build`]: from records to a pool, resumable at every batch; [`pool::add`] appends to one
 //! - [`map`]: how far apart sets of vectors are, in numbers and as points in the plane
 //! - [`pca`]: vectors in fewer dimensions
-//! - [`search`]: the nearest rows, exactly
+//! - [`search`]: the nearest rows, exactly or through a graph
 //! - [`tfidf`]: the nearest texts by their words
 //! - [`two_stage`]: for each target its nearest questions, then for each of its steps the nearest among the steps of
 //!   those questions, never the target's own question
