@@ -246,7 +246,7 @@ mod tests {
                     // SAFETY: the processor has what the function was compiled for.
                     #[allow(unsafe_code)]
                     let narrow = all(|floors, mut found| unsafe {
-                        avx2::scan(rows, dimension, queries, floors, &mut found)
+                        avx2::scan(rows, dimension, queries, floors, &mut found);
                     });
                     assert_eq!(narrow, one_by_one);
                 }
