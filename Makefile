@@ -13,6 +13,8 @@
 # make bench-grade   answers graded per second, ours and math-verify's, in one run
 # make bench-dedup   time and memory of the duplicate index
 # make bench-best-of-n  best-of-N of eight real PRMs, ours and numpy's, in one run; fails where a number differs
+# make bench-retrieve   references of 400 solutions from a real pool, ours and two peers with sentence-transformers; fails where one differs
+# make bench-growth     search among 10 thousand to 10 million vectors, exact and approximate (10 GB of memory, and an hour on two cores)
 # make install       the optimised program, into cargo's bin folder
 
 CARGO ?= cargo
@@ -25,7 +27,7 @@ export GRADUS_DATA ?= $(abspath ../shared/data)
 export GRADUS_HOME ?= $(abspath target/gradus-home)
 TOKENIZERS := target/models/tokenizers
 
-.PHONY: demo test test-build test-models test-train test-browser check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-engine bench-train bench-cuda cuda-toolkit install clean
+.PHONY: demo test test-build test-models test-train test-browser check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-retrieve bench-growth bench-engine bench-train bench-cuda cuda-toolkit install clean
 
 build:
 	$(CARGO) build --locked
@@ -66,6 +68,13 @@ bench-dedup:
 bench-best-of-n:
 	$(CARGO) build --release --locked -p gradus
 	GRADUS=$(or $(CARGO_TARGET_DIR),target)/release/gradus sh benches/best_of_n.sh
+
+bench-retrieve:
+	$(CARGO) build --release --locked -p gradus
+	GRADUS=$(or $(CARGO_TARGET_DIR),target)/release/gradus sh benches/retrieve.sh
+
+bench-growth:
+	$(CARGO) run --release --locked -p gradus-retrieve --example growth
 
 test-models:
 	$(CARGO) test --locked --workspace --test cli -- --ignored models

@@ -21,6 +21,8 @@ pub(crate) enum PoolCommand {
     Search(PoolSearch),
     /// Write training examples with their references
     Examples(PoolExamples),
+    /// Say how far apart datasets are, with a picture
+    Map(PoolMap),
 }
 
 /// Which vectors a pool keeps.
@@ -80,6 +82,9 @@ pub(crate) struct Growth {
     /// Take labels that models made, too, where a solution has no others
     #[arg(long)]
     pub(crate) any_labels: bool,
+    /// Questions from which on they are found through a graph (HNSW): faster, and a few of the nearest are missed
+    #[arg(long, default_value_t = 1_000_000, value_name = "QUESTIONS")]
+    pub(crate) graph_from: usize,
     /// Texts that the encoder gets at once
     #[arg(long, default_value_t = 256, value_name = "TEXTS", value_parser = at_least_one)]
     pub(crate) batch: usize,
@@ -264,6 +269,51 @@ pub(crate) struct PoolExamples {
     pub(crate) any_labels: bool,
     #[command(flatten)]
     pub(crate) retrieval: Retrieval,
+    #[command(flatten)]
+    pub(crate) options: ModelOptions,
+    #[command(flatten)]
+    pub(crate) print: Output,
+}
+
+/// How points become a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Layout {
+    /// The two directions in which they differ most; true distances, much overlap
+    Pca,
+    /// Neighbours stay neighbours; distances between groups mean little
+    Tsne,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  gradus pool map gsm8k.jsonl math.jsonl olympiadbench.jsonl -o map.html")]
+pub(crate) struct PoolMap {
+    /// Datasets, each a file or a folder: each is measured from each
+    #[arg(required = true, num_args = 2.., value_name = "DATASET")]
+    pub(crate) datasets: Vec<PathBuf>,
+    /// The page to write
+    #[arg(short, long, value_name = "FILE", default_value = "map.html")]
+    pub(crate) output: PathBuf,
+    /// The model that turns texts into vectors
+    #[arg(short, long, default_value = "all-minilm-l6-v2", value_name = "MODEL")]
+    pub(crate) encoder: String,
+    /// Most questions of each dataset, evenly taken from all
+    #[arg(long, default_value_t = 500, value_parser = at_least_one)]
+    pub(crate) questions: usize,
+    /// Most steps of each dataset, evenly taken from all; 0 leaves steps out
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) steps: usize,
+    /// How the picture is laid out
+    #[arg(long, value_enum, default_value = "tsne")]
+    pub(crate) layout: Layout,
+    /// With --layout tsne: another seed makes another picture
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// With --layout tsne: about how many neighbours a point has
+    #[arg(long, default_value_t = 30.0)]
+    pub(crate) perplexity: f32,
+    /// What to do with a record that cannot be read
+    #[arg(long, value_enum, default_value = "fail")]
+    pub(crate) on_error: OnError,
     #[command(flatten)]
     pub(crate) options: ModelOptions,
     #[command(flatten)]

@@ -29,6 +29,7 @@ fn help() {
         "pool stats",
         "pool search",
         "pool examples",
+        "pool map",
         "models",
         "models list",
         "models pull",

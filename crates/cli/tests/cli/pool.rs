@@ -270,3 +270,29 @@ fn bad_input_is_one_sentence() {
     insta::assert_snapshot!(said);
     assert!(!folder.path("new.pool").exists());
 }
+
+#[test]
+fn a_map_says_how_far_apart_datasets_are() {
+    let folder = with_pool();
+    let encoder = model("bert-mean");
+    let line =
+        format!("pool map world.jsonl others.jsonl --encoder {encoder} --questions 20 --steps 12 --json");
+    let report = folder.run(&line).json();
+    let pairs = report["questions"].as_array().unwrap();
+    assert_eq!((pairs.len(), report["steps"].as_array().unwrap().len()), (4, 4));
+    // Sets are cut to the smaller one's size.
+    assert!(pairs.iter().all(|pair| pair["count"] == 4));
+    assert!(report["datasets"].as_array().unwrap().iter().all(|set| set["steps"] == 12));
+    let page = String::from_utf8(folder.bytes("map.html")).unwrap();
+    assert!(page.contains("Question shift") && page.contains("<circle"), "a picture");
+    let shown = folder
+        .run(&format!(
+            "pool map world.jsonl others.jsonl --encoder {encoder} --layout pca --steps 0 -o p.html"
+        ))
+        .succeeds();
+    assert!(shown.contains("world → others") && !shown.contains("NEAREST STEP"), "{shown}");
+    folder.file("empty.jsonl", "");
+    let said = folder.run(&format!("pool map world.jsonl empty.jsonl --encoder {encoder}"));
+    assert_eq!(said.stderr.trim().lines().count(), 1, "{}", said.stderr);
+    assert_ne!(said.code, Some(0));
+}

@@ -44,13 +44,22 @@ pub struct Settings {
     pub fit_rows: usize,
     /// Whether labels that models made count, too, where a solution has no others.
     pub opinions: bool,
+    /// Questions from which on a graph is built, and search is approximate.
+    pub graph_from: usize,
     /// What the leak guard will find: no lower similarity than this threshold's.
     pub guard: dedup::Config,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { batch: 256, ahead: 2, fit_rows: 100_000, opinions: false, guard: dedup::Config::default() }
+        Self {
+            batch: 256,
+            ahead: 2,
+            fit_rows: 100_000,
+            opinions: false,
+            graph_from: 1_000_000,
+            guard: dedup::Config::default(),
+        }
     }
 }
 
@@ -138,6 +147,7 @@ pub async fn build(
         dimension: journal.dimension(),
         pca: pca.as_ref(),
         guard: &settings.guard,
+        graph_from: settings.graph_from,
         generation: 1,
     };
     let manifest = write::write(&part, &plan)?;
@@ -181,6 +191,7 @@ pub async fn add(
         dimension: old.dimension,
         pca: pool.pca(),
         guard: &old.guard,
+        graph_from: settings.graph_from,
         generation: generation(old) + 1,
     };
     let manifest = write::write(folder, &plan)?;

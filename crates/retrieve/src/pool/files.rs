@@ -54,6 +54,13 @@ impl Writer {
     }
 }
 
+/// Sums up a file that was written otherwise.
+pub(crate) fn entry(folder: &Path, name: &str) -> Result<Entry> {
+    let map = map(&folder.join(name))?;
+    let blake3 = blake3::hash(&map).to_hex().to_string();
+    Ok(Entry { name: name.to_owned(), bytes: map.len() as u64, blake3 })
+}
+
 /// A mapped file with its name.
 #[derive(Debug)]
 pub(crate) struct Mapped {

@@ -7,6 +7,7 @@
 //! | `pca.f32` | the mean, then the components; only where there are some |
 //! | `texts.utf8`, `texts.u64` | all texts one after another, and where each begins |
 //! | `layout.u32` | where each question's solutions begin, where each solution's steps begin, each step's row and mark |
+//! | `questions.graph` | proposes near questions; only in large pools, see [`Approximate`] |
 //! | `guard.u64` | keys of the leak guard, ascending, then the question of each |
 //!
 //! Numbers are little-endian. Texts are a blob with offsets rather than JSON lines: a text is a slice of the map, nothing
@@ -34,7 +35,7 @@ pub use manifest::{Counts, Entry, Manifest, VERSION};
 
 use crate::error::{Error, Result};
 use crate::pca::Pca;
-use crate::search::{Hit, normalise, top_k};
+use crate::search::{Approximate, Hit, normalise, top_k};
 
 /// Pools up to this size are verified whenever they are opened: a fraction of a second.
 const VERIFIED_ON_OPEN: u64 = 1 << 30;
@@ -51,6 +52,7 @@ pub struct Pool {
     offsets: Mapped,
     layout: Mapped,
     guard: Mapped,
+    graph: Option<Approximate>,
 }
 
 /// A question of a pool.
@@ -129,9 +131,18 @@ impl Pool {
                 let (mean, components) = file.numbers().split_at(manifest.dimension);
                 Pca { mean: mean.to_vec(), components: components.to_vec(), kept }
             }),
+            graph: match manifest.files.get("graph") {
+                Some(entry) => Some(Approximate::open(&folder.join(&entry.name))?),
+                None => None,
+            },
             folder: folder.to_owned(),
             manifest,
         };
+        if let Some(graph) = &pool.graph
+            && (graph.rows(), graph.dimension()) != (questions, kept)
+        {
+            return Err(Error::pool(folder, "its graph is over other questions: build the pool again"));
+        }
         let bytes: u64 = pool.manifest.files.values().map(|entry| entry.bytes).sum();
         if bytes <= VERIFIED_ON_OPEN {
             pool.verify()?;
@@ -145,6 +156,11 @@ impl Pool {
         use rayon::prelude::*;
         let files = self.manifest.files.par_iter();
         files.try_for_each(|(_, entry)| Mapped::open(&self.folder, entry, entry.bytes)?.verify(entry))
+    }
+
+    /// Whether questions are found through a graph, approximately.
+    pub fn is_approximate(&self) -> bool {
+        self.graph.is_some()
     }
 
     /// What the pool says about itself.
@@ -173,15 +189,18 @@ impl Pool {
         self.steps.numbers()
     }
 
-    /// For each query, a vector of the pool's dimensions, the `k` nearest questions that `keep` allows; see
-    /// [`top_k`].
+    /// For each query, a vector of the pool's dimensions, the `k` nearest questions that `keep` allows: exactly (see
+    /// [`top_k`]), or in a large pool as far as its graph leads to them.
     pub fn nearest(
         &self,
         queries: &[f32],
         k: usize,
         keep: impl Fn(usize, u32, f32) -> bool + Sync,
     ) -> Vec<Vec<Hit>> {
-        top_k(self.question_rows(), self.dimension(), queries, k, keep)
+        match &self.graph {
+            Some(graph) => graph.search(self.question_rows(), queries, k, keep),
+            None => top_k(self.question_rows(), self.dimension(), queries, k, keep),
+        }
     }
 
     /// An encoder's vectors as the pool's own were made: length 1, reduced, length 1.

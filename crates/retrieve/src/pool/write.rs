@@ -6,13 +6,14 @@ use std::path::Path;
 use gradus_core::data::dedup;
 
 use super::draft::Draft;
-use super::files::Writer;
+use super::files::{self, Mapped, Writer};
 use super::journal::Vectors;
 use super::manifest::{Counts, Entry, Manifest, VERSION};
 use super::{Pool, guard, pack, project};
 use crate::embed::key;
 use crate::error::{Error, Result};
 use crate::pca::Pca;
+use crate::search::{Approximate, approximate};
 
 /// Vectors that are projected at once.
 const ROWS: usize = 4096;
@@ -28,6 +29,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) dimension: usize,
     pub(crate) pca: Option<&'a Pca>,
     pub(crate) guard: &'a dedup::Config,
+    /// Questions from which on a graph is built.
+    pub(crate) graph_from: usize,
     /// The how-manieth files of their kind these are, from 1.
     pub(crate) generation: usize,
 }
@@ -39,23 +42,27 @@ pub(crate) fn write(folder: &Path, plan: &Plan<'_>) -> Result<Manifest> {
         1 => format!("{stem}.{kind}"),
         generation => format!("{stem}.{generation}.{kind}"),
     };
-    let mut files: BTreeMap<String, Entry> = BTreeMap::new();
+    let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
 
     let questions = draft.questions.iter().map(|question| question.text.as_str());
     let mut file = Writer::new(folder, &name("questions", "f32"))?;
     vectors(&mut file, plan, old.map(Pool::question_rows), questions.clone())?;
-    files.insert("questions".to_owned(), file.finish()?);
+    let entry = file.finish()?;
+    if draft.questions.len() >= plan.graph_from {
+        entries.insert("graph".to_owned(), graph(folder, &name("questions", "graph"), &entry, plan)?);
+    }
+    entries.insert("questions".to_owned(), entry);
 
     let steps = draft.steps.iter().map(String::as_str);
     let mut file = Writer::new(folder, &name("steps", "f32"))?;
     vectors(&mut file, plan, old.map(Pool::step_rows), steps.clone())?;
-    files.insert("steps".to_owned(), file.finish()?);
+    entries.insert("steps".to_owned(), file.finish()?);
 
     if let Some(pca) = plan.pca {
         let mut file = Writer::new(folder, &name("pca", "f32"))?;
         file.numbers(&pca.mean)?;
         file.numbers(&pca.components)?;
-        files.insert("pca".to_owned(), file.finish()?);
+        entries.insert("pca".to_owned(), file.finish()?);
     }
 
     let solutions = || draft.questions.iter().flat_map(|question| &question.solutions);
@@ -66,10 +73,10 @@ pub(crate) fn write(folder: &Path, plan: &Plan<'_>) -> Result<Manifest> {
         blob.write(text.as_bytes())?;
         offsets.push(offsets.last().expect("there is a first") + text.len() as u64);
     }
-    files.insert("texts".to_owned(), blob.finish()?);
+    entries.insert("texts".to_owned(), blob.finish()?);
     let mut file = Writer::new(folder, &name("texts", "u64"))?;
     file.numbers(&offsets)?;
-    files.insert("offsets".to_owned(), file.finish()?);
+    entries.insert("offsets".to_owned(), file.finish()?);
 
     let by_question = starts(draft.questions.iter().map(|question| question.solutions.len()));
     let by_solution = starts(solutions().map(|solution| solution.steps.len()));
@@ -77,7 +84,7 @@ pub(crate) fn write(folder: &Path, plan: &Plan<'_>) -> Result<Manifest> {
         solutions().flat_map(|solution| &solution.steps).map(|&(row, mark)| pack(row, mark)).collect();
     let mut file = Writer::new(folder, &name("layout", "u32"))?;
     [&by_question, &by_solution, &steps].iter().try_for_each(|table| file.numbers(table))?;
-    files.insert("layout".to_owned(), file.finish()?);
+    entries.insert("layout".to_owned(), file.finish()?);
 
     let known = old.map_or(0, |pool| pool.manifest().counts.questions);
     let mut filed = guard::file(&draft.questions[known..], known, plan.guard);
@@ -89,7 +96,7 @@ pub(crate) fn write(folder: &Path, plan: &Plan<'_>) -> Result<Manifest> {
     let mut file = Writer::new(folder, &name("guard", "u64"))?;
     file.numbers(&keys)?;
     file.numbers(&questions)?;
-    files.insert("guard".to_owned(), file.finish()?);
+    entries.insert("guard".to_owned(), file.finish()?);
 
     Ok(Manifest {
         gradus_pool: VERSION,
@@ -106,9 +113,18 @@ pub(crate) fn write(folder: &Path, plan: &Plan<'_>) -> Result<Manifest> {
             step_texts: draft.steps.len(),
             guard_keys: keys.len(),
         },
-        files,
+        files: entries,
         checksum: String::new(),
     })
+}
+
+/// Builds a graph over the questions' vectors, which have been written.
+fn graph(folder: &Path, name: &str, questions: &Entry, plan: &Plan<'_>) -> Result<Entry> {
+    let rows = Mapped::open(folder, questions, questions.bytes)?;
+    let path = folder.join(name);
+    let kept = plan.pca.map_or(plan.dimension, |pca| pca.kept);
+    Approximate::build(rows.numbers(), kept, &approximate::Settings::default())?.save(&path)?;
+    files::entry(folder, name)
 }
 
 /// Rows that are there, then those of the texts that are new.

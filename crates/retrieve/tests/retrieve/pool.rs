@@ -243,3 +243,27 @@ async fn damage_is_refused_with_the_files_name() {
     let message = Pool::open(&path, &encoder(&Words::default())).unwrap_err().to_string();
     assert!(message.ends_with("version 9 is not supported: this program reads version 1"), "{message}");
 }
+
+#[tokio::test]
+async fn a_large_pool_is_searched_through_a_graph() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, plain) = (folder.path().join("p"), folder.path().join("plain"));
+    let model = Words::default();
+    let large = Settings { graph_from: 20, ..settings() };
+    pool::build(&path, records(0..30), &encoder(&model), &large, None, |_| true).await.unwrap();
+    build(&plain, records(0..30), &model).await.unwrap();
+    let open = |path: &Path| Pool::open(path, &encoder(&model));
+    let (graph, exact) = (open(&path).unwrap(), open(&plain).unwrap());
+    assert_eq!((graph.is_approximate(), exact.is_approximate()), (true, false));
+    let queries = exact.question_rows();
+    assert_eq!(graph.nearest(queries, 3, |_, _, _| true), exact.nearest(queries, 3, |_, _, _| true));
+    pool::add(&path, records(30..40), &encoder(&model), &large, |_| true).await.unwrap();
+    assert_eq!(open(&path).unwrap().nearest(queries, 40, |_, _, _| true)[0].len(), 40);
+    assert!(names(&path).contains(&"questions.2.graph".to_owned()));
+    let file = path.join("questions.2.graph");
+    let mut bytes = std::fs::read(&file).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let message = open(&path).unwrap_err().to_string();
+    assert!(message.contains("questions.2.graph: is damaged"), "{message}");
+}

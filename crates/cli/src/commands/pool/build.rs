@@ -106,7 +106,12 @@ fn read(input: &Input) -> Result<(Vec<Record>, input::Tally)> {
 }
 
 fn settings(growth: &Growth) -> Settings {
-    Settings { batch: growth.batch, opinions: growth.any_labels, ..Settings::default() }
+    Settings {
+        batch: growth.batch,
+        opinions: growth.any_labels,
+        graph_from: growth.graph_from,
+        ..Settings::default()
+    }
 }
 
 /// A bar over the texts to embed, and the ear for Ctrl-C.

@@ -2,6 +2,7 @@
 
 mod build;
 mod examples;
+mod map;
 mod search;
 mod stats;
 
@@ -19,6 +20,7 @@ pub(super) fn run(command: &PoolCommand) -> Result<Status> {
         PoolCommand::Stats(args) => stats::run(args),
         PoolCommand::Search(args) => search::run(args),
         PoolCommand::Examples(args) => examples::run(args),
+        PoolCommand::Map(args) => map::run(args),
     };
     match result {
         Err(error) if matches!(error.downcast_ref::<Error>(), Some(Error::Stopped)) => {

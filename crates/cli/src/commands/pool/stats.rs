@@ -73,6 +73,7 @@ pub(super) fn run(args: &PoolStats) -> Result<Status> {
         ("step texts", number(counts.step_texts)),
         ("encoder", format!("{} ({})", manifest.encoder, printer::excerpt(&manifest.fingerprint, 13))),
         ("dimensions", reduced),
+        ("search", if pool.is_approximate() { "through a graph" } else { "exact" }.to_owned()),
         ("leak guard", format!("near-duplicates from a similarity of {}", manifest.guard.threshold)),
         ("size", format!("{:.1} MB", report.bytes as f64 / 1e6)),
         ("opened in", format!("{:.3} s", report.open_seconds)),

@@ -1,0 +1,315 @@
+//! `gradus pool map`: how far apart datasets are, in numbers and in a picture.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use gradus_plot::cloud::{Cloud, CloudSeries, Dot};
+use gradus_plot::histogram::{Distribution, Histogram};
+use gradus_plot::{Block, Page, Section, Unit};
+use gradus_retrieve::map::{self, Set, Shift};
+use serde::Serialize;
+
+use super::super::{Status, Usage};
+use crate::args::pool::{Layout, PoolMap};
+use crate::input;
+use crate::interrupt;
+use crate::local;
+use crate::printer::{self, Printer};
+use crate::progress::Progress;
+use crate::references::TextEncoder;
+
+/// Texts that the encoder gets at once.
+const BATCH: usize = 256;
+/// Bins of a histogram of similarities.
+const BINS: usize = 40;
+
+/// A dataset's texts, each once.
+struct Dataset {
+    name: String,
+    questions: Vec<String>,
+    steps: Vec<String>,
+}
+
+/// What came of it, for machines: raw similarities are left out.
+#[derive(Serialize)]
+struct Report<'a> {
+    encoder: &'a str,
+    page: &'a Path,
+    datasets: Vec<Counts<'a>>,
+    questions: &'a [Shift],
+    steps: &'a [Shift],
+}
+
+#[derive(Serialize)]
+struct Counts<'a> {
+    name: &'a str,
+    questions: usize,
+    steps: usize,
+}
+
+pub(super) fn run(args: &PoolMap) -> Result<Status> {
+    let datasets = read(args)?;
+    let encoder = TextEncoder::start(&args.encoder, &args.options)?;
+    interrupt::be_patient();
+    let texts = |of: fn(&Dataset) -> &[String]| datasets.iter().map(of).collect::<Vec<_>>();
+    let (questions, steps) = (texts(|set| &set.questions), texts(|set| &set.steps));
+    let total = questions.iter().chain(&steps).map(|texts| texts.len() as u64).sum();
+    let mut bar = Bar { bar: Progress::new(total, false), done: 0 };
+    let (dimension, question_rows) = embed(&encoder, &questions, &mut bar)?;
+    let (_, step_rows) = embed(&encoder, &steps, &mut bar)?;
+    drop(bar);
+    let shifts = |rows: &[Vec<f32>]| {
+        let sets: Vec<Set<'_>> =
+            datasets.iter().zip(rows).map(|(set, rows)| Set { name: &set.name, rows }).collect();
+        map::shifts(&sets, dimension)
+    };
+    let mut of_questions = shifts(&question_rows)?;
+    let mut of_steps = if args.steps == 0 { Vec::new() } else { shifts(&step_rows)? };
+    let how = match args.layout {
+        Layout::Pca => map::Layout::Pca,
+        Layout::Tsne => map::Layout::Tsne { seed: args.seed, perplexity: args.perplexity },
+    };
+    let places = map::layout(&question_rows.concat(), dimension, how)?;
+    let mut sections = vec![picture(&datasets, &places, args.layout)];
+    sections.push(figures("Question shift", "question", &of_questions));
+    if !of_steps.is_empty() {
+        sections.push(figures("Step shift", "step", &of_steps));
+    }
+    for shift in of_questions.iter_mut().chain(&mut of_steps) {
+        shift.similarities.clear();
+    }
+    let counts = datasets.iter().map(|set| Counts {
+        name: &set.name,
+        questions: set.questions.len(),
+        steps: set.steps.len(),
+    });
+    let report = Report {
+        encoder: &args.encoder,
+        page: &args.output,
+        datasets: counts.collect(),
+        questions: &of_questions,
+        steps: &of_steps,
+    };
+    let page = Page {
+        title: "How far apart datasets are".to_owned(),
+        subtitle: format!(
+            "vectors of {}, at most {} questions and {} steps of each",
+            args.encoder, args.questions, args.steps
+        ),
+        sections,
+        data_json: Some(serde_json::to_string_pretty(&report)?),
+    };
+    let part = args.output.with_added_extension("part");
+    std::fs::write(&part, page.html()).with_context(|| part.display().to_string())?;
+    std::fs::rename(&part, &args.output).with_context(|| args.output.display().to_string())?;
+    let printer = Printer::new(None);
+    if args.print.json {
+        printer.json(&report)?;
+        return Ok(Status::Done);
+    }
+    table(printer, "nearest question", &of_questions)?;
+    if !of_steps.is_empty() {
+        printer.line("")?;
+        table(printer, "nearest step", &of_steps)?;
+    }
+    printer.line(format!(
+        "\nshift: how much farther from the first than from its own kind; the picture is {}",
+        printer::written_to(&args.output)
+    ))?;
+    Ok(Status::Done)
+}
+
+/// Reads the datasets: the questions, and the steps of solutions or else of reference solutions.
+fn read(args: &PoolMap) -> Result<Vec<Dataset>> {
+    let mut datasets: Vec<Dataset> = Vec::new();
+    for path in &args.datasets {
+        let (mut questions, mut steps) = (Unique::default(), Unique::default());
+        input::read(std::slice::from_ref(path), None, args.on_error, &mut |item| {
+            let problem = &item.record.problem;
+            questions.add(&problem.question());
+            if args.steps > 0 {
+                item.record
+                    .solutions
+                    .iter()
+                    .flat_map(|solution| &solution.steps)
+                    .for_each(|step| steps.add(step));
+                if item.record.solutions.is_empty() {
+                    problem.reference.iter().for_each(|step| steps.add(step));
+                }
+            }
+            Ok(())
+        })?;
+        let name = name(path, &datasets);
+        if questions.texts.is_empty() {
+            return Err(Usage(format!("{} has no question", path.display())).into());
+        }
+        datasets.push(Dataset {
+            name,
+            questions: questions.spread(args.questions),
+            steps: steps.spread(args.steps),
+        });
+    }
+    // A larger set is nearer to everything by its size alone.
+    let even = |of: fn(&mut Dataset) -> &mut Vec<String>, datasets: &mut [Dataset]| {
+        let least =
+            datasets.iter_mut().map(|set| of(set).len()).filter(|count| *count > 0).min().unwrap_or(0);
+        for set in datasets.iter_mut() {
+            let all = std::mem::take(of(set));
+            *of(set) = spread(all, least);
+        }
+    };
+    even(|set| &mut set.questions, &mut datasets);
+    even(|set| &mut set.steps, &mut datasets);
+    Ok(datasets)
+}
+
+/// A file's name up to its first dot, with its folder where that is taken.
+fn name(path: &Path, others: &[Dataset]) -> String {
+    let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = file.split('.').next().unwrap_or_default().to_owned();
+    let folder = path.parent().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    // `train` and `test` say little without their folder.
+    let plain = ["train", "test", "dev", "data"].contains(&stem.as_str());
+    match folder {
+        Some(folder) if plain || others.iter().any(|other| other.name == stem) => format!("{folder}/{stem}"),
+        _ => stem,
+    }
+}
+
+/// Texts without repetitions, in the order in which they came.
+#[derive(Default)]
+struct Unique {
+    texts: Vec<String>,
+    seen: HashSet<String>,
+}
+
+impl Unique {
+    fn add(&mut self, text: &str) {
+        if !text.trim().is_empty() && self.seen.insert(text.to_owned()) {
+            self.texts.push(text.to_owned());
+        }
+    }
+
+    fn spread(self, most: usize) -> Vec<String> {
+        spread(self.texts, most)
+    }
+}
+
+/// At most so many, evenly taken from all.
+fn spread(texts: Vec<String>, most: usize) -> Vec<String> {
+    let (all, taken) = (texts.len(), texts.len().min(most));
+    let wanted: HashSet<usize> = (0..taken).map(|index| index * all / taken.max(1)).collect();
+    texts.into_iter().enumerate().filter(|(index, _)| wanted.contains(index)).map(|(_, text)| text).collect()
+}
+
+struct Bar {
+    bar: Progress,
+    done: u64,
+}
+
+/// The vectors of each set, of length 1.
+fn embed(encoder: &TextEncoder, sets: &[&[String]], bar: &mut Bar) -> Result<(usize, Vec<Vec<f32>>)> {
+    let mut dimension = 1;
+    let mut all = Vec::new();
+    for texts in sets {
+        let mut rows = Vec::new();
+        for batch in texts.chunks(BATCH) {
+            if interrupt::asked() {
+                return Err(gradus_retrieve::Error::Stopped.into());
+            }
+            let answer = local::wait(encoder.named().model.embed(batch.to_vec()))??;
+            dimension = answer.dimension;
+            for row in answer.rows() {
+                let norm = row.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
+                rows.extend(row.iter().map(|value| value / norm));
+            }
+            bar.done += batch.len() as u64;
+            bar.bar.now(bar.done, "texts");
+        }
+        all.push(rows);
+    }
+    Ok((dimension, all))
+}
+
+fn table(printer: Printer, what: &str, shifts: &[Shift]) -> Result<()> {
+    let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.3}"));
+    let rows: Vec<Vec<String>> = shifts
+        .iter()
+        .map(|shift| {
+            let spread = shift.spread.as_ref();
+            let moved = shift.shift.as_ref().map_or(String::new(), |moved| {
+                format!("{:+.3} ({:+.3} to {:+.3})", moved.value, moved.low, moved.high)
+            });
+            vec![
+                format!("{} → {}", shift.from, shift.to),
+                number(spread.map(|spread| spread.mean)),
+                number(spread.map(|spread| spread.median)),
+                spread.map_or(String::new(), |spread| format!("{:.1} %", 100.0 * spread.copies)),
+                if shift.from == shift.to { String::new() } else { moved },
+            ]
+        })
+        .collect();
+    printer.table(&[what, "mean", "median", "copies", "shift (95 %)"], &rows)
+}
+
+fn picture(datasets: &[Dataset], places: &[[f32; 2]], layout: Layout) -> Section {
+    let mut places = places.iter();
+    let series = datasets.iter().map(|set| {
+        let dots = set.questions.iter().zip(&mut places).map(|(text, [x, y])| Dot {
+            name: printer::excerpt(text, 80),
+            x: f64::from(*x),
+            y: f64::from(*y),
+        });
+        CloudSeries { name: set.name.clone(), dots: dots.collect() }
+    });
+    let series = series.collect();
+    let caption = match layout {
+        Layout::Pca => {
+            "Each dot is a question, placed by the two directions in which all of them differ most."
+        }
+        Layout::Tsne => {
+            "Each dot is a question. Neighbours are alike; the distance between groups says little (t-SNE)."
+        }
+    };
+    let cloud = Cloud { title: "Questions".to_owned(), caption: caption.to_owned(), series };
+    Section { heading: "Picture".to_owned(), intro: String::new(), blocks: vec![Block::Cloud(cloud)] }
+}
+
+/// For each dataset, how near its texts' nearest neighbours are in each dataset.
+fn figures(heading: &str, what: &str, shifts: &[Shift]) -> Section {
+    let mut to: BTreeMap<&str, Vec<&Shift>> = BTreeMap::new();
+    for shift in shifts {
+        to.entry(&shift.to).or_default().push(shift);
+    }
+    let edges: Vec<f64> = (0..=BINS).map(|edge| edge as f64 / BINS as f64).collect();
+    let histogram = |(name, shifts): (&str, Vec<&Shift>)| {
+        let series = shifts.iter().map(|shift| {
+            let mut counts = vec![0; BINS];
+            for similarity in &shift.similarities {
+                let bin = (f64::from(*similarity).clamp(0.0, 1.0) * BINS as f64) as usize;
+                counts[bin.min(BINS - 1)] += 1;
+            }
+            let own = if shift.from == shift.to { " (itself)" } else { "" };
+            Distribution { name: format!("{}{own}", shift.from), counts, missing: shift.alone as u64 }
+        });
+        Block::Histogram(Histogram {
+            title: format!("Nearest {what} to each {what} of {name}"),
+            caption: format!(
+                "Cosine similarity of the nearest {what} in each dataset; within {name} itself, the nearest other one."
+            ),
+            x_label: "similarity".to_owned(),
+            x_unit: Unit::Share,
+            edges: edges.clone(),
+            series: series.collect(),
+            markers: Vec::new(),
+        })
+    };
+    Section {
+        heading: heading.to_owned(),
+        intro:
+            "Datasets are cut to equal size, since a larger one is nearer to everything by its size alone."
+                .to_owned(),
+        blocks: to.into_iter().map(histogram).collect(),
+    }
+}
