@@ -5,14 +5,14 @@
 //! (`POOL.part`), a longer one by the rename of its manifest.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gradus_core::contracts::{Embed, Usage};
 use gradus_core::data::{Record, dedup};
 use serde::{Deserialize, Serialize};
 
 use super::draft::{Draft, Dropped};
+use super::files::beside;
 use super::journal::Journal;
 use super::manifest::{Counts, Manifest};
 use super::write::{self, Plan};
@@ -214,13 +214,6 @@ fn report(manifest: &Manifest, before: Counts, draft: &Draft, embedded: Progress
 fn generation(manifest: &Manifest) -> usize {
     let numbers = manifest.files.values().filter_map(|entry| entry.name.split('.').nth(1)?.parse().ok());
     numbers.max().unwrap_or(1)
-}
-
-/// `POOL.part` for `POOL`.
-fn beside(folder: &Path, ending: &str) -> PathBuf {
-    let mut name: OsString = folder.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
 }
 
 /// Embeds what the journal does not know yet of the texts that are not among the first `old` ones.

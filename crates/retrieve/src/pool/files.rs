@@ -12,6 +12,13 @@ use crate::error::{Error, Result};
 #[cfg(target_endian = "big")]
 compile_error!("a pool's numbers are little-endian and read in place");
 
+/// `POOL.part` for `POOL`.
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
 /// Maps a file that may be empty.
 pub(crate) fn map(path: &Path) -> Result<Mmap> {
     let file = File::open(path).map_err(Error::io(path))?;

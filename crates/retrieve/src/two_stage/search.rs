@@ -24,6 +24,9 @@ pub(super) struct Asked<'a> {
     pub(super) steps: Vec<usize>,
 }
 
+/// A target with its nearest questions, and with what it must not see.
+type Work<'a> = ((&'a Asked<'a>, Vec<Hit>), (&'a Barred, Mutex<Excluded>));
+
 /// How one target's references are chosen.
 pub(super) enum Choice<'a> {
     Nearest,
@@ -61,57 +64,55 @@ pub(super) fn search(
         TfIdf::fit(&texts)
     });
     let work = asked.par_iter().zip(nearest).zip(barred.par_iter().zip(excluded));
-    let one =
-        |((asked, nearest), (barred, excluded)): ((&Asked<'_>, Vec<Hit>), (&Barred, Mutex<Excluded>))| {
-            let excluded = excluded.into_inner().unwrap_or_else(PoisonError::into_inner);
-            let similarity = |question: u32| {
-                let vector = pool.question(question as usize).vector();
-                dot(vector, row(asked.question))
-            };
-            let passes = |question: u32| {
-                !barred.has(question) && barred.own(pool, question, similarity(question), settings).is_none()
-            };
-            let mut choice = match (settings.strategy, &words) {
-                (Strategy::Random { seed }, _) => Choice::Random(Box::new(random(seed, &asked.target.id))),
-                (Strategy::TfIdf, Some(words)) => Choice::Words(words),
-                _ => Choice::Nearest,
-            };
-            let hits: Vec<Hit> = match &mut choice {
-                Choice::Nearest => nearest.clone(),
-                Choice::Words(words) => {
-                    let found =
-                        words.search(&asked.target.question, settings.wanted(), |row| passes(row as u32));
-                    found.into_iter().map(|(row, similarity)| Hit { row: row as u32, similarity }).collect()
+    let one = |((asked, nearest), (barred, excluded)): Work<'_>| {
+        let excluded = excluded.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let similarity = |question: u32| {
+            let vector = pool.question(question as usize).vector();
+            dot(vector, row(asked.question))
+        };
+        let passes = |question: u32| {
+            !barred.has(question) && barred.own(pool, question, similarity(question), settings).is_none()
+        };
+        let mut choice = match (settings.strategy, &words) {
+            (Strategy::Random { seed }, _) => Choice::Random(Box::new(random(seed, &asked.target.id))),
+            (Strategy::TfIdf, Some(words)) => Choice::Words(words),
+            _ => Choice::Nearest,
+        };
+        let hits: Vec<Hit> = match &mut choice {
+            Choice::Nearest => nearest.clone(),
+            Choice::Words(words) => {
+                let found = words.search(&asked.target.question, settings.wanted(), |row| passes(row as u32));
+                found.into_iter().map(|(row, similarity)| Hit { row: row as u32, similarity }).collect()
+            }
+            Choice::Random(random) => {
+                let total = pool.manifest().counts.questions;
+                let mut draw = |amount: usize| -> Vec<u32> {
+                    let drawn = sample(&mut **random, total, amount).into_iter().map(|row| row as u32);
+                    drawn.filter(|row| passes(*row)).take(settings.wanted()).collect()
+                };
+                let few = settings.wanted() + barred.questions.len() + 16;
+                let mut rows = draw(few.min(total));
+                if rows.len() < settings.wanted() && few < total {
+                    rows = draw(total);
                 }
-                Choice::Random(random) => {
-                    let total = pool.manifest().counts.questions;
-                    let mut draw = |amount: usize| -> Vec<u32> {
-                        let drawn = sample(&mut **random, total, amount).into_iter().map(|row| row as u32);
-                        drawn.filter(|row| passes(*row)).take(settings.wanted()).collect()
-                    };
-                    let few = settings.wanted() + barred.questions.len() + 16;
-                    let mut rows = draw(few.min(total));
-                    if rows.len() < settings.wanted() && few < total {
-                        rows = draw(total);
-                    }
-                    rows.into_iter().map(|row| Hit { row, similarity: similarity(row) }).collect()
-                }
-            };
-            let (references, questions) =
-                hits.iter().take(settings.questions).map(|hit| reference(pool, *hit, barred)).unzip();
-            let (step_references, steps) = if settings.steps == 0 {
-                Default::default()
-            } else {
-                let database = Database::new(pool, &hits[..hits.len().min(settings.database)], barred);
-                let queries: Vec<f32> = asked.steps.iter().flat_map(|&step| row(step)).copied().collect();
-                database.nearest(&queries, &asked.target.steps, settings.steps, choice)
-            };
-            Retrieved {
-                id: asked.target.id.clone(),
-                references: References { questions: references, steps: step_references },
-                seen: Seen { questions, steps, nearest: nearest.first().map(|hit| hit.similarity), excluded },
+                rows.into_iter().map(|row| Hit { row, similarity: similarity(row) }).collect()
             }
         };
+        let (references, questions) =
+            hits.iter().take(settings.questions).map(|hit| reference(pool, *hit, barred)).unzip();
+        let (step_references, steps) = if settings.steps == 0 {
+            Default::default()
+        } else {
+            let database = Database::new(pool, &hits[..hits.len().min(settings.database)], barred);
+            let queries: Vec<f32> = asked.steps.iter().flat_map(|&step| row(step)).copied().collect();
+            database.nearest(&queries, &asked.target.steps, settings.steps, choice)
+        };
+        Retrieved {
+            id: asked.target.id.clone(),
+            references: References { questions: references, steps: step_references },
+            seen: Seen { questions, steps, nearest: nearest.first().map(|hit| hit.similarity), excluded },
+        }
+    };
     work.map(one).collect()
 }
 

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 
 use crate::fake::Words;
 
+#[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 fn records(name: &str) -> Option<Vec<Record>> {
     let default = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
     let path = std::env::var_os("GRADUS_DATA").map_or(default, PathBuf::from).join(name);
@@ -101,6 +102,5 @@ async fn nothing_of_a_targets_own_question_is_retrieved() {
         assert_eq!(missed, Vec::<&str>::new(), "{}", target.id);
     }
     let (excluded, guarded) = found.excluded();
-    println!("{} targets, {guarded} with copies: {excluded:?}", asked.len());
     assert!(guarded * 10 > asked.len() * 5 && excluded.exact == exact_in_all);
 }

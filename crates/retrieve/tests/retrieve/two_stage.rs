@@ -238,7 +238,8 @@ async fn a_question_that_holds_the_targets_is_its_own() {
     assert_eq!(pool.duplicates(&target.question, 0.8), [], "words alone do not reach the threshold");
     for strategy in [Strategy::Nearest, Strategy::TfIdf, Strategy::Random { seed: 1 }] {
         let settings = Settings { questions: 20, cosine: 0.999, strategy, ..Settings::default() };
-        let found = retrieve(&pool, &model, &[target.clone()], &settings, |_, _| true).await.unwrap();
+        let found =
+            retrieve(&pool, &model, std::slice::from_ref(&target), &settings, |_, _| true).await.unwrap();
         let seen = &found.targets[0].seen;
         assert_eq!(seen.excluded, Excluded { near: 1, ..Excluded::default() }, "{strategy:?}");
         assert!(seen.questions.iter().all(|question| question.question != "p13"));

@@ -100,7 +100,9 @@ pub(super) fn run(args: &PoolMap) -> Result<Status> {
         sections,
         data_json: Some(serde_json::to_string_pretty(&report)?),
     };
-    let part = args.output.with_added_extension("part");
+    let mut part = args.output.clone().into_os_string();
+    part.push(".part");
+    let part = std::path::PathBuf::from(part);
     std::fs::write(&part, page.html()).with_context(|| part.display().to_string())?;
     std::fs::rename(&part, &args.output).with_context(|| args.output.display().to_string())?;
     let printer = Printer::new(None);

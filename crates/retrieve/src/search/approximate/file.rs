@@ -42,7 +42,7 @@ pub(super) fn write(
     bytes: usize,
     fill: impl FnOnce(&mut [u8]) -> Result<()>,
 ) -> Result<()> {
-    let part = path.with_added_extension("part");
+    let part = crate::pool::files::beside(path, ".part");
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&part);
     let file = file.map_err(Error::io(&part))?;
     file.set_len((HEADER + bytes) as u64).map_err(Error::io(&part))?;
