@@ -74,7 +74,7 @@ bench-retrieve:
 	GRADUS=$(or $(CARGO_TARGET_DIR),target)/release/gradus sh benches/retrieve.sh
 
 bench-growth:
-	$(CARGO) run --release --locked -p gradus-retrieve --example growth
+	$(CARGO) run --release --locked -p gradus-retrieve --example growth -- --json target/growth.json --html target/growth.html
 
 test-models:
 	$(CARGO) test --locked --workspace --test cli -- --ignored models

@@ -1,7 +1,8 @@
 //! How search grows with the number of vectors, exact and approximate:
 //! `cargo run --release -p gradus-retrieve --example growth -- --sizes 10000,100000 --json growth.json`
 //!
-//! Options: `--sizes` (10000,100000,1000000,10000000), `--threads` (all), `--json FILE`, `--fast` (fewer queries and
+//! Options: `--sizes` (10000,100000,1000000,10000000), `--threads` (all), `--json FILE`, `--html FILE` (the same as a page of
+//! charts), `--from FILE` (draws what an earlier run wrote instead of measuring; may be given several times), `--fast` (fewer queries and
 //! repetitions), `--connectivity`, `--expansion-add`, `--expansion-search` (the index's own where not given).
 //!
 //! Vectors are made up, the same for every run, but not noise: like sentence embeddings after principal components they
@@ -16,18 +17,20 @@ use std::f32::consts::TAU;
 use std::hint::black_box;
 use std::time::Instant;
 
+use gradus_plot::lines::{Line, Lines};
+use gradus_plot::{Block, Estimate, Page, Section, Spacing, Unit};
 use gradus_retrieve::search::approximate::Settings;
 use gradus_retrieve::search::{Approximate, Hit, top_k};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 const DIMENSION: usize = 128;
 const K: usize = 10;
 
 /// What was measured for a number of vectors.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Figures {
     vectors: usize,
     dimension: usize,
@@ -46,7 +49,7 @@ struct Figures {
     exact_speed: f64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Speed {
     median_ms: f64,
     p99_ms: f64,
@@ -58,12 +61,22 @@ struct Options {
     sizes: Vec<usize>,
     threads: usize,
     json: Option<String>,
+    html: Option<String>,
+    from: Vec<String>,
     fast: bool,
     settings: Settings,
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = options()?;
+    if !options.from.is_empty() {
+        let mut all: Vec<Figures> = Vec::new();
+        for path in &options.from {
+            all.extend(serde_json::from_slice::<Vec<Figures>>(&std::fs::read(path)?)?);
+        }
+        all.iter().for_each(|figures| println!("{}", row(figures)));
+        return draw(&all, options.html.as_deref().ok_or("--from goes with --html")?);
+    }
     rayon::ThreadPoolBuilder::new().num_threads(options.threads).build_global()?;
     println!(
         "| vectors | vectors MB | index MB | resident MB | build s | open s | exact ms (p99) | graph ms (p99) | \
@@ -79,7 +92,75 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             std::fs::write(path, serde_json::to_string_pretty(&all)?)?;
         }
     }
-    Ok(())
+    options.html.as_deref().map_or(Ok(()), |path| draw(&all, path))
+}
+
+/// Charts over the number of vectors.
+fn draw(all: &[Figures], path: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let line = |name: &str, value: fn(&Figures) -> f64| {
+        let point = |figures: &Figures| (figures.vectors as f64, Some(Estimate::exactly(value(figures))));
+        Line { name: name.to_owned(), points: all.iter().map(point).collect() }
+    };
+    let chart = |title: &str, y_label: &str, series: Vec<Line>| {
+        Block::Lines(Lines {
+            title: title.to_owned(),
+            x_label: "vectors".to_owned(),
+            x_unit: Unit::Count,
+            x_spacing: Spacing::Log2,
+            y_label: y_label.to_owned(),
+            series,
+            ..Lines::default()
+        })
+    };
+    // The vertical axis is linear: powers of ten are what is plotted where values span many.
+    let blocks = vec![
+        chart(
+            "Time of one query",
+            "log10 of milliseconds, median",
+            vec![
+                line("exact", |figures| figures.exact.median_ms.log10()),
+                line("graph", |figures| figures.approximate.median_ms.log10()),
+            ],
+        ),
+        chart(
+            "Throughput of a batch",
+            "log10 of queries a second",
+            vec![
+                line("exact", |figures| figures.exact.queries_per_second.log10()),
+                line("graph", |figures| figures.approximate.queries_per_second.log10()),
+            ],
+        ),
+        chart(
+            "Recall of the graph",
+            "share of the nearest ten",
+            vec![line("graph", |figures| figures.recall_at_10)],
+        ),
+        chart(
+            "Time to build the graph",
+            "log10 of seconds",
+            vec![line("graph", |figures| figures.build_seconds.log10())],
+        ),
+        chart(
+            "Memory",
+            "log10 of MB",
+            vec![
+                line("vectors", |figures| (figures.vector_bytes as f64 / 1e6).log10()),
+                line("graph", |figures| (figures.index_bytes as f64 / 1e6).log10()),
+            ],
+        ),
+    ];
+    let threads = all.first().map_or(0, |figures| figures.threads);
+    let page = Page {
+        title: "How search grows".to_owned(),
+        subtitle: format!("{DIMENSION} dimensions, clustered vectors, {threads} threads"),
+        sections: vec![Section {
+            heading: "Exact search and the graph".to_owned(),
+            intro: String::new(),
+            blocks,
+        }],
+        data_json: Some(serde_json::to_string_pretty(all)?),
+    };
+    Ok(std::fs::write(path, page.html())?)
 }
 
 fn measure(size: usize, options: &Options) -> Result<Figures, Box<dyn std::error::Error>> {
@@ -255,6 +336,8 @@ fn options() -> Result<Options, Box<dyn std::error::Error>> {
         sizes: vec![10_000, 100_000, 1_000_000, 10_000_000],
         threads: 0,
         json: None,
+        html: None,
+        from: Vec::new(),
         fast: false,
         settings: Settings::default(),
     };
@@ -265,6 +348,8 @@ fn options() -> Result<Options, Box<dyn std::error::Error>> {
             "--sizes" => options.sizes = value()?.split(',').map(str::parse).collect::<Result<_, _>>()?,
             "--threads" => options.threads = value()?.parse()?,
             "--json" => options.json = Some(value()?),
+            "--html" => options.html = Some(value()?),
+            "--from" => options.from.push(value()?),
             "--fast" => options.fast = true,
             "--connectivity" => options.settings.connectivity = value()?.parse()?,
             "--expansion-add" => options.settings.expansion_add = value()?.parse()?,

@@ -301,7 +301,7 @@ fn figures(heading: &str, what: &str, shifts: &[Shift]) -> Section {
                 "Cosine similarity of the nearest {what} in each dataset; within {name} itself, the nearest other one."
             ),
             x_label: "similarity".to_owned(),
-            x_unit: Unit::Share,
+            x_unit: Unit::Number,
             edges: edges.clone(),
             series: series.collect(),
             markers: Vec::new(),
