@@ -14,7 +14,6 @@ use super::Status;
 use crate::args::OnError;
 use crate::args::engine::Score;
 use crate::input;
-use crate::interrupt;
 use crate::journal::{self, key};
 use crate::local::{self, Local, Purpose};
 use crate::paint;
@@ -67,7 +66,6 @@ pub(super) fn run(args: &Score) -> Result<Status> {
     let named = references::profile(args.profile.as_deref(), &args.augmentation);
     if args.augmentation.pool.is_some() {
         references::check_profile(named.unwrap_or_default(), &settings)?;
-        interrupt::be_patient();
     }
     let library = Library::of(&args.augmentation, &args.options)?;
     let purpose = Purpose { score: Some(named), unpacked: args.no_tree_packing };

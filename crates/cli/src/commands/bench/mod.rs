@@ -50,12 +50,18 @@ pub(super) fn run(command: &BenchCommand) -> Result<Status> {
 /// A run that was asked to stop has lost nothing.
 fn stoppable(result: Result<Status>) -> Result<Status> {
     match result {
-        Err(error) if matches!(error.downcast_ref::<Error>(), Some(Error::Stopped)) => {
+        Err(error) if is_stop(&error) => {
             printer::note(error.to_string());
             Ok(Status::Interrupted)
         }
         other => other,
     }
+}
+
+fn is_stop(error: &anyhow::Error) -> bool {
+    use gradus_retrieve::Error as Retrieval;
+    matches!(error.downcast_ref(), Some(Error::Stopped))
+        || matches!(error.downcast_ref(), Some(Retrieval::Stopped))
 }
 
 fn process_bench(args: &Bench) -> Result<Status> {
