@@ -34,7 +34,7 @@ pub const UNKNOWN_TOKEN: u32 = u32::MAX;
 /// ```
 #[derive(Debug)]
 pub struct Chat {
-    http: Http,
+    pub(crate) http: Http,
     one_each: AtomicBool,
 }
 
@@ -99,18 +99,20 @@ impl Chat {
         let endpoint = self.http.endpoint();
         let body = Body::new(request, &endpoint.model, endpoint.dialect, first, n);
         let path = if body.messages.is_some() { "/v1/chat/completions" } else { "/v1/completions" };
-        let (mut reply, usage): (Reply, Usage) = self.http.post(path, &body).await?;
-        reply.choices.sort_by_key(|sample| sample.index);
-        reply.choices.truncate(n);
-        if reply.choices.is_empty() {
-            return Err(CallError::Failed(format!("{path}: `choices` of the answer is empty")));
-        }
-        let choices = reply.choices.into_iter().enumerate().map(|(place, sample)| {
-            sample.choice(request.logprobs).map_err(|(field, found)| {
-                CallError::Failed(format!("{path}: `choices[{place}].{field}` of the answer is {found}"))
-            })
-        });
-        Ok(Generated { choices: choices.collect::<Result<_, _>>()?, usage })
+        let accept = |mut reply: Reply, usage| {
+            reply.choices.sort_by_key(|sample| sample.index);
+            reply.choices.truncate(n);
+            if reply.choices.is_empty() {
+                return Err(CallError::Failed(format!("{path}: `choices` of the answer is empty")));
+            }
+            let choices = reply.choices.into_iter().enumerate().map(|(place, sample)| {
+                sample.choice(request.logprobs).map_err(|(field, found)| {
+                    CallError::Failed(format!("{path}: `choices[{place}].{field}` of the answer is {found}"))
+                })
+            });
+            Ok(Generated { choices: choices.collect::<Result<_, _>>()?, usage })
+        };
+        self.http.post_and(path, &body, accept).await
     }
 }
 

@@ -5,6 +5,8 @@
 //! model = "Qwen/Qwen2.5-7B-Instruct"
 //! key = { env = "EXAMPLE_API_KEY" }         # or { file = "key.txt" }; the key itself never stands here
 //! concurrency = 32
+//! requests_per_minute = 500.0               # what the account allows; no limit without it
+//! tokens_per_minute = 200000.0
 //! ```
 
 use std::fmt;
@@ -113,6 +115,12 @@ pub struct Endpoint {
     /// Most requests in flight.
     #[serde(default = "default::concurrency")]
     pub concurrency: usize,
+    /// Most requests in a minute, evenly spaced; no limit without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_minute: Option<f64>,
+    /// Most tokens in a minute, of prompts and samples together; no limit without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_minute: Option<f64>,
 }
 
 mod default {
@@ -146,6 +154,8 @@ impl Endpoint {
             backoff_seconds: default::backoff_seconds(),
             longest_wait_seconds: default::longest_wait_seconds(),
             concurrency: default::concurrency(),
+            requests_per_minute: None,
+            tokens_per_minute: None,
         }
     }
 
@@ -191,6 +201,17 @@ impl Endpoint {
                 expected: "the most requests in flight, 1 or more",
             });
         }
+        let paces = [
+            ("requests_per_minute", self.requests_per_minute),
+            ("tokens_per_minute", self.tokens_per_minute),
+        ];
+        for (setting, pace) in paces {
+            // A pace slower than once a year cannot be meant either.
+            if let Some(pace) = pace.filter(|pace| !(pace.is_finite() && *pace >= 2e-6)) {
+                let expected = "a number above 0, or leave it out";
+                return Err(Error::Setting { setting, found: pace.to_string(), expected });
+            }
+        }
         Ok(())
     }
 
@@ -228,6 +249,10 @@ mod tests {
             Endpoint { timeout_seconds: 0.0, ..endpoint.clone() },
             Endpoint { backoff_seconds: f64::NAN, ..endpoint.clone() },
             Endpoint { longest_wait_seconds: f64::INFINITY, ..endpoint.clone() },
+            Endpoint { requests_per_minute: Some(0.0), ..endpoint.clone() },
+            Endpoint { requests_per_minute: Some(f64::INFINITY), ..endpoint.clone() },
+            Endpoint { tokens_per_minute: Some(f64::NAN), ..endpoint.clone() },
+            Endpoint { tokens_per_minute: Some(-1.0), ..endpoint.clone() },
         ] {
             assert!(matches!(bad.check(), Err(Error::Setting { .. })), "{bad:?}");
         }

@@ -1,4 +1,4 @@
-//! Why an endpoint cannot be used at all. What goes wrong in a call is a `CallError`.
+//! Why an endpoint, a cache or a table of prices cannot be used at all. What goes wrong in a call is a `CallError`.
 //!
 //! No message holds a key, or the text that was given in place of a key's name.
 
@@ -9,7 +9,7 @@ use thiserror::Error;
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A setting of an endpoint that does not work.
+/// A setting or a file that does not work.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -52,6 +52,25 @@ pub enum Error {
         "the key is empty or holds a character that no HTTP header may hold; it must be one line of ASCII"
     )]
     KeyText,
+    /// There is nobody to ask.
+    #[error("no endpoint is given; give at least one")]
+    NoEndpoint,
+    /// The folder of the cache cannot be used.
+    #[error("the cache's folder {} cannot be used: {source}", path.display())]
+    Cache {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file of prices cannot be used.
+    #[error("the prices in {} cannot be used: {reason}", path.display())]
+    Prices {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// The client cannot be built.
     #[error("the HTTP client cannot be set up: {0}")]
     Client(String),

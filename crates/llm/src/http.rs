@@ -1,93 +1,65 @@
-//! One endpoint's connections: JSON in, JSON out.
+//! JSON in, JSON out, over one endpoint or several that serve the same model.
 //!
-//! - Status 408, 429 and 5xx, time-outs and broken connections are tried again after a random wait of up to
-//!   `backoff × 2^attempt` ("full jitter", so that many clients do not come back together), on top of what
-//!   `Retry-After` asks for.
+//! - Status 408, 429 and 5xx, time-outs and broken connections are tried again: at another healthy endpoint at once where
+//!   one has room, otherwise after a random wait of up to `backoff × 2^attempt` ("full jitter", so that many clients do
+//!   not come back together), on top of what `Retry-After` asks for.
 //! - Other statuses from 300 on are `CallError::Invalid` with the server's own words.
 //! - A body that is not the expected JSON is `CallError::Failed` with the field's path; it is not asked for again.
 //!
-//! A request keeps its place among those in flight while it waits, so a server that is overloaded gets fewer.
-//! Redirects are not followed: the key would travel with them.
+//! A request keeps its place among those in flight while it waits, so a server that is overloaded gets fewer. How often,
+//! and how long, requests of several endpoints are tried again is what the first of these endpoints says.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use gradus_core::contracts::{CallError, Usage};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
-use reqwest::{Client, Response, StatusCode, Url, redirect, retry};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::Semaphore;
 
-use crate::{Endpoint, Error, Result, tls};
-
-/// Answers beyond this are refused instead of filling the memory.
-const LONGEST_BODY: usize = 256 << 20;
-/// How much is read of the body that comes with an error.
-const LONGEST_ERROR: usize = 64 << 10;
-
-/// What was spent on an endpoint so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Counters {
-    /// Requests sent, repeated ones included.
-    pub requests: u64,
-    /// Requests that repeated another.
-    pub retries: u64,
-    /// Calls that ended without an answer.
-    pub failures: u64,
-    /// Tokens of prompts, as servers state them.
-    pub prompt_tokens: u64,
-    /// Tokens of samples, as servers state them.
-    pub completion_tokens: u64,
-    /// Time in which requests were in flight, added up over requests; waits between attempts do not count.
-    pub seconds: f64,
-}
-
-#[derive(Default)]
-struct Tally {
-    requests: AtomicU64,
-    retries: AtomicU64,
-    failures: AtomicU64,
-    prompt_tokens: AtomicU64,
-    completion_tokens: AtomicU64,
-    nanoseconds: AtomicU64,
-}
+use crate::counters::{Histogram, Tally, count, nanoseconds};
+use crate::explain::{one_line, said};
+use crate::fleet::Fleet;
+use crate::place::{Place, Trouble};
+use crate::{Cache, Counters, Endpoint, Error, Latency, Result};
 
 struct Inner {
-    endpoint: Endpoint,
-    /// Where `/v1` paths are, and where the others are; neither ends in a slash.
-    api: String,
-    root: String,
-    key: Option<String>,
-    client: Client,
-    permits: Semaphore,
+    fleet: Arc<Fleet>,
+    latency: Histogram,
+    /// What no endpoint can be blamed for or credited with.
     tally: Tally,
 }
 
-/// An open endpoint. Clones share connections, the limit on requests in flight, and counters.
+/// Open endpoints. Clones share connections, the limit on requests in flight, and counters.
 #[derive(Clone)]
-pub struct Http(Arc<Inner>);
+pub struct Http {
+    inner: Arc<Inner>,
+    cache: Option<Cache>,
+}
 
 impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let endpoints: Vec<&Endpoint> = self.places().iter().map(|place| &place.endpoint).collect();
         f.debug_struct("Http")
-            .field("endpoint", &self.0.endpoint)
+            .field("endpoints", &endpoints)
+            .field("cache", &self.cache)
             .field("counters", &self.counters())
             .finish_non_exhaustive()
     }
 }
 
-/// Why an attempt brought nothing.
-enum Trouble {
-    /// Another one may; the server may have said when.
-    Passing { why: String, after: Option<Duration> },
-    /// Another one will not.
-    Final(CallError),
+/// Bytes of an answer, and where they came from.
+struct Raw {
+    place: usize,
+    /// What the endpoint's pace has to take back.
+    booked: f64,
+    bytes: Vec<u8>,
 }
+
+/// Why there is no answer, and at which endpoint.
+type Missing = (Option<usize>, CallError);
 
 impl Http {
     /// Reads the key and prepares connections; nothing is sent yet.
@@ -98,188 +70,253 @@ impl Http {
     /// assert!(Http::open(&endpoint).unwrap_err().to_string().contains("NO_SUCH_KEY is not set"));
     /// ```
     pub fn open(endpoint: &Endpoint) -> Result<Self> {
-        endpoint.check()?;
-        let address = endpoint.address()?;
-        let key = endpoint.key.as_ref().map(crate::Key::read).transpose()?;
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(key) = &key {
-            let sendable = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
-            let bearer = HeaderValue::from_str(&format!("Bearer {key}"));
-            let mut bearer = bearer.ok().filter(|_| sendable).ok_or(Error::KeyText)?;
-            bearer.set_sensitive(true);
-            headers.insert(AUTHORIZATION, bearer);
-        }
-        let mut client = Client::builder()
-            .tls_backend_preconfigured(tls::config(address.scheme() == "https")?)
-            .user_agent(concat!("gradus/", env!("CARGO_PKG_VERSION")))
-            .default_headers(headers)
-            .timeout(endpoint.timeout())
-            .pool_max_idle_per_host(endpoint.concurrency)
-            .redirect(redirect::Policy::none())
-            .retry(retry::never());
-        if is_loopback(&address) {
-            client = client.no_proxy();
-        }
-        let client = client.build().map_err(|error| Error::Client(cause(&error)))?;
-        let api = address.as_str().trim_end_matches('/').to_owned();
-        let root = api.strip_suffix("/v1").unwrap_or(&api).to_owned();
-        let permits = Semaphore::new(endpoint.concurrency);
-        let endpoint = endpoint.clone();
-        Ok(Self(Arc::new(Inner { endpoint, api, root, key, client, permits, tally: Tally::default() })))
+        Self::open_all(std::slice::from_ref(endpoint))
     }
 
-    /// What was opened.
+    /// Several endpoints that serve the same model, perhaps under other names and with other keys.
+    ///
+    /// ```
+    /// use gradus_llm::{Endpoint, Http};
+    /// let http = Http::open_all(&[
+    ///     Endpoint { concurrency: 64, ..Endpoint::new("http://127.0.0.1:8000", "qwen") },
+    ///     Endpoint { concurrency: 16, ..Endpoint::new("http://127.0.0.1:8001", "Qwen/Qwen2.5-7B-Instruct") },
+    /// ]).unwrap();
+    /// assert_eq!(http.by_endpoint()[1].0, "http://127.0.0.1:8001/v1");
+    /// ```
+    pub fn open_all(endpoints: &[Endpoint]) -> Result<Self> {
+        let first = endpoints.first().ok_or(Error::NoEndpoint)?;
+        if endpoints.iter().any(|endpoint| endpoint.dialect != first.dialect) {
+            let found = "not the same for all endpoints".to_owned();
+            let expected = "one dialect for the endpoints of one model, as a request is written once";
+            return Err(Error::Setting { setting: "dialect", found, expected });
+        }
+        let places = endpoints.iter().map(Place::open).collect::<Result<Vec<_>>>()?;
+        let fleet = Arc::new(Fleet::new(places));
+        let inner = Inner { fleet, latency: Histogram::new(), tally: Tally::default() };
+        Ok(Self { inner: Arc::new(inner), cache: None })
+    }
+
+    /// Looks answers up in `cache` first and keeps new ones there.
+    #[must_use]
+    pub fn with_cache(self, cache: Cache) -> Self {
+        Self { cache: Some(cache), ..self }
+    }
+
+    /// What was opened; the first of several.
     pub fn endpoint(&self) -> &Endpoint {
-        &self.0.endpoint
+        &self.places()[0].endpoint
     }
 
     /// What was spent so far, by all clones together.
     pub fn counters(&self) -> Counters {
-        let tally = &self.0.tally;
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Counters {
-            requests: read(&tally.requests),
-            retries: read(&tally.retries),
-            failures: read(&tally.failures),
-            prompt_tokens: read(&tally.prompt_tokens),
-            completion_tokens: read(&tally.completion_tokens),
-            seconds: read(&tally.nanoseconds) as f64 / 1e9,
-        }
+        let places = self.places().iter().map(|place| place.tally.read());
+        places.fold(self.inner.tally.read(), |sum, place| sum.plus(&place))
     }
 
-    /// Sends `body` to `path` and returns the answer with its `usage`, zeros where it has none. Paths under `/v1/` are put behind the endpoint's address, others
-    /// behind it without its `/v1`. Fields of the answer that `R` does not name are ignored.
+    /// What was spent at each endpoint, in the order in which they were opened. A call without an answer is the failure
+    /// of the endpoint that it was sent to last; answers from the cache belong to none.
+    pub fn by_endpoint(&self) -> Vec<(String, Counters)> {
+        self.places().iter().map(|place| (place.api.clone(), place.tally.read())).collect()
+    }
+
+    /// How long answers took so far, for all clones and endpoints together.
+    pub fn latency(&self) -> Latency {
+        self.inner.latency.read()
+    }
+
+    /// Sends `body` to `path` and returns the answer with its `usage`, zeros where it has none. Paths under `/v1/` are put
+    /// behind the endpoint's address, others behind it without its `/v1`. Fields of the answer that `R` does not name are
+    /// ignored. An answer from the cache has the `usage` that it had when it was paid for.
     pub async fn post<B, R>(&self, path: &str, body: &B) -> std::result::Result<(R, Usage), CallError>
     where
         B: Serialize + Sync + ?Sized,
         R: DeserializeOwned,
     {
-        let url = match path.strip_prefix("/v1/") {
-            Some(rest) => format!("{}/{rest}", self.0.api),
-            None => format!("{}{path}", self.0.root),
-        };
+        self.post_and(path, body, |answer, usage| Ok((answer, usage))).await
+    }
+
+    /// [`Http::post`] for callers that do not take every answer of the right shape: one that `accept` refuses is not
+    /// kept in the cache, where it would be found again for ever.
+    pub(crate) async fn post_and<B, R, T>(
+        &self,
+        path: &str,
+        body: &B,
+        accept: impl Fn(R, Usage) -> std::result::Result<T, CallError>,
+    ) -> std::result::Result<T, CallError>
+    where
+        B: Serialize + Sync + ?Sized,
+        R: DeserializeOwned,
+    {
         let answer = match serde_json::to_vec(body) {
-            Ok(body) => self.exchange(&url, &body).await.and_then(|bytes| self.read(&url, &bytes)),
-            Err(error) => Err(CallError::Invalid(format!("the request cannot be written as JSON: {error}"))),
+            Ok(body) => self.answer(path, &body, accept).await,
+            Err(error) => {
+                Err((None, CallError::Invalid(format!("the request cannot be written as JSON: {error}"))))
+            }
         };
-        answer.map_err(|error| {
-            count(&self.0.tally.failures, 1);
+        answer.map_err(|(place, error)| {
+            let tally = place.map_or(&self.inner.tally, |place| &self.places()[place].tally);
+            count(&tally.failures, 1);
             match error {
-                CallError::Invalid(message) => CallError::Invalid(self.redact(&message)),
-                CallError::Failed(message) => CallError::Failed(self.redact(&message)),
+                CallError::Invalid(message) => CallError::Invalid(self.redact(message)),
+                CallError::Failed(message) => CallError::Failed(self.redact(message)),
                 other => other,
             }
         })
     }
 
-    /// The body of the first attempt that works.
-    async fn exchange(&self, url: &str, body: &[u8]) -> std::result::Result<Vec<u8>, CallError> {
-        let Inner { endpoint, permits, tally, .. } = &*self.0;
-        let _permit = permits.acquire().await.map_err(|error| CallError::Failed(error.to_string()))?;
-        let mut attempt = 0;
-        loop {
-            count(&tally.requests, 1);
-            let started = Instant::now();
-            let outcome = self.attempt(url, body).await;
-            count(&tally.nanoseconds, u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX));
-            let (why, after) = match outcome {
-                Ok(bytes) => return Ok(bytes),
-                Err(Trouble::Final(error)) => return Err(error),
-                Err(Trouble::Passing { why, after }) => (why, after.unwrap_or_default()),
-            };
-            if attempt == endpoint.retries {
-                let tries = if attempt == 0 { String::new() } else { format!(" ({} attempts)", attempt + 1) };
-                return Err(CallError::Failed(format!("{url} {why}{tries}")));
-            }
-            let longest = endpoint.longest_wait_seconds;
-            if after.as_secs_f64() > longest {
-                let wait =
-                    format!("it asks to wait {} s, `longest_wait_seconds` is {longest}", after.as_secs());
-                return Err(CallError::Failed(format!("{url} {why}; {wait}")));
-            }
-            let backoff = endpoint.backoff_seconds * f64::from(1u32 << attempt.min(30));
-            tokio::time::sleep(after + Duration::from_secs_f64(random() * backoff.min(longest))).await;
-            attempt += 1;
-            count(&tally.retries, 1);
-        }
-    }
-
-    async fn attempt(&self, url: &str, body: &[u8]) -> std::result::Result<Vec<u8>, Trouble> {
-        let broken = |error: reqwest::Error| Trouble::Passing {
-            why: if error.is_timeout() {
-                format!("gave no answer within {} s", self.0.endpoint.timeout_seconds)
-            } else if error.is_connect() {
-                format!("cannot be reached: {}", cause(&error))
-            } else {
-                format!("broke the connection: {}", cause(&error))
-            },
-            after: None,
-        };
-        let mut response = self.0.client.post(url).body(body.to_vec()).send().await.map_err(broken)?;
-        let status = response.status();
-        if status.is_success() {
-            let mut bytes = Vec::new();
-            while let Some(chunk) = response.chunk().await.map_err(broken)? {
-                if bytes.len() + chunk.len() > LONGEST_BODY {
-                    let message = format!("{url} answered more than {} MiB", LONGEST_BODY >> 20);
-                    return Err(Trouble::Final(CallError::Failed(message)));
-                }
-                bytes.extend_from_slice(&chunk);
-            }
-            return Ok(bytes);
-        }
-        if status.is_redirection() {
-            let target = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-            let target = target.unwrap_or("another address");
-            let message = format!("{url} redirects to {target}; put the right address into `base_url`");
-            return Err(Trouble::Final(CallError::Invalid(message)));
-        }
-        let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(wait);
-        let words = said(&error_body(&mut response).await);
-        let why = format!("answered {status}{}{words}", if words.is_empty() { "" } else { ": " });
-        let passing = matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
-        Err(if passing || status.is_server_error() {
-            Trouble::Passing { why, after }
-        } else {
-            Trouble::Final(CallError::Invalid(format!("{url} {why}")))
-        })
-    }
-
-    /// Counts the tokens of an answer and takes its fields out.
-    fn read<R: DeserializeOwned>(
+    async fn answer<R: DeserializeOwned, T>(
         &self,
-        url: &str,
-        bytes: &[u8],
-    ) -> std::result::Result<(R, Usage), CallError> {
-        let value: Value = serde_json::from_slice(bytes).map_err(|error| {
-            let start = one_line(&String::from_utf8_lossy(&bytes[..bytes.len().min(80)]));
-            CallError::Failed(format!("{url} did not answer with JSON ({error}): {start}"))
-        })?;
-        let usage = usage(&value);
-        count(&self.0.tally.prompt_tokens, usage.prompt_tokens);
-        count(&self.0.tally.completion_tokens, usage.completion_tokens);
-        let answer = serde_path_to_error::deserialize(&value).map_err(|error| {
-            let path = error.path().to_string();
-            let place = if path == "." { String::new() } else { format!("`{path}`: ") };
-            // Some gateways wrap a failure into status 200.
-            let words = said(bytes);
-            let words = if words.is_empty() { words } else { format!("; it says: {words}") };
-            CallError::Failed(format!(
-                "{url} answered other JSON than expected: {place}{}{words}",
-                error.inner()
-            ))
-        })?;
-        Ok((answer, usage))
+        path: &str,
+        body: &[u8],
+        accept: impl Fn(R, Usage) -> std::result::Result<T, CallError>,
+    ) -> std::result::Result<T, Missing> {
+        let first = &self.places()[0];
+        // An endpoint without a model's name has one model, and only its address says which.
+        let whose = if first.endpoint.model.is_empty() { first.api.as_str() } else { "" };
+        let entry = self.cache.as_ref().map(|cache| cache.entry(path, whose, body));
+        if let Some(entry) = &entry
+            && let Some(bytes) = entry.get().await
+            && let Ok(value) = parse(path, &bytes)
+            && let Ok(answer) = fields(path, &value, &bytes).and_then(|fields| accept(fields, usage(&value)))
+        {
+            self.inner.tally.cached(usage(&value));
+            return Ok(answer);
+        }
+        let Raw { place, booked, bytes } = self.exchange(path, body).await?;
+        let blame = |error| (Some(place), error);
+        let place = &self.places()[place];
+        let url = place.url(path);
+        let value = parse(&url, &bytes);
+        let usage = value.as_ref().map(usage).unwrap_or_default();
+        place.pace.charge(booked, usage.prompt_tokens + usage.completion_tokens);
+        place.tally.paid(usage);
+        let answer = value.and_then(|value| fields(&url, &value, &bytes)).map_err(blame)?;
+        let answer = accept(answer, usage).map_err(blame)?;
+        if let Some(entry) = &entry
+            && !self.holds_key(&bytes)
+        {
+            entry.put(bytes).await.map_err(|error| (None, error))?;
+        }
+        Ok(answer)
+    }
+
+    /// The body of the first attempt that works.
+    async fn exchange(&self, path: &str, body: &[u8]) -> std::result::Result<Raw, Missing> {
+        let fleet = &self.inner.fleet;
+        let Endpoint { retries, backoff_seconds, longest_wait_seconds: longest, model, .. } = self.endpoint();
+        let alone = self.places().len() == 1;
+        let mut attempt = 0;
+        let mut tried = vec![false; self.places().len()];
+        let take = |left: u32| async move {
+            let seat = fleet.take(left, Duration::from_secs_f64(*longest)).await;
+            seat.map_err(|last| {
+                let all = self.places().len();
+                (None, CallError::Failed(format!("all {all} endpoints are out of order; the last: {last}")))
+            })
+        };
+        let mut seat = take(*retries).await?;
+        loop {
+            let place = &self.places()[seat.place];
+            let url = place.url(path);
+            let booked = place.pace.wait().await;
+            count(&place.tally.requests, 1);
+            count(&place.tally.retries, u64::from(attempt > 0));
+            let started = Instant::now();
+            let outcome = place.attempt(&url, place.named(body, model).into_owned()).await;
+            count(&place.tally.nanoseconds, nanoseconds(started.elapsed()));
+            let (why, after, sick) = match outcome {
+                Ok(bytes) => {
+                    self.inner.latency.record(started.elapsed());
+                    fleet.well(&mut seat);
+                    return Ok(Raw { place: seat.place, booked, bytes });
+                }
+                Err(Trouble::Final(error)) => {
+                    place.pace.charge(booked, 0);
+                    fleet.well(&mut seat);
+                    return Err((Some(seat.place), error));
+                }
+                Err(Trouble::Passing { why, after, sick }) => (why, after, sick),
+            };
+            place.pace.charge(booked, 0);
+            // Among several, who asks for a pause gets it from everyone; alone, from the request that was told.
+            let pause = after.filter(|after| !alone && !after.is_zero());
+            let asked = after.filter(|after| after.as_secs_f64() > *longest).map(|after| {
+                let seconds = after.as_secs();
+                format!("{why}; it asks to wait {seconds} s, `longest_wait_seconds` is {longest}")
+            });
+            let shown = asked.as_ref().unwrap_or(&why);
+            match pause {
+                Some(pause) => fleet.rest(&mut seat, pause, format!("{url} {shown}")),
+                None if sick => fleet.sick(&mut seat, format!("{url} {why}")),
+                None => fleet.well(&mut seat),
+            }
+            let failed = |why: String| Err((Some(seat.place), CallError::Failed(format!("{url} {why}"))));
+            if attempt == *retries {
+                let tries = if attempt == 0 { String::new() } else { format!(" ({} attempts)", attempt + 1) };
+                return failed(format!("{why}{tries}"));
+            }
+            if alone && let Some(asked) = asked {
+                return failed(asked);
+            }
+            attempt += 1;
+            tried[seat.place] = true;
+            if let Some(other) = fleet.elsewhere(&tried) {
+                seat = other;
+                continue;
+            }
+            tried.fill(false);
+            if pause.is_none() {
+                let backoff = backoff_seconds * f64::from(1u32 << (attempt - 1).min(30));
+                let jitter = Duration::from_secs_f64(random() * backoff.min(*longest));
+                tokio::time::sleep(after.unwrap_or_default() + jitter).await;
+            }
+            if fleet.is_out(seat.place) {
+                drop(seat);
+                seat = take(retries - attempt).await?;
+            }
+        }
+    }
+
+    fn places(&self) -> &[Place] {
+        &self.inner.fleet.places
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &str> {
+        self.places().iter().filter_map(|place| place.key.as_deref())
     }
 
     /// Servers like to repeat the key that they refuse.
-    fn redact(&self, message: &str) -> String {
-        match &self.0.key {
-            Some(key) => message.replace(key.as_str(), "[key]"),
-            None => message.to_owned(),
+    fn redact(&self, mut message: String) -> String {
+        let mut keys: Vec<&str> = self.keys().collect();
+        // A key may begin with another.
+        keys.sort_by_key(|key| std::cmp::Reverse(key.len()));
+        for key in keys {
+            message = message.replace(key, "[key]");
         }
+        message
     }
+
+    fn holds_key(&self, bytes: &[u8]) -> bool {
+        self.keys().any(|key| bytes.windows(key.len()).any(|window| window == key.as_bytes()))
+    }
+}
+
+fn parse(url: &str, bytes: &[u8]) -> std::result::Result<Value, CallError> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let start = one_line(&String::from_utf8_lossy(&bytes[..bytes.len().min(80)]));
+        CallError::Failed(format!("{url} did not answer with JSON ({error}): {start}"))
+    })
+}
+
+fn fields<R: DeserializeOwned>(url: &str, value: &Value, bytes: &[u8]) -> std::result::Result<R, CallError> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = error.path().to_string();
+        let place = if path == "." { String::new() } else { format!("`{path}`: ") };
+        // Some gateways wrap a failure into status 200.
+        let words = said(bytes);
+        let words = if words.is_empty() { words } else { format!("; it says: {words}") };
+        CallError::Failed(format!("{url} answered other JSON than expected: {place}{}{words}", error.inner()))
+    })
 }
 
 /// What an answer says it cost; nothing where it does not say.
@@ -291,107 +328,14 @@ fn usage(answer: &Value) -> Usage {
     }
 }
 
-fn count(counter: &AtomicU64, amount: u64) {
-    counter.fetch_add(amount, Ordering::Relaxed);
-}
-
 /// Uniform in [0, 1); good enough to spread clients out.
-fn random() -> f64 {
+pub(crate) fn random() -> f64 {
     (RandomState::new().hash_one(0u8) >> 11) as f64 / (1u64 << 53) as f64
-}
-
-fn is_loopback(address: &Url) -> bool {
-    let host = address.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
-/// The innermost error: reqwest's own sentences only say at what stage it happened.
-fn cause(error: &dyn std::error::Error) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    one_line(&innermost.to_string())
-}
-
-/// `Retry-After`: seconds, or a date.
-fn wait(header: &str) -> Option<Duration> {
-    let header = header.trim();
-    match header.parse::<f64>() {
-        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
-        Err(_) => {
-            let date = httpdate::parse_http_date(header).ok()?;
-            Some(date.duration_since(SystemTime::now()).unwrap_or_default())
-        }
-    }
-}
-
-async fn error_body(response: &mut Response) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while bytes.len() < LONGEST_ERROR {
-        match response.chunk().await {
-            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
-            Ok(None) | Err(_) => break,
-        }
-    }
-    bytes
-}
-
-/// A server's explanation: OpenAI's `error.message`, FastAPI's `detail`, a `message`, or the text itself where it is
-/// neither JSON nor a page.
-fn said(body: &[u8]) -> String {
-    let Ok(value) = serde_json::from_slice::<Value>(body) else {
-        let text = one_line(&String::from_utf8_lossy(body));
-        return if text.starts_with('<') { String::new() } else { text };
-    };
-    let places = ["/error/message", "/error", "/message", "/detail/0/msg", "/detail"];
-    let words = places.iter().find_map(|place| value.pointer(place)?.as_str()).unwrap_or_default();
-    one_line(words)
-}
-
-/// At most 300 characters on one line, without a full stop at the end.
-fn one_line(text: &str) -> String {
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-        if let Some((end, _)) = line.char_indices().nth(300) {
-            line.truncate(end);
-            line.push('…');
-            return line;
-        }
-    }
-    line.trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn retry_after_is_seconds_or_a_date() {
-        assert_eq!(wait("2"), Some(Duration::from_secs(2)));
-        assert_eq!(wait(" 0.25 "), Some(Duration::from_millis(250)));
-        let soon = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(30));
-        assert!((28..=30).contains(&wait(&soon).unwrap().as_secs()));
-        assert_eq!(wait("Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO));
-        for bad in ["-1", "soon", "nan", "1e300"] {
-            assert_eq!(wait(bad), None, "{bad}");
-        }
-    }
-
-    #[test]
-    fn a_server_s_words_become_one_line() {
-        assert_eq!(said(br#"{"error": {"message": "too\n long."}}"#), "too long");
-        assert_eq!(said(br#"{"error": "busy"}"#), "busy");
-        assert_eq!(said(br#"{"detail": [{"loc": ["body"], "msg": "field required"}]}"#), "field required");
-        assert_eq!(said(br#"{"object": "error", "message": "no such model"}"#), "no such model");
-        assert_eq!(said(b"Bad Gateway\n"), "Bad Gateway");
-        assert_eq!(said(b"<html><body>oops</body></html>"), "");
-        assert_eq!(one_line(&"x".repeat(1000)).chars().count(), 301);
-    }
 
     #[test]
     fn jitter_spreads() {
@@ -402,19 +346,11 @@ mod tests {
     }
 
     #[test]
-    fn loopback_needs_no_proxy() {
-        for (url, expected) in [
-            ("http://127.0.0.1:8000/v1", true),
-            ("http://localhost", true),
-            ("http://[::1]:80", true),
-            ("https://api.example.com", false),
-        ] {
-            assert_eq!(is_loopback(&Url::parse(url).unwrap()), expected, "{url}");
-        }
-    }
-
-    #[test]
-    fn https_clients_open_without_a_process_wide_provider() {
-        Http::open(&Endpoint::new("https://api.example.com/v1", "m")).unwrap();
+    fn endpoints_of_one_model_speak_alike() {
+        assert!(matches!(Http::open_all(&[]), Err(Error::NoEndpoint)));
+        let endpoint = Endpoint::new("http://127.0.0.1:1", "m");
+        let other = Endpoint { dialect: crate::Dialect::OpenAi, ..endpoint.clone() };
+        let error = Http::open_all(&[endpoint, other]).unwrap_err().to_string();
+        assert!(error.contains("one dialect"), "{error}");
     }
 }

@@ -1,13 +1,18 @@
-//! Models behind HTTP, and a scripted fake: implementations of `gradus_core::contracts` without tensors.
+//! Models behind HTTP, and scripted fakes: implementations of `gradus_core::contracts` without tensors.
 //!
 //! - [`Endpoint`]: where a model is and how it is called; serde reads it out of recipes
-//! - [`Http`]: one endpoint's connections: retries, a limit on requests in flight, what was spent
-//! - [`Chat`]: `Generate` over OpenAI-compatible servers (vLLM, SGLang, llama.cpp, hosted ones)
+//! - [`Http`]: connections to one endpoint or several of one model: retries, a limit on requests in flight, a pace,
+//!   balancing, what was spent ([`Counters`]) and how long it took ([`Latency`])
+//! - [`Cache`]: answers on disk, so that none is paid for twice
+//! - [`Prices`]: what tokens cost
+//! - [`Chat`]: `Generate` over OpenAI-compatible servers (vLLM, SGLang, llama.cpp, hosted ones), and `LogProbs` over
+//!   those that repeat the prompt (vLLM, llama-cpp-python)
 //! - [`Pooling`]: `ScoreSteps` over vLLM's `/pooling`
 //! - [`RewardServer`]: `ScoreSteps` over `/v1/score`, problem and steps in, scores out
 //! - [`Scripted`]: `Generate` and `ScoreSteps` that play prepared answers and faults
+//! - [`scripted::server`]: a real HTTP server on loopback that plays them
 //!
-//! Not here: streaming, `/v1/embeddings`, log-probabilities of a given text, a cache of answers.
+//! Not here: streaming, `/v1/embeddings`, log-probabilities of a text after a conversation.
 //!
 //! ```no_run
 //! use gradus_core::contracts::{Generate, GenerateRequest, Message, Prompt};
@@ -23,20 +28,31 @@
 //! # }
 //! ```
 
+mod cache;
 mod chat;
+mod counters;
 mod endpoint;
 mod error;
+mod explain;
+mod fleet;
 mod http;
+mod logprobs;
+mod pace;
+mod place;
 mod pooling;
+mod prices;
 mod reward;
 mod scores;
 pub mod scripted;
 mod tls;
 
+pub use cache::Cache;
 pub use chat::{Chat, UNKNOWN_TOKEN};
+pub use counters::{Counters, Latency};
 pub use endpoint::{Dialect, Endpoint, Key};
 pub use error::{Error, Result};
-pub use http::{Counters, Http};
+pub use http::Http;
 pub use pooling::{Pooling, Render, Writer};
+pub use prices::{Price, Prices};
 pub use reward::RewardServer;
 pub use scripted::Scripted;

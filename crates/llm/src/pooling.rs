@@ -167,17 +167,19 @@ impl Pooling {
         let Written { messages, input } = self.render.write(&request)?;
         let model = &self.http.endpoint().model;
         let body = Body { model, task: "token_classify", encoding_format: "float", messages, input };
-        let (reply, usage): (Reply, _) = self.http.post("/pooling", &body).await?;
         let failed = |what: String| CallError::Failed(format!("solution `{}`: /pooling: {what}", request.id));
-        let [pooled] = reply.data.as_slice() else {
-            return Err(failed(format!(
-                "`data` of the answer has {} entries instead of 1",
-                reply.data.len()
-            )));
+        let accept = |reply: Reply, usage| {
+            let [pooled] = reply.data.as_slice() else {
+                return Err(failed(format!(
+                    "`data` of the answer has {} entries instead of 1",
+                    reply.data.len()
+                )));
+            };
+            let scores = right(&pooled.data).map_err(failed)?;
+            scores::check_scores(&request, &scores)?;
+            Ok(StepScores { scores, usage })
         };
-        let scores = right(&pooled.data).map_err(failed)?;
-        scores::check_scores(&request, &scores)?;
-        Ok(StepScores { scores, usage })
+        self.http.post_and("/pooling", &body, accept).await
     }
 }
 

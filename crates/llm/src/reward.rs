@@ -55,9 +55,11 @@ impl RewardServer {
     async fn score(&self, request: ScoreRequest) -> Result<StepScores, CallError> {
         scores::check_request(&request)?;
         let body = Body { model: &self.http.endpoint().model, request: &request };
-        let (reply, usage): (Reply, _) = self.http.post("/v1/score", &body).await?;
-        scores::check_scores(&request, &reply.scores)?;
-        Ok(StepScores { scores: reply.scores, usage })
+        let accept = |reply: Reply, usage| {
+            scores::check_scores(&request, &reply.scores)?;
+            Ok(StepScores { scores: reply.scores, usage })
+        };
+        self.http.post_and("/v1/score", &body, accept).await
     }
 }
 

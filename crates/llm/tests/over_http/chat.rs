@@ -6,7 +6,7 @@ use gradus_core::contracts::{
 use gradus_llm::{Chat, Dialect, Endpoint, Http, UNKNOWN_TOKEN};
 use serde_json::{Value, json};
 
-use crate::loopback::{Act, Seen, Server};
+use gradus_llm::scripted::server::{Act, Seen, Server};
 
 fn talk() -> GenerateRequest {
     GenerateRequest::new(Prompt::Chat(vec![Message::new("user", "2 + 2?")]), 32)

@@ -4,7 +4,7 @@ use gradus_core::contracts::{CallError, ScoreRequest, ScoreSteps, StepScores, Us
 use gradus_llm::{Pooling, Render, RewardServer};
 use serde_json::{Value, json};
 
-use crate::loopback::{Act, Server};
+use gradus_llm::scripted::server::{Act, Server};
 
 fn solution(id: &str, problem: &str, steps: &[&str]) -> ScoreRequest {
     ScoreRequest {

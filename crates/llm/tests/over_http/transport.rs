@@ -7,7 +7,7 @@ use gradus_core::contracts::{CallError, Usage};
 use gradus_llm::{Endpoint, Http, Key};
 use serde_json::{Value, json};
 
-use crate::loopback::{Act, Server};
+use gradus_llm::scripted::server::{Act, Server};
 
 async fn post(http: &Http) -> Result<Value, CallError> {
     http.post("/v1/echo", &json!({"a": 1})).await.map(|(answer, _)| answer)

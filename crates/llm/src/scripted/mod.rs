@@ -19,6 +19,9 @@ use gradus_core::contracts::{
 
 use crate::scores;
 
+mod replies;
+pub mod server;
+
 /// What a garbled text reads.
 pub const GARBAGE: &str = "\u{fffd}{\"}] \\boxed{";
 
@@ -235,12 +238,11 @@ fn words(text: &str) -> u64 {
     text.split_whitespace().count() as u64
 }
 
-/// Ends a text before its first stop text and after its last allowed word.
-fn cut(mut text: String, request: &GenerateRequest) -> Choice {
-    if let Some(end) = request.stop.iter().filter_map(|stop| text.find(stop)).min() {
+/// A text up to its first stop text and its last allowed word, and whether that word was its last.
+fn cut_text(mut text: String, stop: &[String], max_tokens: usize) -> (String, bool) {
+    if let Some(end) = stop.iter().filter_map(|stop| text.find(stop)).min() {
         text.truncate(end);
     }
-    let mut finish = FinishReason::Stop;
     // The end of word `max_tokens` is where the white space after it begins.
     let mut inside = false;
     let mut seen = 0;
@@ -250,13 +252,18 @@ fn cut(mut text: String, request: &GenerateRequest) -> Choice {
         } else if !inside {
             inside = true;
             seen += 1;
-            if seen > request.max_tokens {
+            if seen > max_tokens {
                 text.truncate(text[..place].trim_end().len());
-                finish = FinishReason::Length;
-                break;
+                return (text, false);
             }
         }
     }
+    (text, true)
+}
+
+fn cut(text: String, request: &GenerateRequest) -> Choice {
+    let (text, whole) = cut_text(text, &request.stop, request.max_tokens);
+    let finish = if whole { FinishReason::Stop } else { FinishReason::Length };
     Choice { text, finish, logprobs: Vec::new(), tokens: Vec::new() }
 }
 
