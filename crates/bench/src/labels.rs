@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use gradus_core::data::{Annotation, LabelSource, Mark};
+use gradus_core::data::{Annotation, Mark};
 use gradus_core::metrics::labels::{self, Agreement, Step};
 use gradus_core::metrics::process::ProcessScores;
 use gradus_plot::bars::{BarSeries, Bars};
@@ -57,10 +57,7 @@ pub fn measure(samples: &[Sample], judged: Option<(&str, &[Judged])>, threshold:
     for (index, sample) in samples.iter().enumerate() {
         let truth = sample.marks();
         for annotation in &sample.solution.annotations {
-            let Some(name) = annotation.labels.iter().flatten().find_map(|label| annotator(&label.source))
-            else {
-                continue;
-            };
+            let Some(name) = annotation.annotator() else { continue };
             let said: Vec<Option<bool>> = annotation
                 .labels
                 .iter()
@@ -138,18 +135,6 @@ fn said_by(opinion: &Opinion, steps: usize, threshold: f64) -> Vec<Option<bool>>
             })
             .collect(),
         Opinion::Verdict { .. } | Opinion::Undecided { .. } => vec![None; steps],
-    }
-}
-
-/// A model's name as an annotator; none for a source of truth.
-fn annotator(source: &LabelSource) -> Option<String> {
-    match source {
-        LabelSource::Unstated | LabelSource::Human | LabelSource::Injected => None,
-        LabelSource::MonteCarlo { .. } => Some("monte-carlo".to_owned()),
-        LabelSource::Judge { model, .. } => Some(format!("judge {model}")),
-        LabelSource::Reference { model } => Some(format!("reference {model}")),
-        LabelSource::Prm { model } => Some(format!("prm {model}")),
-        LabelSource::Consensus { of } => Some(format!("consensus of {}", of.join(", "))),
     }
 }
 
@@ -253,6 +238,7 @@ fn alignment_table(name: &str, groups: &BTreeMap<String, Agreement>) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gradus_core::data::LabelSource;
     use gradus_core::data::{Evidence, Solution, StepLabel};
     use std::sync::Arc;
 

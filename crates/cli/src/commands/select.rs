@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use gradus_core::data::files::{Sink, Target};
 use gradus_core::data::{Outcome, Problem, Record, Solution};
-use gradus_core::grade::{Verdict, compare, extract};
+use gradus_core::grade::extract;
 use gradus_core::select::best_of_n::chance;
 use gradus_core::select::{Aggregation, vote};
 use serde::Serialize;
@@ -239,22 +239,12 @@ fn complete(problem: &Problem, solution: &mut Solution, report: &mut Report) {
     }
     if solution.outcome == Outcome::Unknown
         && let Some(answer) = &solution.answer
-        && let Some(right) = is_right(problem, answer)
+        && let Some(right) = problem.accepts(answer)
     {
         solution.outcome = Outcome::from_correct(right);
         report.graded += 1;
     }
     report.unknown_outcomes += u64::from(solution.outcome == Outcome::Unknown);
-}
-
-/// Whether an answer is the problem's, or one of its other spellings; none where that is not known.
-pub(super) fn is_right(problem: &Problem, answer: &str) -> Option<bool> {
-    let gold = problem.answer.as_deref()?;
-    let spellings = || std::iter::once(gold).chain(problem.aliases.iter().map(String::as_str));
-    if spellings().any(|spelling| compare(spelling, answer) == Verdict::Equal) {
-        return Some(true);
-    }
-    (compare(gold, answer) == Verdict::Different).then_some(false)
 }
 
 fn count_right(report: &mut Report) {

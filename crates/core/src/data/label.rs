@@ -97,6 +97,18 @@ impl LabelSource {
     pub fn is_truth(&self) -> bool {
         matches!(self, Self::Human | Self::Injected | Self::Unstated)
     }
+
+    /// The name of the annotator, such as `judge Qwen2.5-72B`; none for a source of truth.
+    pub fn annotator(&self) -> Option<String> {
+        match self {
+            Self::Unstated | Self::Human | Self::Injected => None,
+            Self::MonteCarlo { .. } => Some("monte-carlo".to_owned()),
+            Self::Judge { model, .. } => Some(format!("judge {model}")),
+            Self::Reference { model } => Some(format!("reference {model}")),
+            Self::Prm { model } => Some(format!("prm {model}")),
+            Self::Consensus { of } => Some(format!("consensus of {}", of.join(", "))),
+        }
+    }
 }
 
 /// Why a reference-guided annotator labelled a step as it did (SPARE).
@@ -198,8 +210,13 @@ pub struct Cost {
     pub prompt_tokens: u64,
     /// Completion tokens.
     pub completion_tokens: u64,
-    /// Wall-clock seconds.
+    /// Wall-clock seconds, where they are kept: they differ from run to run.
+    #[serde(skip_serializing_if = "is_zero")]
     pub seconds: f64,
+}
+
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 /// What one annotator says about one solution.
@@ -256,6 +273,11 @@ impl Annotation {
         } else {
             Err(Fault::new(field, labels_for_steps(self.labels.len(), steps)))
         }
+    }
+
+    /// The name of the annotator; none where the labels are to be believed, or there are none.
+    pub fn annotator(&self) -> Option<String> {
+        self.labels.iter().flatten().find_map(|label| label.source.annotator())
     }
 
     /// The labels that may be trained on: every known one up to and including the first error.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Metadata;
+use crate::grade::{Verdict, compare};
 
 /// What a problem is about; prompts and exemplars are chosen by it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -68,5 +69,22 @@ impl Problem {
             return self.text.clone();
         }
         format!("{}\n\n{}", missing.join("\n"), self.text)
+    }
+
+    /// Whether an answer is the right one, or one of its other spellings; none where that is not known.
+    ///
+    /// ```
+    /// use gradus_core::data::Problem;
+    /// let problem = Problem { answer: Some("1/2".to_owned()), ..Problem::default() };
+    /// assert_eq!((problem.accepts("0.5"), problem.accepts("2")), (Some(true), Some(false)));
+    /// assert_eq!(Problem::default().accepts("2"), None);
+    /// ```
+    pub fn accepts(&self, answer: &str) -> Option<bool> {
+        let gold = self.answer.as_deref()?;
+        let mut spellings = std::iter::once(gold).chain(self.aliases.iter().map(String::as_str));
+        if spellings.any(|spelling| compare(spelling, answer) == Verdict::Equal) {
+            return Some(true);
+        }
+        (compare(gold, answer) == Verdict::Different).then_some(false)
     }
 }

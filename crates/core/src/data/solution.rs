@@ -89,4 +89,12 @@ impl Solution {
             labels.peek().is_some() && labels.all(|label| label.source.is_truth())
         })
     }
+
+    /// The labels to train on: the [truth](Self::truth), or with `opinions` whatever labels come first. None where none of
+    /// them is a target.
+    pub fn training_labels(&self, opinions: bool) -> Option<&Annotation> {
+        let any = || self.annotations.iter().find(|annotation| annotation.targets().next().is_some());
+        let chosen = self.truth().or_else(|| opinions.then(any).flatten());
+        chosen.filter(|annotation| annotation.targets().next().is_some())
+    }
 }

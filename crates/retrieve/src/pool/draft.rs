@@ -130,9 +130,7 @@ impl Draft {
 
 /// The marks that count, from the first step on.
 fn marks(solution: &Solution, opinions: bool) -> Vec<Mark> {
-    let any = || solution.annotations.iter().find(|annotation| annotation.labels.iter().any(Option::is_some));
-    let chosen = solution.truth().or_else(|| opinions.then(any).flatten());
-    let Some(annotation) = chosen else { return Vec::new() };
+    let Some(annotation) = solution.training_labels(opinions) else { return Vec::new() };
     let targets = annotation.targets().enumerate().take_while(|(index, (step, _))| index == step);
     targets.map(|(_, (_, label))| label.mark).take(solution.steps.len()).collect()
 }

@@ -132,9 +132,7 @@ impl Job<'_> {
     }
 
     fn labels<'a>(&self, solution: &'a Solution) -> Option<&'a Annotation> {
-        let any = || solution.annotations.iter().find(|annotation| annotation.targets().next().is_some());
-        let chosen = solution.truth().or_else(|| self.args.any_labels.then(any).flatten());
-        chosen.filter(|annotation| annotation.targets().next().is_some())
+        solution.training_labels(self.args.any_labels)
     }
 
     fn leave_out(&mut self, reason: &'static str, count: usize) {

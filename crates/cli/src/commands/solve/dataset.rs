@@ -18,7 +18,6 @@ use super::{Plan, name_of, show};
 use crate::args::OnError;
 use crate::args::solve::Solve;
 use crate::commands::Status;
-use crate::commands::select::is_right;
 use crate::journal;
 use crate::printer::{self, Printer};
 use crate::progress::Progress;
@@ -161,7 +160,7 @@ impl Job<'_> {
             Some(key) => self.journal.add(&key, &problem.id, &outcome)?,
             None => self.report.resumed += 1,
         }
-        let right = outcome.answer().and_then(|answer| is_right(problem, answer));
+        let right = outcome.answer().and_then(|answer| problem.accepts(answer));
         self.count(problem, &outcome, right);
         if (self.report.problems as usize) <= self.args.show && !self.args.print.json {
             self.show(problem, &outcome, right)?;
@@ -266,7 +265,7 @@ impl Parties {
     fn record(&self, problem: &Problem, outcome: &SearchOutcome, args: &Solve) -> Record {
         let complete = outcome.solutions.iter().enumerate().filter(|(_, found)| found.complete);
         let solutions = complete.map(|(index, found)| {
-            let right = found.answer.as_deref().and_then(|answer| is_right(problem, answer));
+            let right = found.answer.as_deref().and_then(|answer| problem.accepts(answer));
             let scores = self.judge.as_ref().filter(|_| !found.scores.is_empty());
             let mut metadata = Metadata::new();
             metadata.insert("strategy".to_owned(), name_of(args.strategy).into());
