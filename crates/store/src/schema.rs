@@ -1,0 +1,64 @@
+//! The tables, and what is done to a file before it is used.
+
+use rusqlite::{Connection, OptionalExtension};
+
+/// Version of the tables. A file of a later one is refused.
+const VERSION: i64 = 1;
+
+const TABLES: &str = "
+CREATE TABLE jobs(
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    fingerprint TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    command TEXT NOT NULL,
+    folder TEXT NOT NULL,
+    output TEXT,
+    state TEXT NOT NULL,
+    created REAL NOT NULL,
+    updated REAL NOT NULL
+);
+CREATE TABLE tasks(
+    job INTEGER NOT NULL REFERENCES jobs(id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    state TEXT NOT NULL DEFAULT 'open',
+    attempts INTEGER NOT NULL DEFAULT 0,
+    worker TEXT,
+    lease REAL,
+    fault TEXT,
+    result TEXT,
+    PRIMARY KEY(job, number)
+) WITHOUT ROWID;
+CREATE INDEX tasks_by_state ON tasks(job, state, number);
+";
+
+/// Makes the tables of a new file, and checks those of an old one. The error is a sentence.
+pub(crate) fn prepare(connection: &mut Connection) -> Result<(), String> {
+    let say = |error: rusqlite::Error| error.to_string();
+    connection.busy_timeout(std::time::Duration::from_secs(30)).map_err(say)?;
+    // Readers do not wait for the writer; a commit is on the disk when it returns.
+    connection.pragma_update(None, "journal_mode", "WAL").map_err(say)?;
+    connection.pragma_update(None, "synchronous", "FULL").map_err(say)?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(say)?;
+    let transaction =
+        connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(say)?;
+    let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(say)?;
+    let others: Option<String> = transaction
+        .query_row("SELECT name FROM sqlite_schema LIMIT 1", [], |row| row.get(0))
+        .optional()
+        .map_err(say)?;
+    match version {
+        VERSION => {}
+        0 if others.is_none() => {
+            transaction.execute_batch(TABLES).map_err(say)?;
+            transaction.pragma_update(None, "user_version", VERSION).map_err(say)?;
+        }
+        0 => return Err("it is a database of something else; name another file".to_owned()),
+        later => {
+            return Err(format!(
+                "it has version {later}, this program knows version {VERSION}; use a newer program"
+            ));
+        }
+    }
+    transaction.commit().map_err(say)
+}

@@ -1,0 +1,348 @@
+//! A store in one SQLite file.
+//!
+//! One thread owns the connection. What waits when it gets to work becomes one transaction, so a thousand results that come
+//! at the same time cost one wait for the disk, and each caller is answered only when its own is on it.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, OptionalExtension, Row, Savepoint, Transaction, TransactionBehavior, params};
+use tokio::sync::oneshot;
+
+use crate::{Error, Job, JobId, Reply, Result, Spec, State, Store, TaskFault, Tasks, Worker, schema};
+
+/// Calls that share a transaction at most.
+const TOGETHER: usize = 512;
+
+type Ended = std::result::Result<(), Error>;
+/// Tells whoever asked how the transaction ended.
+type Tell = Box<dyn FnOnce(Ended)>;
+/// Does one call's work, if there is a transaction to do it in, and says whether that failed.
+type Call = Box<dyn FnOnce(Result<&Savepoint<'_>>) -> (bool, Tell) + Send>;
+
+/// A store in a file.
+#[derive(Debug)]
+pub struct Sqlite {
+    path: PathBuf,
+    calls: Sender<Call>,
+}
+
+impl Sqlite {
+    /// Opens or makes the file, and the folders that lead to it.
+    pub fn open(path: &Path) -> Result<Self> {
+        let refuse = |why: String| Error::Open { path: path.to_owned(), why };
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(|error| refuse(error.to_string()))?;
+        }
+        let mut connection = Connection::open(path).map_err(|error| refuse(error.to_string()))?;
+        schema::prepare(&mut connection).map_err(refuse)?;
+        let (calls, waiting) = channel();
+        let owned = path.to_owned();
+        let thread = std::thread::Builder::new().name("jobs".to_owned());
+        thread
+            .spawn(move || serve(&owned, connection, &waiting))
+            .map_err(|error| refuse(error.to_string()))?;
+        Ok(Self { path: path.to_owned(), calls })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Runs `call` in a transaction, perhaps with others.
+    fn run<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&Savepoint<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Reply<'_, T> {
+        let (sender, receiver) = oneshot::channel();
+        let path = self.path.clone();
+        let boxed: Call = Box::new(move |transaction| {
+            let write = |error: rusqlite::Error| Error::Write { path, why: error.to_string() };
+            let done = transaction.and_then(|transaction| call(transaction).map_err(write));
+            let failed = done.is_err();
+            let tell = move |ended: Ended| {
+                // Whoever asked may have gone: nobody needs the answer then.
+                let _ = sender.send(ended.and(done));
+            };
+            (failed, Box::new(tell))
+        });
+        let closed = || Error::Closed { path: self.path.clone() };
+        let sent = self.calls.send(boxed);
+        Box::pin(async move {
+            sent.map_err(|_| closed())?;
+            receiver.await.map_err(|_| closed())?
+        })
+    }
+}
+
+fn serve(path: &Path, mut connection: Connection, waiting: &Receiver<Call>) {
+    let write = |error: rusqlite::Error| Error::Write { path: path.to_owned(), why: error.to_string() };
+    while let Ok(first) = waiting.recv() {
+        let mut tells = Vec::new();
+        let ended = match connection.transaction_with_behavior(TransactionBehavior::Immediate) {
+            Ok(transaction) => together(transaction, first, waiting, &mut tells).map_err(write),
+            Err(error) => {
+                tells.push(first(Err(write(error))).1);
+                Ok(())
+            }
+        };
+        for tell in tells {
+            tell(ended.clone());
+        }
+    }
+}
+
+/// Makes the first call, and those that wait by now, in one transaction. A call that fails leaves no trace in it.
+fn together(
+    mut transaction: Transaction<'_>,
+    first: Call,
+    waiting: &Receiver<Call>,
+    tells: &mut Vec<Tell>,
+) -> rusqlite::Result<()> {
+    let mut next = Some(first);
+    while let Some(call) = next.take() {
+        let mut savepoint = transaction.savepoint()?;
+        let (failed, tell) = call(Ok(&savepoint));
+        tells.push(tell);
+        if failed {
+            savepoint.rollback()?;
+        }
+        savepoint.commit()?;
+        if tells.len() < TOGETHER {
+            next = waiting.try_recv().ok();
+        }
+    }
+    transaction.commit()
+}
+
+impl Store for Sqlite {
+    fn begin(&self, spec: Spec) -> Reply<'_, Job> {
+        self.run(move |t| {
+            let known: Option<JobId> = t
+                .query_row("SELECT id FROM jobs WHERE fingerprint = ?1", [&spec.fingerprint], |row| row.get(0))
+                .optional()?;
+            let command = serde_json::to_string(&spec.command).unwrap_or_default();
+            let folder = spec.folder.to_string_lossy().into_owned();
+            let output = spec.output.as_ref().map(|path| path.to_string_lossy().into_owned());
+            let id = match known {
+                Some(id) => {
+                    t.execute(
+                        "UPDATE jobs SET state = 'running', command = ?2, folder = ?3, output = ?4, updated = ?5 \
+                         WHERE id = ?1",
+                        params![id, command, folder, output, now()],
+                    )?;
+                    id
+                }
+                None => {
+                    t.execute(
+                        "INSERT INTO jobs(fingerprint, kind, command, folder, output, state, created, updated) \
+                         VALUES (?1, ?2, ?3, ?4, ?5, 'running', ?6, ?6)",
+                        params![spec.fingerprint, spec.kind, command, folder, output, now()],
+                    )?;
+                    let id = t.last_insert_rowid();
+                    let mut insert = t.prepare("INSERT INTO tasks(job, number, name) VALUES (?1, ?2, ?3)")?;
+                    for (number, name) in spec.tasks.iter().enumerate() {
+                        insert.execute(params![id, number as i64, name])?;
+                    }
+                    id
+                }
+            };
+            read_job(t, id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)
+        })
+    }
+
+    fn jobs(&self) -> Reply<'_, Vec<Job>> {
+        self.run(|t| {
+            let mut ids = t.prepare("SELECT id FROM jobs ORDER BY id DESC")?;
+            let ids: Vec<JobId> = ids.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+            ids.into_iter().filter_map(|id| read_job(t, id).transpose()).collect()
+        })
+    }
+
+    fn job(&self, id: JobId) -> Reply<'_, Job> {
+        let found = self.run(move |t| read_job(t, id));
+        Box::pin(async move { found.await?.ok_or(Error::NoJob { id }) })
+    }
+
+    fn set_state(&self, id: JobId, state: State) -> Reply<'_, ()> {
+        let changed = self.run(move |t| {
+            t.execute(
+                "UPDATE jobs SET state = ?2, updated = ?3 WHERE id = ?1",
+                params![id, state.name(), now()],
+            )
+        });
+        Box::pin(async move { if changed.await? == 0 { Err(Error::NoJob { id }) } else { Ok(()) } })
+    }
+
+    fn remove(&self, id: JobId) -> Reply<'_, ()> {
+        let removed = self.run(move |t| t.execute("DELETE FROM jobs WHERE id = ?1", [id]));
+        Box::pin(async move { if removed.await? == 0 { Err(Error::NoJob { id }) } else { Ok(()) } })
+    }
+
+    fn claim(&self, id: JobId, worker: &Worker, limit: usize, seconds: f64) -> Reply<'_, Option<Vec<usize>>> {
+        let worker = worker.to_string();
+        self.run(move |t| {
+            if !is_running(t, id)? {
+                return Ok(None);
+            }
+            free(t, id, &worker)?;
+            let mut open = t.prepare_cached(
+                "SELECT number FROM tasks WHERE job = ?1 AND state = 'open' ORDER BY number LIMIT ?2",
+            )?;
+            let numbers: Vec<i64> = open
+                .query_map(params![id, limit as i64], |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()?;
+            let mut take = t.prepare_cached(
+                "UPDATE tasks SET state = 'leased', worker = ?3, lease = ?4 WHERE job = ?1 AND number = ?2",
+            )?;
+            for number in &numbers {
+                take.execute(params![id, number, worker, now() + seconds])?;
+            }
+            Ok(Some(numbers.into_iter().map(|number| number as usize).collect()))
+        })
+    }
+
+    fn renew(&self, id: JobId, worker: &Worker, seconds: f64) -> Reply<'_, bool> {
+        let worker = worker.to_string();
+        self.run(move |t| {
+            t.execute(
+                "UPDATE tasks SET lease = ?3 WHERE job = ?1 AND state = 'leased' AND worker = ?2",
+                params![id, worker, now() + seconds],
+            )?;
+            is_running(t, id)
+        })
+    }
+
+    fn finish(&self, id: JobId, task: usize, result: String) -> Reply<'_, ()> {
+        self.run(move |t| {
+            let mut finish = t.prepare_cached(
+                "UPDATE tasks SET state = 'done', worker = NULL, lease = NULL, fault = NULL, result = ?3 \
+                 WHERE job = ?1 AND number = ?2 AND state <> 'done'",
+            )?;
+            finish.execute(params![id, task as i64, result])?;
+            t.prepare_cached("UPDATE jobs SET updated = ?2 WHERE id = ?1")?.execute(params![id, now()])?;
+            Ok(())
+        })
+    }
+
+    fn give_back(&self, id: JobId, task: usize, fault: String, attempts: u32) -> Reply<'_, bool> {
+        self.run(move |t| {
+            t.execute(
+                "UPDATE tasks SET attempts = attempts + 1, worker = NULL, lease = NULL, fault = ?3, \
+                 state = CASE WHEN attempts + 1 >= ?4 THEN 'failed' ELSE 'open' END \
+                 WHERE job = ?1 AND number = ?2 AND state <> 'done'",
+                params![id, task as i64, fault, attempts],
+            )?;
+            let state: String = t.query_row(
+                "SELECT state FROM tasks WHERE job = ?1 AND number = ?2",
+                params![id, task as i64],
+                |row| row.get(0),
+            )?;
+            Ok(state == "open")
+        })
+    }
+
+    fn reopen(&self, id: JobId) -> Reply<'_, usize> {
+        self.run(move |t| {
+            t.execute(
+                "UPDATE tasks SET state = 'open', attempts = 0 WHERE job = ?1 AND state = 'failed'",
+                [id],
+            )
+        })
+    }
+
+    fn results(&self, id: JobId) -> Reply<'_, Vec<(usize, String)>> {
+        self.run(move |t| {
+            let mut done = t.prepare(
+                "SELECT number, result FROM tasks WHERE job = ?1 AND state = 'done' ORDER BY number",
+            )?;
+            let rows = done.query_map([id], |row| Ok((row.get::<_, i64>(0)? as usize, row.get(1)?)))?;
+            rows.collect()
+        })
+    }
+
+    fn faults(&self, id: JobId) -> Reply<'_, Vec<TaskFault>> {
+        self.run(move |t| {
+            let mut faults = t.prepare(
+                "SELECT number, name, attempts, fault FROM tasks \
+                 WHERE job = ?1 AND state <> 'done' AND fault IS NOT NULL ORDER BY number",
+            )?;
+            let read = |row: &Row<'_>| {
+                Ok(TaskFault {
+                    task: row.get::<_, i64>(0)? as usize,
+                    name: row.get(1)?,
+                    attempts: row.get(2)?,
+                    fault: row.get(3)?,
+                })
+            };
+            faults.query_map([id], read)?.collect()
+        })
+    }
+}
+
+/// Opens the leases of workers that are gone, and those that have run out.
+fn free(t: &Savepoint<'_>, id: JobId, this: &str) -> rusqlite::Result<()> {
+    let mut workers =
+        t.prepare_cached("SELECT DISTINCT worker FROM tasks WHERE job = ?1 AND state = 'leased'")?;
+    let workers: Vec<String> = workers.query_map([id], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    for gone in workers.iter().filter(|worker| *worker != this && Worker::is_gone(worker)) {
+        t.execute(
+            "UPDATE tasks SET state = 'open', worker = NULL WHERE job = ?1 AND state = 'leased' AND worker = ?2",
+            params![id, gone],
+        )?;
+    }
+    t.execute(
+        "UPDATE tasks SET state = 'open', worker = NULL WHERE job = ?1 AND state = 'leased' AND lease < ?2",
+        params![id, now()],
+    )?;
+    Ok(())
+}
+
+fn is_running(t: &Savepoint<'_>, id: JobId) -> rusqlite::Result<bool> {
+    let state: Option<String> = t
+        .prepare_cached("SELECT state FROM jobs WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()?;
+    Ok(state.as_deref() == Some("running"))
+}
+
+fn read_job(t: &Savepoint<'_>, id: JobId) -> rusqlite::Result<Option<Job>> {
+    let mut count = t.prepare_cached("SELECT state, count(*) FROM tasks WHERE job = ?1 GROUP BY state")?;
+    let mut tasks = Tasks::default();
+    let mut rows = count.query([id])?;
+    while let Some(row) = rows.next()? {
+        let number = row.get::<_, i64>(1)? as usize;
+        match row.get::<_, String>(0)?.as_str() {
+            "leased" => tasks.leased = number,
+            "done" => tasks.done = number,
+            "failed" => tasks.failed = number,
+            _ => tasks.open = number,
+        }
+    }
+    let read = |row: &Row<'_>| {
+        let command: String = row.get(1)?;
+        Ok(Job {
+            id,
+            kind: row.get(0)?,
+            command: serde_json::from_str(&command).unwrap_or_default(),
+            folder: PathBuf::from(row.get::<_, String>(2)?),
+            output: row.get::<_, Option<String>>(3)?.map(PathBuf::from),
+            state: State::of(&row.get::<_, String>(4)?),
+            created: row.get(5)?,
+            updated: row.get(6)?,
+            tasks,
+        })
+    };
+    let fields = "SELECT kind, command, folder, output, state, created, updated FROM jobs WHERE id = ?1";
+    t.prepare_cached(fields)?.query_row([id], read).optional()
+}
+
+/// Seconds since 1970.
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::*;
+use crate::{Event, Stop, Trouble, Workers, work};
+
+fn spec(tasks: usize) -> Spec {
+    Spec {
+        kind: "test".to_owned(),
+        fingerprint: "f".to_owned(),
+        command: vec!["annotate".to_owned()],
+        tasks: (0..tasks).map(|task| format!("t{task}")).collect(),
+        ..Spec::default()
+    }
+}
+
+fn open(folder: &tempfile::TempDir) -> Sqlite {
+    Sqlite::open(&folder.path().join("a/jobs.sqlite")).unwrap()
+}
+
+fn workers() -> Workers {
+    Workers { concurrency: 4, ..Workers::default() }
+}
+
+async fn twice(task: usize) -> std::result::Result<String, Trouble> {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    Ok((2 * task).to_string())
+}
+
+#[tokio::test]
+async fn a_job_goes_on_in_another_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = open(&folder);
+    let job = first.begin(spec(20)).await.unwrap();
+    let seen = RefCell::new(0);
+    let stop_after_five = |event: Event<'_>| {
+        *seen.borrow_mut() += usize::from(matches!(event, Event::Done { .. }));
+        *seen.borrow() < 5
+    };
+    let ended = work(&first, job.id, &workers(), twice, stop_after_five).await.unwrap();
+    assert_eq!(ended.stop, Some(Stop::Asked));
+    assert!((5..=8).contains(&ended.done), "those in flight are finished: {ended:?}");
+    drop(first);
+
+    let second = open(&folder);
+    let again = second.begin(spec(20)).await.unwrap();
+    assert_eq!((again.id, again.tasks.done), (job.id, ended.done));
+    let rest = work(&second, job.id, &workers(), twice, |_| true).await.unwrap();
+    assert!(rest.is_complete());
+    assert_eq!(ended.done + rest.done, 20);
+    let expected: Vec<(usize, String)> = (0..20).map(|task| (task, (2 * task).to_string())).collect();
+    assert_eq!(second.results(job.id).await.unwrap(), expected);
+}
+
+#[tokio::test]
+async fn trouble_that_passes_is_tried_again_and_the_other_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let job = store.begin(spec(6)).await.unwrap();
+    let tries: RefCell<HashMap<usize, u32>> = RefCell::default();
+    let each = |task: usize| {
+        let count = *tries.borrow_mut().entry(task).and_modify(|count| *count += 1).or_insert(1);
+        async move {
+            match task {
+                1 if count < 3 => Err(Trouble::Passing("busy".to_owned())),
+                2 => Err(Trouble::Passing("always busy".to_owned())),
+                3 => Err(Trouble::Final("too long".to_owned())),
+                _ => Ok(String::new()),
+            }
+        }
+    };
+    let ended = work(&store, job.id, &workers(), each, |_| true).await.unwrap();
+    assert_eq!((ended.done, ended.failed, ended.put_back, ended.is_complete()), (4, 2, 4, false));
+    let faults = store.faults(job.id).await.unwrap();
+    let faults: Vec<(usize, u32, &str)> =
+        faults.iter().map(|fault| (fault.task, fault.attempts, &*fault.fault)).collect();
+    assert_eq!(faults, [(2, 3, "always busy"), (3, 1, "too long")]);
+    assert_eq!(store.reopen(job.id).await.unwrap(), 2);
+    assert_eq!(store.job(job.id).await.unwrap().tasks.open, 2);
+}
+
+#[tokio::test]
+async fn when_nothing_works_it_stops_with_the_last_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let job = store.begin(spec(1000)).await.unwrap();
+    let down = |_| async { Err(Trouble::Passing("cannot be reached".to_owned())) };
+    let ended = work(&store, job.id, &workers(), down, |_| true).await.unwrap();
+    assert_eq!(ended.stop, Some(Stop::Down("cannot be reached".to_owned())));
+    let tasks = store.job(job.id).await.unwrap().tasks;
+    assert_eq!((tasks.open + tasks.failed, tasks.leased), (1000, 0), "nothing stays taken");
+}
+
+#[tokio::test]
+async fn a_cancelled_job_stops_and_can_be_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let job = store.begin(spec(200)).await.unwrap();
+    let other = open(&folder);
+    let each = |task: usize| {
+        let other = &other;
+        async move {
+            if task == 10 {
+                other.set_state(1, State::Cancelled).await.unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            Ok(String::new())
+        }
+    };
+    let ended = work(&store, job.id, &workers(), each, |_| true).await.unwrap();
+    assert_eq!(ended.stop, Some(Stop::Cancelled));
+    assert!(ended.done < 200);
+    assert_eq!(store.job(job.id).await.unwrap().state, State::Cancelled);
+    store.begin(spec(200)).await.unwrap();
+    assert!(work(&store, job.id, &workers(), twice, |_| true).await.unwrap().is_complete());
+}
+
+#[tokio::test]
+async fn leases_end_by_death_or_time_and_a_late_result_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let id = store.begin(spec(3)).await.unwrap().id;
+    let this = Worker::this();
+    assert_eq!(store.claim(id, &this, 2, 60.0).await.unwrap(), Some(vec![0, 1]));
+    assert_eq!(store.claim(id, &this, 9, -1.0).await.unwrap(), Some(vec![2]), "taken, and late at once");
+    assert_eq!(store.claim(id, &this, 9, 60.0).await.unwrap(), Some(vec![2]));
+    store.finish(id, 2, "first".to_owned()).await.unwrap();
+    store.finish(id, 2, "second".to_owned()).await.unwrap();
+    assert!(!store.give_back(id, 2, "late".to_owned(), 3).await.unwrap());
+    assert_eq!(store.results(id).await.unwrap(), [(2, "first".to_owned())]);
+    // A worker of this machine that is no more.
+    let dead = format!("{}:1", this.to_string().rsplit_once(':').unwrap().0);
+    store.run(move |t| t.execute("UPDATE tasks SET worker = ?1 WHERE number = 0", [dead])).await.unwrap();
+    let expected = if cfg!(target_os = "linux") { vec![0] } else { vec![] };
+    assert_eq!(store.claim(id, &this, 9, 60.0).await.unwrap(), Some(expected));
+}
+
+#[tokio::test]
+async fn many_results_at_once_are_all_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let job = store.begin(spec(3000)).await.unwrap();
+    let many = Workers { concurrency: 1000, ..Workers::default() };
+    assert!(work(&store, job.id, &many, twice, |_| true).await.unwrap().is_complete());
+    assert_eq!(store.results(job.id).await.unwrap().len(), 3000);
+    store.set_state(job.id, State::Done).await.unwrap();
+    let jobs = store.jobs().await.unwrap();
+    assert_eq!((jobs.len(), jobs[0].state, jobs[0].tasks.done), (1, State::Done, 3000));
+    store.remove(job.id).await.unwrap();
+    assert!(store.job(job.id).await.unwrap_err().to_string().contains("no job 1"));
+}
+
+#[test]
+fn other_files_are_refused_with_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("text");
+    std::fs::write(&path, "this is no database, but a text that is long enough to be looked at").unwrap();
+    let error = Sqlite::open(&path).unwrap_err().to_string();
+    assert!(error.contains("file is not a database"), "{error}");
+    let other = folder.path().join("other.sqlite");
+    Connection::open(&other).unwrap().execute_batch("CREATE TABLE songs(name TEXT)").unwrap();
+    let error = Sqlite::open(&other).unwrap_err().to_string();
+    assert!(error.contains("database of something else"), "{error}");
+    let later = folder.path().join("later.sqlite");
+    Connection::open(&later).unwrap().execute_batch("PRAGMA user_version = 7").unwrap();
+    assert!(Sqlite::open(&later).unwrap_err().to_string().contains("version 7"));
+}
