@@ -1,0 +1,128 @@
+//! Consensus: a solution is kept when annotators agree on where its first error is (Qwen's lessons, 2025).
+
+use gradus_core::data::{Annotation, FirstError, LabelSource};
+use serde::{Deserialize, Serialize};
+
+/// Where an annotator says the first error is: `Some(None)` is 'nowhere', `None` that it did not decide.
+pub type Said = Option<Option<usize>>;
+
+/// What an annotation says about the first error.
+pub fn said(annotation: &Annotation) -> Said {
+    match annotation.first_error {
+        FirstError::Unknown => None,
+        FirstError::None => Some(None),
+        FirstError::At(step) => Some(Some(step)),
+    }
+}
+
+/// Why a solution is not kept, or that it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Agreed {
+    /// All say the same.
+    Kept(Option<usize>),
+    /// Two say different things.
+    Disagree,
+    /// Somebody did not decide.
+    Undecided,
+}
+
+/// Whether all agree; nobody at all is undecided.
+///
+/// ```
+/// use gradus_annotate::consensus::{Agreed, agree};
+/// assert_eq!(agree(&[Some(Some(2)), Some(Some(2))]), Agreed::Kept(Some(2)));
+/// assert_eq!(agree(&[Some(None), Some(Some(2))]), Agreed::Disagree);
+/// assert_eq!(agree(&[Some(None), None]), Agreed::Undecided);
+/// ```
+pub fn agree(said: &[Said]) -> Agreed {
+    let Some(first) = said.first().copied().flatten() else { return Agreed::Undecided };
+    if said.contains(&None) {
+        Agreed::Undecided
+    } else if said.iter().all(|said| *said == Some(first)) {
+        Agreed::Kept(first)
+    } else {
+        Agreed::Disagree
+    }
+}
+
+/// The labels of a solution on which `names` agree.
+pub fn annotation(steps: usize, first_error: Option<usize>, names: &[String]) -> Annotation {
+    Annotation::from_first_error(steps, first_error, &LabelSource::Consensus { of: names.to_vec() })
+}
+
+/// How two annotators go together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pair {
+    /// Solutions that both decided.
+    pub both: usize,
+    /// Both say that there is no error.
+    pub no_error: usize,
+    /// Both say the same first error.
+    pub same_error: usize,
+    /// Both see an error, in different places.
+    pub other_error: usize,
+    /// Only the first sees one.
+    pub first_only: usize,
+    /// Only the second sees one.
+    pub second_only: usize,
+}
+
+impl Pair {
+    /// Counts one solution.
+    pub fn count(&mut self, first: Said, second: Said) {
+        let (Some(first), Some(second)) = (first, second) else { return };
+        self.both += 1;
+        match (first, second) {
+            (None, None) => self.no_error += 1,
+            (Some(a), Some(b)) if a == b => self.same_error += 1,
+            (Some(_), Some(_)) => self.other_error += 1,
+            (Some(_), None) => self.first_only += 1,
+            (None, Some(_)) => self.second_only += 1,
+        }
+    }
+
+    /// Solutions that a consensus of the two keeps.
+    pub fn kept(self) -> usize {
+        self.no_error + self.same_error
+    }
+
+    /// Of the solutions in which either sees an error, the share in which both see the same first one.
+    pub fn overlap(self) -> Option<f64> {
+        let either = self.same_error + self.other_error + self.first_only + self.second_only;
+        (either > 0).then(|| self.same_error as f64 / either as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_add_up() {
+        let mut pair = Pair::default();
+        let cases = [
+            (Some(None), Some(None)),
+            (Some(Some(1)), Some(Some(1))),
+            (Some(Some(1)), Some(Some(2))),
+            (Some(Some(0)), Some(None)),
+            (Some(None), Some(Some(0))),
+            (None, Some(None)),
+        ];
+        for (first, second) in cases {
+            pair.count(first, second);
+        }
+        assert_eq!(
+            pair,
+            Pair { both: 5, no_error: 1, same_error: 1, other_error: 1, first_only: 1, second_only: 1 }
+        );
+        assert_eq!((pair.kept(), pair.overlap()), (2, Some(0.25)));
+    }
+
+    #[test]
+    fn consensus_labels_stop_at_the_error() {
+        let labels = annotation(3, Some(1), &["a".into(), "b".into()]);
+        assert_eq!((labels.labels[2].clone(), said(&labels)), (None, Some(Some(1))));
+        assert_eq!(agree(&[]), Agreed::Undecided);
+    }
+}

@@ -1,0 +1,139 @@
+//! Prompts as files: minijinja templates that ship, or a user's own.
+//!
+//! | template | variables |
+//! |---|---|
+//! | `solve` | `problem` |
+//! | `continue` | `problem`, `begun` (the steps so far) |
+//! | `judge` | `problem`, `tagged` (the steps, each in `<paragraph_N>`) |
+
+use std::path::Path;
+
+use gradus_core::contracts::{Message, Prompt};
+use gradus_core::select::search::Ask;
+use minijinja::{Environment, UndefinedBehavior, Value, context};
+
+use crate::{Error, Result};
+
+/// One template.
+#[derive(Debug, Clone)]
+pub struct Template {
+    name: String,
+    text: String,
+    environment: Environment<'static>,
+}
+
+/// The template's only name within its environment.
+const ONLY: &str = "prompt";
+
+impl Template {
+    /// Asks for a whole solution.
+    pub fn solve() -> Self {
+        Self::built_in("solve", include_str!("../prompts/solve.md"))
+    }
+
+    /// Asks to go on with a solution, of servers that can only be talked to.
+    pub fn go_on() -> Self {
+        Self::built_in("continue", include_str!("../prompts/continue.md"))
+    }
+
+    /// Asks where the first error is (ProcessBench's critic protocol).
+    pub fn judge() -> Self {
+        Self::built_in("judge", include_str!("../prompts/judge.md"))
+    }
+
+    /// A user's own.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text =
+            std::fs::read_to_string(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
+        Self::new(&path.display().to_string(), &text)
+    }
+
+    fn built_in(name: &str, text: &str) -> Self {
+        Self::new(name, text).expect("the templates that ship are right")
+    }
+
+    fn new(name: &str, text: &str) -> Result<Self> {
+        let text = text.trim_end().to_owned();
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment
+            .add_template_owned(ONLY, text.clone())
+            .map_err(|error| Error::Prompt { file: name.to_owned(), message: sentence(&error) })?;
+        Ok(Self { name: name.to_owned(), text, environment })
+    }
+
+    /// The template's text, which is part of what determines labels.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Writes it out.
+    pub fn render(&self, values: Value) -> Result<String> {
+        let written = self.environment.get_template(ONLY).and_then(|template| template.render(values));
+        written.map_err(|error| Error::Prompt { file: self.name.clone(), message: sentence(&error) })
+    }
+}
+
+/// minijinja names the template, which has no name that a user gave it.
+fn sentence(error: &minijinja::Error) -> String {
+    let line = error.line().map_or_else(String::new, |line| format!(" in line {line}"));
+    format!("{}{line}", error.detail().map_or_else(|| error.kind().to_string(), str::to_owned))
+}
+
+/// Asks a server that can only be talked to: for whole solutions, and to go on with those that have begun.
+#[derive(Debug, Clone)]
+pub struct Conversation {
+    /// A system message.
+    pub system: Option<String>,
+    /// Asks for a whole solution.
+    pub solve: Template,
+    /// Asks to go on.
+    pub go_on: Template,
+}
+
+impl Conversation {
+    /// A conversation that asks with these templates, once they are known to work.
+    pub fn new(system: Option<String>, solve: Template, go_on: Template) -> Result<Self> {
+        solve.render(context! { problem => "1 + 1?" })?;
+        go_on.render(context! { problem => "1 + 1?", begun => "1 + 1 = 2" })?;
+        Ok(Self { system, solve, go_on })
+    }
+}
+
+impl Ask for Conversation {
+    fn prompt(&self, question: &str, begun: &str) -> Prompt {
+        let begun = begun.trim_end();
+        let said = if begun.is_empty() {
+            self.solve.render(context! { problem => question })
+        } else {
+            self.go_on.render(context! { problem => question, begun => begun })
+        };
+        let system = self.system.iter().map(|system| Message::new("system", system));
+        let said = said.expect("a template that works for one problem works for another");
+        Prompt::Chat(system.chain([Message::new("user", said)]).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_s_mistakes_are_sentences() {
+        let wrong = Template::new("mine.md", "Solve {{ problem").unwrap_err().to_string();
+        assert!(wrong.starts_with("mine.md: ") && wrong.ends_with("in line 1"), "{wrong}");
+        let unknown = Template::new("mine.md", "Solve\n{{ question }}").unwrap();
+        let error = Conversation::new(None, unknown, Template::go_on()).unwrap_err().to_string();
+        assert!(error.contains("mine.md: ") && error.contains("line 2"), "{error}");
+    }
+
+    #[test]
+    fn a_conversation_begins_and_goes_on() {
+        let ask = Conversation::new(Some("Be brief.".into()), Template::solve(), Template::go_on()).unwrap();
+        let Prompt::Chat(begin) = ask.prompt("What is 7 + 8?", "") else { panic!("it is a conversation") };
+        assert_eq!((begin.len(), &*begin[0].content), (2, "Be brief."));
+        assert!(begin[1].content.contains("What is 7 + 8?"));
+        let Prompt::Chat(on) = ask.prompt("What is 7 + 8?", "Add them.\n\n") else { panic!("it is one") };
+        assert!(on[1].content.contains("Add them.") && on[1].content.contains("What is 7 + 8?"));
+    }
+}

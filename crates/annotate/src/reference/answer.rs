@@ -1,0 +1,153 @@
+//! What the model writes: the schema it is held to, and how its answer is read.
+
+use gradus_core::data::{Evidence, Mark};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use super::Case;
+
+/// Why an answer cannot be used; the sentences are counted, so they name no numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Unusable {
+    /// No JSON object.
+    #[error("the answer is not JSON")]
+    NotJson,
+    /// It ended before its end.
+    #[error("the answer was cut off at the token limit")]
+    CutOff,
+    /// A field is missing or of the wrong kind.
+    #[error("the answer's JSON lacks a field or has one of another kind")]
+    WrongShape,
+    /// Not one entry for each step, in order.
+    #[error("the answer has not one entry for each step, in order")]
+    WrongSteps,
+    /// An id that does not exist, or the step itself.
+    #[error("the answer names a sentence or step that does not exist")]
+    UnknownId,
+    /// A label other than 1 and −1.
+    #[error("the answer has a label other than 1 and -1")]
+    WrongLabel,
+}
+
+/// Error categories that the model may name.
+const ERRORS: [&str; 8] =
+    ["NUMERIC", "COMPREHENSION", "LOGIC", "REFERENCE", "MISSING", "UNIT", "CONTRADICTION", "OTHER"];
+
+/// The JSON schema of an answer about `case`.
+pub fn schema(case: &Case) -> Value {
+    let ids = |letter: char, count: usize, but: Option<usize>| {
+        let names: Vec<String> = (0..count)
+            .filter(|index| Some(*index) != but)
+            .map(|index| format!("{letter}{}", index + 1))
+            .collect();
+        if names.is_empty() {
+            return json!({"type": "array", "items": {"type": "string"}, "maxItems": 0});
+        }
+        json!({"type": "array", "items": {"type": "string", "enum": names}, "maxItems": names.len()})
+    };
+    let steps = case.solution.len();
+    let entry = |step: usize| {
+        json!({
+            "type": "object",
+            "properties": {
+                "step": {"type": "string", "enum": [format!("O{}", step + 1)]},
+                "explanation": {"type": "string"},
+                "context": ids('C', case.context.len(), None),
+                "outputs": ids('O', steps, Some(step)),
+                "references": ids('R', case.reference.len(), None),
+                "errors": {"type": "array", "items": {"type": "string", "enum": ERRORS}, "maxItems": 3},
+                "label": {"type": "integer", "enum": [1, -1]},
+            },
+            "required": ["step", "explanation", "context", "outputs", "references", "errors", "label"],
+            "additionalProperties": false,
+        })
+    };
+    json!({
+        "type": "object",
+        "properties": {"steps": {
+            "type": "array",
+            "prefixItems": (0..steps).map(entry).collect::<Vec<_>>(),
+            "items": false,
+            "minItems": steps,
+            "maxItems": steps,
+        }},
+        "required": ["steps"],
+        "additionalProperties": false,
+    })
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    steps: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    step: String,
+    #[serde(default)]
+    explanation: String,
+    context: Vec<String>,
+    outputs: Vec<String>,
+    references: Vec<String>,
+    #[serde(default)]
+    errors: Vec<String>,
+    label: i64,
+}
+
+/// Reads an answer: each step's mark and what it rests on. Text around the JSON is passed over; nothing else is forgiven.
+pub fn read(text: &str, case: &Case) -> Result<Vec<(Mark, Evidence)>, Unusable> {
+    let value = object(text).ok_or(Unusable::NotJson)?;
+    let answer: Answer = serde_json::from_value(value).map_err(|_| Unusable::WrongShape)?;
+    if answer.steps.len() != case.solution.len() {
+        return Err(Unusable::WrongSteps);
+    }
+    answer.steps.into_iter().enumerate().map(|(step, entry)| entry.read(step, case)).collect()
+}
+
+impl Entry {
+    fn read(self, step: usize, case: &Case) -> Result<(Mark, Evidence), Unusable> {
+        if self.step != format!("O{}", step + 1) {
+            return Err(Unusable::WrongSteps);
+        }
+        let steps = indices(&self.outputs, 'O', case.solution.len())?;
+        if steps.contains(&step) {
+            return Err(Unusable::UnknownId);
+        }
+        let evidence = Evidence {
+            explanation: self.explanation,
+            context: indices(&self.context, 'C', case.context.len())?,
+            steps,
+            reference: indices(&self.references, 'R', case.reference.len())?,
+            errors: self.errors,
+        };
+        match self.label {
+            1 => Ok((Mark::Correct, evidence)),
+            -1 => Ok((Mark::Incorrect, evidence)),
+            _ => Err(Unusable::WrongLabel),
+        }
+    }
+}
+
+/// 0-based indices of ids such as `R2`, each once.
+fn indices(ids: &[String], letter: char, count: usize) -> Result<Vec<usize>, Unusable> {
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids {
+        let number: Option<usize> = id.trim().strip_prefix(letter).and_then(|number| number.parse().ok());
+        match number {
+            Some(number) if (1..=count).contains(&number) => found.push(number - 1),
+            _ => return Err(Unusable::UnknownId),
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// The outermost JSON object in a text, such as one in a fence of Markdown.
+fn object(text: &str) -> Option<Value> {
+    let from = text.find('{')?;
+    let mut read = serde_json::Deserializer::from_str(&text[from..]).into_iter::<Value>();
+    read.next()?.ok().filter(Value::is_object)
+}

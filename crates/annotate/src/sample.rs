@@ -1,0 +1,171 @@
+//! Draws solutions to a problem: N independent samples, cut into steps, their answers found and graded.
+//!
+//! The same text twice is kept once, with how often it came. A solution that was cut off at the token limit is kept and says
+//! so: it has no final answer unless it stated one before.
+
+use gradus_core::contracts::{CallError, FinishReason, Generate, GenerateRequest, Sampling};
+use gradus_core::data::{Cost, Metadata, Outcome, Problem, Solution};
+use gradus_core::grade::extract;
+use gradus_core::select::search::Ask;
+use gradus_core::steps;
+use serde::{Deserialize, Serialize};
+
+use crate::spent::Spent;
+use crate::{Error, Result, seed_of};
+
+/// How solutions are drawn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Solutions per problem.
+    pub solutions: usize,
+    /// Most tokens of each.
+    pub max_tokens: usize,
+    /// How tokens are drawn.
+    pub sampling: Sampling,
+    /// Texts that end a solution.
+    pub stop: Vec<String>,
+    /// How solutions are cut into steps.
+    pub steps: steps::Config,
+    /// Same seed, same solutions.
+    pub seed: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            solutions: 8,
+            max_tokens: 1024,
+            sampling: Sampling { temperature: 0.8, ..Sampling::default() },
+            stop: Vec::new(),
+            steps: steps::Config::default(),
+            seed: 0,
+        }
+    }
+}
+
+impl Config {
+    /// Refuses what cannot be meant.
+    pub fn check(&self) -> Result<()> {
+        let refuse = |field, message: &str| Err(Error::Setting { field, message: message.to_owned() });
+        if self.solutions == 0 {
+            return refuse("solutions", "is 0: expected at least 1");
+        }
+        if self.solutions > 1 && self.sampling.temperature == 0.0 {
+            return refuse("temperature", "is 0: all solutions would be the same");
+        }
+        Ok(())
+    }
+}
+
+/// What was drawn for one problem.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sampled {
+    /// The different solutions, in the order in which they came.
+    pub solutions: Vec<Solution>,
+    /// Samples that repeated another word for word.
+    pub repeated: usize,
+    /// Samples without a word.
+    pub empty: usize,
+    /// Solutions that were cut off at the token limit.
+    pub cut: usize,
+    /// Solutions without a final answer.
+    pub unanswered: usize,
+    /// What it cost.
+    pub cost: Cost,
+}
+
+/// Draws solutions to one problem; `generator` is what the model is called.
+pub async fn sample(
+    model: &dyn Generate,
+    generator: &str,
+    ask: &dyn Ask,
+    problem: &Problem,
+    config: &Config,
+) -> std::result::Result<Sampled, CallError> {
+    config.check().map_err(|error| CallError::Invalid(error.to_string()))?;
+    let mut model = Spent::new(model);
+    let answer = model
+        .generate(GenerateRequest {
+            n: config.solutions,
+            sampling: config.sampling.clone(),
+            stop: config.stop.clone(),
+            seed: seed_of(config.seed, &[&problem.id]),
+            ..GenerateRequest::new(ask.prompt(&problem.question(), ""), config.max_tokens)
+        })
+        .await?;
+    let mut sampled = Sampled { cost: model.cost, ..Sampled::default() };
+    for (index, choice) in answer.choices.into_iter().enumerate() {
+        let text = choice.text.trim().to_owned();
+        if text.is_empty() {
+            sampled.empty += 1;
+            continue;
+        }
+        if let Some(known) =
+            sampled.solutions.iter_mut().find(|known| known.text.as_deref() == Some(text.as_str()))
+        {
+            sampled.repeated += 1;
+            let times = known.metadata.get("times").and_then(serde_json::Value::as_u64).unwrap_or(1);
+            known.metadata.insert("times".to_owned(), (times + 1).into());
+            continue;
+        }
+        let cut = choice.finish == FinishReason::Length;
+        sampled.cut += usize::from(cut);
+        let found = extract(&text).filter(|_| !cut || ask.states_answer(&text));
+        sampled.unanswered += usize::from(found.is_none());
+        let answer = found.map(|found| found.answer);
+        let right = answer.as_deref().and_then(|answer| problem.accepts(answer));
+        let mut metadata = Metadata::new();
+        if cut {
+            metadata.insert("cut".to_owned(), true.into());
+        }
+        sampled.solutions.push(Solution {
+            id: format!("{}/{index}", problem.id),
+            problem_id: problem.id.clone(),
+            generator: Some(generator.to_owned()),
+            steps: steps::split(&text, &config.steps).steps().map(str::to_owned).collect(),
+            text: Some(text),
+            answer,
+            outcome: right.map_or(Outcome::Unknown, Outcome::from_correct),
+            metadata,
+            ..Solution::default()
+        });
+    }
+    Ok(sampled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gradus_core::select::search::Plain;
+    use gradus_llm::Scripted;
+
+    #[tokio::test]
+    async fn samples_are_cut_graded_and_counted() {
+        let problem = Problem {
+            id: "p".into(),
+            text: "What is 2 + 3?".into(),
+            answer: Some("5".into()),
+            ..Problem::default()
+        };
+        let model = Scripted::new()
+            .then("Add them.\n\n2 + 3 = 5\n\nThe answer is \\boxed{5}.")
+            .then("The answer is \\boxed{6}.")
+            .then(" ")
+            .then("The answer is \\boxed{6}.")
+            .then("one two three four five six seven eight nine ten eleven twelve");
+        let config = Config { solutions: 5, max_tokens: 11, ..Config::default() };
+        let sampled = sample(&model, "m", &Plain, &problem, &config).await.unwrap();
+        let outcomes: Vec<Outcome> = sampled.solutions.iter().map(|solution| solution.outcome).collect();
+        assert_eq!(outcomes, [Outcome::Correct, Outcome::Wrong, Outcome::Unknown]);
+        assert_eq!(sampled.solutions[0].steps.len(), 3);
+        assert_eq!(sampled.solutions[1].metadata["times"], 2);
+        assert_eq!((sampled.repeated, sampled.empty, sampled.cut, sampled.unanswered), (1, 1, 1, 1));
+        assert_eq!(
+            sampled.solutions.iter().map(|solution| &*solution.id).collect::<Vec<_>>(),
+            ["p/0", "p/1", "p/4"]
+        );
+        assert_eq!((sampled.cost.requests, sampled.cost.completion_tokens), (1, 11 + 4 + 4 + 11));
+    }
+}

@@ -1,0 +1,24 @@
+//! Adds up what calls cost.
+
+use gradus_core::contracts::{CallError, Generate, GenerateRequest, Generated};
+use gradus_core::data::Cost;
+
+/// A model whose calls are counted.
+pub(crate) struct Spent<'a> {
+    model: &'a dyn Generate,
+    pub(crate) cost: Cost,
+}
+
+impl<'a> Spent<'a> {
+    pub(crate) fn new(model: &'a dyn Generate) -> Self {
+        Self { model, cost: Cost::default() }
+    }
+
+    pub(crate) async fn generate(&mut self, request: GenerateRequest) -> Result<Generated, CallError> {
+        let answer = self.model.generate(request).await?;
+        self.cost.requests += 1;
+        self.cost.prompt_tokens += answer.usage.prompt_tokens;
+        self.cost.completion_tokens += answer.usage.completion_tokens;
+        Ok(answer)
+    }
+}
