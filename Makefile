@@ -9,12 +9,14 @@
 # make cuda-toolkit  a CUDA compiler from PyPI; then: . scripts/cuda-toolkit.sh && cargo build --release --features cuda
 # make test-models   really pulls the two models (190 MB) into an empty home, from the indexes that are configured here
 # make test-browser  every report in a real Chromium: no console message, no network, nothing cut off; with pictures
+# make test-llm-server  every annotator on real problems, against llama.cpp's server from PyPI and on the local engine
 # make test-train    training really teaches: a real small model on the synthetic world, about ten minutes
 # make bench-grade   answers graded per second, ours and math-verify's, in one run
 # make bench-dedup   time and memory of the duplicate index
 # make bench-best-of-n  best-of-N of eight real PRMs, ours and numpy's, in one run; fails where a number differs
 # make bench-retrieve   references of 400 solutions from a real pool, ours and two peers with sentence-transformers; fails where one differs
 # make bench-growth     search among 10 thousand to 10 million vectors, exact and approximate (10 GB of memory, and an hour on two cores)
+# make bench-llm        1,000 requests in flight at a scripted server: share of the ideal rate, memory; fails below 95 % or beyond 300 MB
 # make install       the optimised program, into cargo's bin folder
 
 CARGO ?= cargo
@@ -27,7 +29,7 @@ export GRADUS_DATA ?= $(abspath ../shared/data)
 export GRADUS_HOME ?= $(abspath target/gradus-home)
 TOKENIZERS := target/models/tokenizers
 
-.PHONY: demo test test-build test-models test-train test-browser check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-retrieve bench-growth bench-engine bench-train bench-cuda cuda-toolkit install clean
+.PHONY: demo test test-build test-llm-server test-models test-train test-browser check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit install clean
 
 build:
 	$(CARGO) build --locked
@@ -76,8 +78,15 @@ bench-retrieve:
 bench-growth:
 	$(CARGO) run --release --locked -p gradus-retrieve --example growth -- --json target/growth.json --html target/growth.html
 
+# One connection per request in flight needs more open files than many systems allow at first.
+bench-llm:
+	ulimit -S -n 4096 && $(CARGO) run --release --locked -p gradus-llm --example load
+
 test-models:
 	$(CARGO) test --locked --workspace --test cli -- --ignored models
+
+test-llm-server: test-build
+	GRADUS=$(GRADUS) sh scripts/test_llm_server.sh
 
 test-browser: test-build
 	GRADUS=$(GRADUS) sh scripts/test_browser.sh

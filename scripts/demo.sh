@@ -33,6 +33,11 @@ echo "A problem solved step by step, the reward model choosing what to go on wit
 run solve 'Ann has 3 apples and buys 4 more. How many apples has she now?' --strategy beam --width 2 --expansions 2 --step-tokens 48 --budget 400
 
 echo
+echo "Is a step right? Completions from there are graded. Killed at any instant, the same command goes on. This model is too small to be believed."
+run annotate monte-carlo "$OUT/few.jsonl" --limit 2 -k 2 --max-tokens 64 -o "$OUT/labelled.jsonl" --jobs "$OUT/jobs.sqlite"
+run jobs list --jobs "$OUT/jobs.sqlite"
+
+echo
 echo "Which problems resemble each other?"
 run embed 'How many apples are left?' 'How many pears remain?' 'Find the area of the circle.' --as similarity
 

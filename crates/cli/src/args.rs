@@ -1,7 +1,9 @@
 //! The command line, as clap reads it.
 
+pub(crate) mod annotate;
 pub(crate) mod bench;
 pub(crate) mod engine;
+pub(crate) mod generator;
 pub(crate) mod models;
 pub(crate) mod pool;
 pub(crate) mod select;
@@ -37,6 +39,14 @@ pub(crate) enum Command {
     Grade(Grade),
     /// Write a synthetic world of step-labelled problems
     Synth(Synth),
+    /// Draw solutions to problems from a model
+    Sample(Box<annotate::Sample>),
+    /// Label every step of solutions: Monte Carlo, a judge, a reference, consensus
+    #[command(subcommand)]
+    Annotate(Box<annotate::AnnotateCommand>),
+    /// List, resume and cancel long work
+    #[command(subcommand)]
+    Jobs(annotate::JobsCommand),
     /// Score every step of solutions with a reward model
     Score(engine::Score),
     /// Choose one of several scored solutions to each problem

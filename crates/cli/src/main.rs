@@ -4,9 +4,12 @@
 //! 2 the command line is wrong; 3 the input or output is unusable; 130 interrupted with Ctrl-C.
 
 mod args;
+mod ask;
 mod commands;
+mod generator;
 mod input;
 mod interrupt;
+mod job;
 mod journal;
 mod local;
 mod paint;

@@ -1,5 +1,6 @@
 //! One command per file. Each returns a status, never exits and prints through the printer.
 
+mod annotate;
 mod bench;
 mod check;
 mod convert;
@@ -8,9 +9,11 @@ mod embed;
 mod formats;
 mod generate;
 mod grade;
+mod jobs;
 mod models;
 mod perplexity;
 mod pool;
+mod sample;
 mod score;
 mod select;
 mod solve;
@@ -80,6 +83,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Steps(args) => steps::run(&args),
         Command::Grade(args) => grade::run(&args),
         Command::Synth(args) => synth::run(&args),
+        Command::Sample(args) => sample::run(&args),
+        Command::Annotate(command) => annotate::run(&command),
+        Command::Jobs(command) => jobs::run(&command),
         Command::Score(args) => score::run(&args),
         Command::Select(args) => select::run(&args),
         Command::Solve(args) => solve::run(&args),

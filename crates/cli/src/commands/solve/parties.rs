@@ -7,19 +7,15 @@ use gradus_core::contracts::{
     Answer, CallError, Generate, Message, ScoreRequest, ScoreSteps, StepScores, Usage as Tokens,
 };
 use gradus_core::select::search::Ask;
-use gradus_engine::Gguf;
-use gradus_engine::models::{self, ModelPath};
 use gradus_engine::text::Tokenizer;
 use gradus_llm::{Chat, Endpoint, Http, Key};
 
-use super::ask::{Opened, Raw, Written};
 use crate::args::engine::ModelOptions;
 use crate::args::solve::{Models, Solve, Strategy};
+use crate::ask::{Opened, Raw, Written};
 use crate::commands::Usage;
+use crate::generator::{DEFAULT_MODEL, tokenizer};
 use crate::local::{self, Local, Purpose};
-
-/// The model that runs when none is named.
-const DEFAULT_MODEL: &str = "smollm2-135m";
 
 /// The models of a search, and what they are called in data.
 pub(super) struct Parties {
@@ -135,18 +131,6 @@ fn shares(chosen: &Models, model: &str, options: &ModelOptions) -> bool {
         (None, adapter) => *adapter == options.adapter,
         (Some(scorer), adapter) => scorer == model && *adapter == options.adapter,
     }
-}
-
-/// A model's tokenizer without its weights.
-fn tokenizer(name: &str) -> Result<Arc<Tokenizer>> {
-    let tokenizer = match models::resolve(name)? {
-        ModelPath::Folder(folder) => Tokenizer::from_folder(&folder)?,
-        ModelPath::Gguf(file) => Tokenizer::from_gguf(&Gguf::open(&file)?)?,
-    };
-    if !tokenizer.has_template() {
-        bail!(Usage(format!("--template: {name} has no chat template")));
-    }
-    Ok(Arc::new(tokenizer))
 }
 
 /// Stands where a strategy needs no reward model: no solution gets a score.

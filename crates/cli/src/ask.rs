@@ -11,13 +11,13 @@ use gradus_core::select::search::Ask;
 use gradus_engine::text::Tokenizer;
 
 /// A chat template written out up to the assistant's turn, for one problem.
-pub(super) struct Written {
+pub(crate) struct Written {
     head: String,
     tokenizer: Arc<Tokenizer>,
 }
 
 impl Written {
-    pub(super) fn new(tokenizer: &Arc<Tokenizer>, messages: &[Message]) -> Result<Self> {
+    pub(crate) fn new(tokenizer: &Arc<Tokenizer>, messages: &[Message]) -> Result<Self> {
         let text = tokenizer.chat(messages, true)?;
         let added = tokenizer.encode("", true)?;
         let begins = added.first().map(|id| tokenizer.token_text(*id));
@@ -37,8 +37,8 @@ impl Ask for Written {
 }
 
 /// The problem as plain text, a blank line, and the solution.
-pub(super) struct Raw {
-    pub(super) tokenizer: Option<Arc<Tokenizer>>,
+pub(crate) struct Raw {
+    pub(crate) tokenizer: Option<Arc<Tokenizer>>,
 }
 
 impl Ask for Raw {
@@ -52,8 +52,8 @@ impl Ask for Raw {
 }
 
 /// A conversation that a server's own template writes out: for whole solutions only.
-pub(super) struct Opened {
-    pub(super) messages: Vec<Message>,
+pub(crate) struct Opened {
+    pub(crate) messages: Vec<Message>,
 }
 
 impl Ask for Opened {

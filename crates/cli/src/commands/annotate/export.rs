@@ -1,0 +1,179 @@
+//! `gradus annotate export`: labels as a training set. Steps after the first error are left out, since what they are is
+//! unknown; so are solutions without labels. Everything that is left out is counted.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+use gradus_core::data::files::{Sink, Target, journal_key};
+use gradus_core::data::readers::Format;
+use gradus_core::data::{Annotation, FirstError, Mark, Record, Solution};
+use serde::Serialize;
+
+use crate::args::annotate::{Export, ExportForm};
+use crate::commands::Status;
+use crate::input;
+use crate::paint;
+use crate::printer::{self, Printer};
+
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    solutions: usize,
+    written: usize,
+    steps: usize,
+    right: usize,
+    wrong: usize,
+    with_error: usize,
+    /// Steps after the first error, or after the last label.
+    steps_left_out: usize,
+    /// Solutions, by reason.
+    left_out: BTreeMap<&'static str, usize>,
+}
+
+pub(super) fn run(args: &Export) -> Result<Status> {
+    let mut report = Report::default();
+    let mut records: Vec<Record> = Vec::new();
+    let tally = input::for_each(&args.input, |item| {
+        let mut record = item.record;
+        let before = record.solutions.len();
+        report.solutions += before;
+        let mut left_out = Vec::new();
+        record.solutions.retain_mut(|solution| match target(solution, args.annotator.as_deref()) {
+            Ok(kept) => {
+                report.steps_left_out += solution.steps.len() - kept.labels.len();
+                solution.steps.truncate(kept.labels.len());
+                // The whole text no longer is what the steps are.
+                solution.text = None;
+                solution.annotations = vec![kept];
+                solution.scores.clear();
+                solution.references = None;
+                true
+            }
+            Err(reason) => {
+                left_out.push(reason);
+                false
+            }
+        });
+        for reason in left_out {
+            *report.left_out.entry(reason).or_default() += 1;
+        }
+        if !record.solutions.is_empty() {
+            records.push(record);
+        }
+        Ok(())
+    })?;
+    if tally.skipped > 0 {
+        *report.left_out.entry("records that could not be read").or_default() += tally.skipped as usize;
+    }
+    if args.balance {
+        balance(&mut records, args.seed, &mut report);
+    }
+    let format = match args.to {
+        ExportForm::Trl => Format::Trl,
+        ExportForm::Prm => Format::Gradus,
+        ExportForm::Chat => Format::RlhFlow,
+    };
+    let mut sink = Sink::create(Target::new(&args.output))?;
+    for record in &records {
+        let written = format.write(record);
+        for row in &written.rows {
+            sink.push(row)?;
+        }
+        for reason in written.dropped {
+            *report.left_out.entry(reason).or_default() += 1;
+        }
+        for solution in &record.solutions {
+            report.count(solution);
+        }
+    }
+    if report.written == 0 {
+        bail!(
+            "no solution has labels to train on{}",
+            args.annotator.as_ref().map_or_else(String::new, |name| format!(" by {name}"))
+        );
+    }
+    sink.finish()?;
+    report.print(args)
+}
+
+/// The labels to train on, up to and including the first error.
+fn target(solution: &Solution, annotator: Option<&str>) -> Result<Annotation, &'static str> {
+    let chosen = match annotator {
+        Some(name) => solution.annotations.iter().find(|found| found.annotator().as_deref() == Some(name)),
+        None => solution.training_labels(true),
+    };
+    let annotation = chosen.ok_or("solutions without labels")?;
+    let labels: Vec<_> = annotation
+        .targets()
+        .enumerate()
+        .take_while(|(place, (step, _))| place == step)
+        .map(|(_, (_, label))| Some(label.clone()))
+        .collect();
+    if labels.is_empty() {
+        return Err("solutions whose first step has no label");
+    }
+    let mut kept = Annotation::from_labels(labels);
+    kept.cost.clone_from(&annotation.cost);
+    Ok(kept)
+}
+
+/// Leaves out solutions of the more frequent kind, those with the largest hashes, until both are equally many.
+fn balance(records: &mut Vec<Record>, seed: u64, report: &mut Report) {
+    let is_wrong = |solution: &Solution| matches!(solution.annotations[0].first_error, FirstError::At(_));
+    let all = || records.iter().flat_map(|record| &record.solutions);
+    let wrong = all().filter(|solution| is_wrong(solution)).count();
+    let right = all().count() - wrong;
+    let more = wrong > right;
+    let mut keys: Vec<String> = all()
+        .filter(|solution| is_wrong(solution) == more)
+        .map(|solution| journal_key(&(seed, &solution.problem_id, &solution.id)))
+        .collect();
+    keys.sort_unstable();
+    let few = wrong.min(right);
+    let Some(limit) = keys.get(few).cloned() else { return };
+    for record in records.iter_mut() {
+        record.solutions.retain(|solution| {
+            is_wrong(solution) != more || journal_key(&(seed, &solution.problem_id, &solution.id)) < limit
+        });
+    }
+    records.retain(|record| !record.solutions.is_empty());
+    *report.left_out.entry("solutions, to balance the kinds").or_default() += wrong.max(right) - few;
+}
+
+impl Report {
+    fn count(&mut self, solution: &Solution) {
+        self.written += 1;
+        let annotation = &solution.annotations[0];
+        self.with_error += usize::from(matches!(annotation.first_error, FirstError::At(_)));
+        for label in annotation.labels.iter().flatten() {
+            self.steps += 1;
+            *if label.mark == Mark::Incorrect { &mut self.wrong } else { &mut self.right } += 1;
+        }
+    }
+
+    fn print(&self, args: &Export) -> Result<Status> {
+        let printer = Printer::new(Some(&args.output));
+        if args.print.json {
+            printer.json(self)?;
+            return Ok(Status::Done);
+        }
+        printer.line(format!(
+            "{} of {} with {} {}",
+            paint::bold(&printer::count(self.written as u64)),
+            printer::counted(self.solutions as u64, "solution"),
+            printer::counted(self.steps as u64, "labelled step"),
+            printer::written_to(&args.output)
+        ))?;
+        for (count, words) in [
+            (self.right, "steps are right"),
+            (self.wrong, "steps are wrong"),
+            (self.with_error, "solutions have an error"),
+            (self.steps_left_out, "steps left out: after the first error, or without a label"),
+        ] {
+            printer.line(format!("{:>8}  {words}", printer::count(count as u64)))?;
+        }
+        for (reason, count) in &self.left_out {
+            printer.line(format!("{:>8}  left out: {reason}", printer::count(*count as u64)))?;
+        }
+        Ok(Status::Done)
+    }
+}

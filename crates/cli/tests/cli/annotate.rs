@@ -1,0 +1,426 @@
+//! `gradus sample`, `gradus annotate` and `gradus jobs` against a scripted server: what is asked, what comes out, what it
+//! costs, and what happens when things go wrong.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use gradus_llm::scripted::server::{Act, Faults, Server, replies};
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use super::{Done, Folder};
+
+/// Two problems with reference solutions and a labelled solution each.
+const DATA: &str = r#"{"gradus":1,"problem":{"id":"p1","text":"What is 2 + 3?","answer":"5","reference":["2 + 3 = 5"]},"solutions":[{"id":"p1/a","problem_id":"p1","steps":["Add 2 and 3.","2 + 3 = 5","The answer is 5."],"outcome":"correct","annotations":[{"labels":[{"mark":"correct","source":"human"},{"mark":"correct","source":"human"},{"mark":"correct","source":"human"}],"first_error":"none"}]}]}
+{"gradus":1,"problem":{"id":"p2","text":"What is 4 + 4?","answer":"8","reference":["4 + 4 = 8"]},"solutions":[{"id":"p2/a","problem_id":"p2","steps":["Add 4 and 4.","4 + 4 = 9","The answer is 9."],"outcome":"wrong","annotations":[{"labels":[{"mark":"correct","source":"human"},{"mark":"incorrect","source":"human"},null],"first_error":1}]}]}
+"#;
+
+/// A model that solves what it is asked, judges rightly, and compares rightly.
+fn answer(prompt: &str, sample: usize, _seed: u64) -> String {
+    if prompt.contains("<paragraph_0>") {
+        let index = if prompt.contains("4 + 4 = 9") { 1 } else { -1 };
+        return format!("I looked at every paragraph. \\boxed{{{index}}}");
+    }
+    if prompt.contains("[O1]") {
+        let wrong = prompt.rsplit("Solution to label").next().unwrap().contains("4 + 4 = 9");
+        let entry = |step: usize, label: i32| {
+            let errors = if label == 1 { "[]" } else { r#"["NUMERIC"]"# };
+            format!(
+                r#"{{"step":"O{step}","explanation":"See R1.","context":[],"outputs":[],"references":["R1"],"errors":{errors},"label":{label}}}"#
+            )
+        };
+        let label = if wrong { -1 } else { 1 };
+        return format!("{{\"steps\":[{},{},{}]}}", entry(1, 1), entry(2, label), entry(3, label));
+    }
+    let gold = if prompt.contains("2 + 3") { 5 } else { 8 };
+    if prompt.contains("4 + 4 = 9") {
+        return "So it is \\boxed{9}.".to_owned();
+    }
+    // Every other sample is wrong.
+    format!("Let us add.\n\nThe answer is \\boxed{{{}}}.", if sample.is_multiple_of(2) { gold } else { 7 })
+}
+
+/// A folder whose jobs and answers are its own.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.file("data.jsonl", DATA);
+    folder
+}
+
+fn asking(folder: &Folder, server: &Server, line: &str) -> Done {
+    let line = format!("{line} --endpoint {} --model tiny", server.url);
+    let words: Vec<&str> = line.split_whitespace().collect();
+    Done::from(folder.command(&words).env("GRADUS_HOME", folder.path("home")).output().unwrap())
+}
+
+fn jobs(folder: &Folder, line: &str) -> Done {
+    let line = format!("jobs {line}");
+    let words: Vec<&str> = line.split_whitespace().collect();
+    Done::from(folder.command(&words).env("GRADUS_HOME", folder.path("home")).output().unwrap())
+}
+
+/// Times differ from run to run.
+fn timeless(text: &str) -> String {
+    let number = |c: char| c.is_ascii_digit() || c == '.';
+    let mut out = String::new();
+    for line in text.lines() {
+        let mut rest = line;
+        for unit in [" s a ", " s, p99 ", " s ago"] {
+            if let Some(at) = rest.find(unit) {
+                let start = rest[..at].rfind(|c: char| !number(c)).map_or(0, |at| at + 1);
+                out += &rest[..start];
+                out += "[time]";
+                rest = &rest[at..];
+            }
+        }
+        if rest.contains(" s, p99 ") {
+            rest = rest.split(" s, p99 ").next().unwrap();
+        }
+        out += rest;
+        out.push('\n');
+    }
+    out
+}
+
+#[test]
+fn every_annotator_against_a_server() {
+    let (folder, server) = (folder(), Server::in_thread(replies(answer)));
+    let run = |line: &str| {
+        let done = asking(&folder, &server, line);
+        assert_eq!(done.code, Some(0), "{done}");
+        timeless(&done.stdout)
+    };
+    let mut shown = run("sample data.jsonl -n 4 -o sampled.jsonl");
+    shown += &run("annotate monte-carlo data.jsonl -o mc.jsonl --samples 4");
+    shown += &run("annotate judge data.jsonl -o judge.jsonl --votes 3");
+    shown += &run("annotate reference data.jsonl -o reference.jsonl");
+    assert_snapshot!("annotators", shown);
+
+    let sampled = folder.rows("sampled.jsonl");
+    let solutions = sampled[0]["solutions"].as_array().unwrap();
+    assert_eq!(solutions.len(), 2, "the same text is one solution");
+    assert_eq!((&solutions[0]["outcome"], &solutions[1]["outcome"]), (&"correct".into(), &"wrong".into()));
+    for name in ["mc", "judge", "reference"] {
+        let rows = folder.rows(&format!("{name}.jsonl"));
+        let firsts: Vec<&Value> =
+            rows.iter().map(|row| &row["solutions"][0]["annotations"][1]["first_error"]).collect();
+        assert_eq!(firsts, [&Value::from("none"), &Value::from(1)], "{name}");
+    }
+
+    let mut shown =
+        folder.run("annotate consensus mc.jsonl judge.jsonl reference.jsonl -o agreed.jsonl").succeeds();
+    shown += &folder.run("annotate ensemble mc.jsonl judge.jsonl --rule majority").succeeds();
+    shown += &folder.run("annotate report mc.jsonl judge.jsonl reference.jsonl --resamples 20").succeeds();
+    shown += &folder.run("annotate export agreed.jsonl --to trl -o trl.jsonl").succeeds();
+    assert_snapshot!("combined", shown);
+    let row = &folder.rows("trl.jsonl")[1];
+    assert_eq!(row["completions"].as_array().unwrap().len(), 2, "up to and including the error: {row}");
+    assert_eq!(row["labels"], serde_json::json!([true, false]));
+}
+
+#[test]
+fn the_same_command_costs_nothing_again() {
+    let (folder, server) = (folder(), Server::in_thread(replies(answer)));
+    let line = "annotate judge data.jsonl -o judge.jsonl --json";
+    let first = asking(&folder, &server, line).json();
+    let asked = server.seen().len();
+    assert_eq!((asked, &first["traffic"]["requests"]), (2, &2.into()));
+    let again = asking(&folder, &server, line).json();
+    assert_eq!((server.seen().len(), &again["resumed"], &again["labelled"]), (asked, &2.into(), &2.into()));
+    assert_eq!(again["cost"]["prompt_tokens"], first["cost"]["prompt_tokens"]);
+    // Another output is the same work; a forgotten job has its answers in the cache.
+    jobs(&folder, "remove 1").succeeds();
+    let cached = asking(&folder, &server, "annotate judge data.jsonl -o other.jsonl --json").json();
+    assert_eq!((server.seen().len(), &cached["traffic"]["from_cache"]), (asked, &2.into()));
+    assert_eq!(folder.bytes("judge.jsonl"), folder.bytes("other.jsonl"));
+    let fresh =
+        asking(&folder, &server, "annotate judge data.jsonl -o other.jsonl --seed 1 --no-cache --json");
+    assert_eq!((server.seen().len(), fresh.json()["resumed"].clone()), (asked + 2, 0.into()));
+}
+
+#[test]
+fn what_a_model_garbles_is_undecided_counted_and_kept() {
+    let garbled = Server::in_thread(replies(|_, _, _| "I cannot say.".to_owned()));
+    let folder = folder();
+    let judged = asking(&folder, &garbled, "annotate judge data.jsonl -o judge.jsonl --json").json();
+    assert_eq!((&judged["labelled"], &judged["undecided"]), (&0.into(), &2.into()));
+    assert_eq!(judged["undecided_by_reason"]["no index in \\boxed{}"], 2);
+    let compared =
+        asking(&folder, &garbled, "annotate reference data.jsonl -o reference.jsonl --json").json();
+    assert_eq!(compared["undecided_by_reason"]["the answer is not JSON"], 2);
+    assert_eq!(compared["cost"]["requests"], 6, "each was asked three times");
+    let sampled =
+        asking(&folder, &garbled, "annotate monte-carlo data.jsonl -o mc.jsonl --samples 4 --json").json();
+    assert_eq!(sampled["notes"]["completions without an answer"], 8);
+    let shown = jobs(&folder, "show 1 --undecided").succeeds();
+    assert!(shown.contains("I cannot say.") && shown.contains("2 of the done ones undecided"), "{shown}");
+    let list = jobs(&folder, "list").succeeds();
+    assert_eq!(list.lines().count(), 4, "{list}");
+}
+
+#[test]
+fn an_endpoint_that_is_down_is_one_sentence_and_a_job_that_goes_on() {
+    let folder = folder();
+    let line =
+        "annotate judge data.jsonl -o judge.jsonl --retries 1 --endpoint http://127.0.0.1:9 --model tiny";
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let done = Done::from(folder.command(&words).env("GRADUS_HOME", folder.path("home")).output().unwrap());
+    let sentence = done.fails(3);
+    assert!(sentence.contains("cannot be reached") && sentence.contains("goes on"), "{sentence}");
+    assert!(!folder.path("judge.jsonl").exists());
+    let list = jobs(&folder, "list --json").json();
+    assert_eq!((&list[0]["state"], &list[0]["tasks"]["done"]), (&"running".into(), &0.into()));
+    // The same model elsewhere is the same work.
+    let server = Server::in_thread(replies(answer));
+    assert_eq!(asking(&folder, &server, "annotate judge data.jsonl -o judge.jsonl").code, Some(0));
+    let list = jobs(&folder, "list --json").json();
+    assert_eq!((list.as_array().unwrap().len(), &list[0]["state"]), (1, &"done".into()));
+}
+
+#[test]
+fn a_cancelled_job_is_resumed_from_anywhere() {
+    let (folder, server) = (folder(), Server::in_thread(replies(answer)));
+    assert_eq!(asking(&folder, &server, "annotate judge data.jsonl -o judge.jsonl").code, Some(0));
+    assert!(jobs(&folder, "cancel 1").fails(3).contains("is done"));
+    std::fs::remove_file(folder.path("judge.jsonl")).unwrap();
+    let elsewhere = Folder::new();
+    let resumed = Command::new(env!("CARGO_BIN_EXE_gradus"))
+        .args(["jobs", "resume", "1"])
+        .current_dir(elsewhere.path("."))
+        .env("GRADUS_HOME", folder.path("home"))
+        .output()
+        .unwrap();
+    assert_eq!(resumed.status.code(), Some(0), "{resumed:?}");
+    assert!(folder.path("judge.jsonl").exists());
+    assert!(jobs(&folder, "show 7").fails(3).contains("there is no job 7"));
+}
+
+#[test]
+fn outputs_that_cannot_be_written_are_refused_before_anything_is_paid_for() {
+    let (folder, server) = (folder(), Server::in_thread(replies(answer)));
+    std::fs::create_dir(folder.path("taken")).unwrap();
+    for (output, expected) in [
+        ("taken", "is a folder"),
+        ("nowhere/judge.jsonl", "nothing can be written into nowhere"),
+        ("-", "is a file"),
+    ] {
+        let sentence = asking(&folder, &server, &format!("annotate judge data.jsonl -o {output}")).fails(3);
+        assert!(sentence.contains(expected), "{sentence}");
+    }
+    #[cfg(target_os = "linux")]
+    {
+        // Not even root writes there.
+        let sentence = asking(&folder, &server, "annotate judge data.jsonl -o /proc/judge.jsonl").fails(3);
+        assert!(sentence.contains("nothing can be written into /proc"), "{sentence}");
+        let sentence =
+            asking(&folder, &server, "annotate judge data.jsonl -o j.jsonl --jobs /proc/jobs.sqlite")
+                .fails(3);
+        assert!(sentence.contains("/proc/jobs.sqlite cannot be used"), "{sentence}");
+    }
+    assert_eq!(server.seen().len(), 0);
+}
+
+#[test]
+fn bad_input_is_one_sentence() {
+    let folder = folder();
+    folder
+        .file("problems.jsonl", r#"{"gradus":1,"problem":{"id":"p1","text":"What is 2 + 3?","answer":"5"}}"#);
+    folder.file("bad.md", "Judge {{ problm }}");
+    folder.file("open.md", "Judge {% if problem %}");
+    folder.file("bad.toml", "instructions = ''\n[[exemplars]]\nname = 'x'\nquestion = 'q'\nreference = ['r']\nsolution = ['a', 'b']\n[[exemplars.steps]]\nexplanation = 'e'\nlabel = 1\n");
+    folder.file("prices.toml", "currency = 'USD'\n[models.tiny]\nprompt = -1\ncompletion = 1\n");
+    let judged = DATA.replace("\"human\"", r#"{"judge":{"model":"m","agreeing":1,"votes":1}}"#);
+    folder.file("judged.jsonl", &judged);
+    folder.file("other.jsonl", judged.replace("Add 2 and 3.", "Add three to two."));
+    let endpoint = "--endpoint http://127.0.0.1:9 --model tiny --retries 0";
+    let mut shown = String::new();
+    for line in [
+        "annotate judge problems.jsonl -o out.jsonl",
+        "annotate judge data.jsonl -o out.jsonl --votes 2 --temperature 0",
+        "annotate judge data.jsonl -o out.jsonl --prompt open.md",
+        &format!("annotate judge data.jsonl -o out.jsonl --prompt bad.md {endpoint}"),
+        "annotate monte-carlo data.jsonl -o out.jsonl --threshold 8",
+        "annotate monte-carlo data.jsonl -o out.jsonl --labels soft --search binary",
+        "annotate reference data.jsonl -o out.jsonl --exemplars bad.toml",
+        &format!("annotate judge data.jsonl -o out.jsonl --prices prices.toml {endpoint}"),
+        &format!("annotate judge data.jsonl -o out.jsonl --key-env NO_SUCH_KEY {endpoint}"),
+        "annotate judge data.jsonl -o out.jsonl --endpoint ftp://x",
+        "annotate judge data.jsonl -o out.jsonl --key-env KEY",
+        "annotate consensus data.jsonl",
+        "annotate consensus judged.jsonl",
+        "annotate report judged.jsonl other.jsonl",
+        "annotate report judged.jsonl --only nobody",
+        "annotate report data.jsonl --from-scores prm",
+        "annotate ensemble judged.jsonl --rule majority --least 0.9",
+        "annotate export problems.jsonl --to trl -o out.jsonl",
+        "sample data.jsonl -o out.jsonl --temperature 0",
+        "jobs show 7",
+    ] {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let done =
+            Done::from(folder.command(&words).env("GRADUS_HOME", folder.path("home")).output().unwrap());
+        shown += &format!("$ gradus {line}\n{done}\n\n");
+        assert!(matches!(done.code, Some(2 | 3)), "{line}: {done}");
+        assert!(!folder.path("out.jsonl").exists(), "{line}");
+    }
+    assert_snapshot!(shown);
+}
+
+/// A disk of 300 KB, where this process may mount one; says so where it may not.
+#[cfg(target_os = "linux")]
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test must say so")]
+fn a_full_disk_is_one_sentence_and_the_job_goes_on_elsewhere() {
+    let (folder, server) = (folder(), Server::in_thread(replies(answer)));
+    let many: String = (0..400)
+        .map(|number| DATA.lines().next().unwrap().replace("p1", &format!("q{number}")) + "\n")
+        .collect();
+    folder.file("many.jsonl", &many);
+    let disk = folder.path("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mount = |arguments: &[&str]| {
+        Command::new("mount").args(arguments).arg(&disk).output().is_ok_and(|done| done.status.success())
+    };
+    if !mount(&["-t", "tmpfs", "-o", "size=300k", "tmpfs"]) {
+        eprintln!("skipped: no disk can be mounted here");
+        return;
+    }
+    let line = "annotate judge many.jsonl -o judge.jsonl --jobs disk/jobs.sqlite --no-cache";
+    let full = asking(&folder, &server, line);
+    assert!(mount(&["-o", "remount,size=20m"]));
+    let sentence = full.fails(3);
+    assert!(
+        sentence.contains("disk/jobs.sqlite cannot be written") && sentence.contains("full"),
+        "{sentence}"
+    );
+    let done = asking(&folder, &server, &format!("{line} --json"));
+    Command::new("umount").arg(&disk).status().unwrap();
+    assert_eq!(done.code, Some(0), "{done}");
+    let done = done.json();
+    assert_eq!(done["labelled"], 400);
+    assert!(done["resumed"].as_u64().unwrap() > 0, "what was kept before is not done again: {done}");
+}
+
+#[test]
+fn a_key_appears_nowhere() {
+    const KEY: &str = "sk-open-sesame-4711";
+    let server = Server::in_thread(|number, seen| {
+        assert!(seen.head.contains(KEY), "the key is sent");
+        if number.is_multiple_of(2) {
+            // Servers like to repeat the key that they refuse.
+            return Act::Say(500, "", format!("{{\"error\": {{\"message\": \"bad key {KEY}\"}}}}"));
+        }
+        replies(answer)(number, seen)
+    });
+    let folder = folder();
+    let run = |line: &str| {
+        let line = format!("{line} --endpoint {} --model tiny --key-env SECRET --retries 3", server.url);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let mut command = folder.command(&words);
+        Done::from(command.env("GRADUS_HOME", folder.path("home")).env("SECRET", KEY).output().unwrap())
+    };
+    let fine = run("annotate judge data.jsonl -o judge.jsonl");
+    assert_eq!(fine.code, Some(0), "{fine}");
+    let refused =
+        Server::in_thread(|_, _| Act::Say(401, "", format!("{{\"error\": {{\"message\": \"no: {KEY}\"}}}}")));
+    let line =
+        format!("annotate judge data.jsonl -o n.jsonl --seed 2 --endpoint {} --key-env SECRET", refused.url);
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let mut command = folder.command(&words);
+    let failed =
+        Done::from(command.env("GRADUS_HOME", folder.path("home")).env("SECRET", KEY).output().unwrap());
+    assert!(failed.stderr.contains("[key]"), "{failed}");
+    for done in [&fine, &failed] {
+        assert!(!done.to_string().contains("sesame"), "{done}");
+    }
+    let mut looked_at = 0;
+    look(folder.path(".").as_path(), &mut |path| {
+        let bytes = std::fs::read(path).unwrap();
+        looked_at += 1;
+        assert!(!bytes.windows(6).any(|window| window == b"sesame"), "{}", path.display());
+    });
+    assert!(looked_at >= 4, "jobs, answers and output were looked at");
+}
+
+fn look(folder: &Path, each: &mut impl FnMut(&Path)) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { look(&path, each) } else { each(&path) }
+    }
+}
+
+/// A run that is killed two hundred times, against a server of which one in ten requests fails and some hang, writes what a
+/// run writes that is left alone.
+#[test]
+fn two_hundred_kills_change_nothing() {
+    const RECORDS: usize = 2000;
+    let kills: usize = std::env::var("GRADUS_KILLS").map_or(200, |kills| kills.parse().unwrap());
+    let folder = folder();
+    let lines: Vec<&str> = DATA.lines().collect();
+    let many: String = (0..RECORDS)
+        .map(|number| {
+            let line = lines[number % 2]
+                .replace("\"p1", &format!("\"p1-{number}"))
+                .replace("\"p2", &format!("\"p2-{number}"));
+            line.replace("What is", &format!("Question {number}: what is")) + "\n"
+        })
+        .collect();
+    folder.file("many.jsonl", &many);
+    let judging = |home: &str, output: &str, url: &str, more: &str| {
+        let line = format!(
+            "annotate judge many.jsonl -o {output} --votes 3 --endpoint {url} --model tiny --concurrency 8 --timeout 0.5 --retries 20 {more}"
+        );
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let mut command = folder.command(&words);
+        command.env("GRADUS_HOME", folder.path(home));
+        command
+    };
+    let calm = Server::in_thread(replies(answer));
+    let done = Done::from(judging("calm", "calm.jsonl", &calm.url, "").output().unwrap());
+    assert_eq!(done.code, Some(0), "{done}");
+
+    let faults = Faults { seed: 1, share_failing: 0.1, share_hanging: 0.002, ..Faults::default() };
+    let rule = replies(answer);
+    let slow = move |number: usize, seen: &_| match rule(number, seen) {
+        // Slow enough for two hundred kills on the way, fast enough for something to be done between two of them.
+        Act::Say(200, _, body) => Act::Late(Duration::from_millis(60), body),
+        other => other,
+    };
+    let stormy = Server::in_thread(faults.around(slow));
+    let mut killed = 0;
+    let mut random = 12345_u64;
+    let begun = Instant::now();
+    loop {
+        let mut command = judging("stormy", "stormy.jsonl", &stormy.url, "");
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let life = Duration::from_millis(random >> 33 & 255);
+        if killed < kills {
+            std::thread::sleep(life);
+            if child.try_wait().unwrap().is_none() {
+                child.kill().unwrap();
+                killed += 1;
+            }
+            child.wait().unwrap();
+        } else {
+            assert!(child.wait().unwrap().success());
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(600), "{killed} kills take too long");
+    }
+    assert_eq!(killed, kills);
+    // Nothing is paid for twice but what was in flight, eight at a time; one in ten had to be asked for again.
+    let asked = stormy.seen().len();
+    assert!(asked * 9 / 10 <= RECORDS + 8 * kills, "{asked} requests for {RECORDS} records");
+    assert_eq!(folder.bytes("stormy.jsonl"), folder.bytes("calm.jsonl"));
+    let list = Done::from(
+        folder
+            .command(&["jobs", "list", "--json"])
+            .env("GRADUS_HOME", folder.path("stormy"))
+            .output()
+            .unwrap(),
+    );
+    let list = list.json();
+    assert_eq!((list.as_array().unwrap().len(), &list[0]["tasks"]["done"]), (1, &RECORDS.into()));
+}

@@ -1,0 +1,50 @@
+#!/bin/sh
+# make test-llm-server: every annotator on 20 problems of GSM8K, against a real server (llama.cpp's, from PyPI, with SmolLM2-135M) and on the local engine.
+# Nothing may crash, and everything must be accounted for; what a model of this size says is mostly wrong or undecided, and the summaries show it.
+# Needs GRADUS (the program), GRADUS_HOME with the model, and GRADUS_DATA (the datasets); says so and passes where the data is absent.
+set -eu
+out=${OUT:-target/llm-server}
+gradus=$(realpath "${GRADUS:?names the program}")
+data=${GRADUS_DATA:?names the folder of datasets}/gsm8k/test.jsonl
+mkdir -p "$out/work"
+[ -e "$data" ] || { echo "skipped: no $data"; exit 0; }
+python=$out/venv/bin/python
+[ -x "$python" ] || python3 -m venv "$out/venv"
+"$python" -c 'import xllamacpp' 2> /dev/null || "$out/venv/bin/pip" -q install 'xllamacpp==2026.10.11549'
+
+model=$("$gradus" models path smollm2-135m)
+rm -rf "$out/work" && mkdir -p "$out/work" && rm -f "$out/address" "$out/stop" && mkfifo "$out/stop"
+"$python" scripts/llm_server.py "$model" 2 8192 < "$out/stop" > "$out/address" 2> "$out/server.log" &
+server=$!
+exec 3> "$out/stop"
+trap 'exec 3>&-; wait $server || true' EXIT
+while ! [ -s "$out/address" ]; do
+    kill -0 $server || { tail -5 "$out/server.log"; exit 1; }
+    sleep 0.2
+done
+url=$(cat "$out/address")
+echo "llama.cpp serves $model at $url"
+
+# run NAME COMMAND…: the summary as JSON, checked by the script below.
+run() {
+    name=$1
+    shift
+    started=$(date +%s)
+    "$gradus" "$@" --jobs "$out/work/jobs.sqlite" --json > "$out/work/$name.json"
+    echo "$name: $(($(date +%s) - started)) s"
+}
+for where in server here; do
+    if [ $where = server ]; then
+        set -- --endpoint "$url" --model smollm2-135m --concurrency 2 --cache "$out/work/answers"
+    else
+        set -- --model smollm2-135m
+    fi
+    file=$out/work/$where
+    run $where-sample sample "$data" --limit 20 -n 1 --max-tokens 160 -o "$file-sampled.jsonl" "$@"
+    run $where-monte-carlo annotate monte-carlo "$file-sampled.jsonl" -k 2 --max-tokens 96 -o "$file-mc.jsonl" "$@"
+    run $where-judge annotate judge "$file-sampled.jsonl" --max-tokens 128 -o "$file-judge.jsonl" "$@"
+    run $where-reference annotate reference "$file-sampled.jsonl" --shots 2 --attempts 1 --max-tokens 600 -o "$file-reference.jsonl" "$@"
+    "$gradus" annotate report "$file-mc.jsonl" "$file-judge.jsonl" "$file-reference.jsonl" --resamples 200 > "$file-report.txt" 2> "$file-report.err" ||
+        grep -q 'no solution has labels of a model' "$file-report.err"
+done
+"$python" scripts/check_llm_server.py "$out/work"
