@@ -2,7 +2,7 @@
 
 use gradus_core::data::{Evidence, Mark};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use super::Case;
@@ -20,8 +20,8 @@ pub enum Unusable {
     /// A field is missing or of the wrong kind.
     #[error("the answer's JSON lacks a field or has one of another kind")]
     WrongShape,
-    /// Not one entry for each step, in order.
-    #[error("the answer has not one entry for each step, in order")]
+    /// Not one entry for each step.
+    #[error("the answer has not one entry for each step")]
     WrongSteps,
     /// An id that does not exist, or the step itself.
     #[error("the answer names a sentence or step that does not exist")]
@@ -52,7 +52,6 @@ pub fn schema(case: &Case) -> Value {
         json!({
             "type": "object",
             "properties": {
-                "step": {"type": "string", "enum": [format!("O{}", step + 1)]},
                 "explanation": {"type": "string"},
                 "context": ids('C', case.context.len(), None),
                 "outputs": ids('O', steps, Some(step)),
@@ -60,32 +59,23 @@ pub fn schema(case: &Case) -> Value {
                 "errors": {"type": "array", "items": {"type": "string", "enum": ERRORS}, "maxItems": 3},
                 "label": {"type": "integer", "enum": [1, -1]},
             },
-            "required": ["step", "explanation", "context", "outputs", "references", "errors", "label"],
+            "required": ["explanation", "context", "outputs", "references", "errors", "label"],
             "additionalProperties": false,
         })
     };
-    json!({
-        "type": "object",
-        "properties": {"steps": {
-            "type": "array",
-            "prefixItems": (0..steps).map(entry).collect::<Vec<_>>(),
-            "items": false,
-            "minItems": steps,
-            "maxItems": steps,
-        }},
-        "required": ["steps"],
-        "additionalProperties": false,
-    })
+    // One named property per step: a list of so many entries, each with its own ids, is beyond what most servers know.
+    let names: Vec<String> = (0..steps).map(id).collect();
+    let properties: Map<String, Value> = names.iter().cloned().zip((0..steps).map(entry)).collect();
+    json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false})
 }
 
-#[derive(Deserialize)]
-struct Answer {
-    steps: Vec<Entry>,
+/// A step's id, such as `O1`.
+pub(super) fn id(step: usize) -> String {
+    format!("O{}", step + 1)
 }
 
 #[derive(Deserialize)]
 struct Entry {
-    step: String,
     #[serde(default)]
     explanation: String,
     context: Vec<String>,
@@ -98,19 +88,18 @@ struct Entry {
 
 /// Reads an answer: each step's mark and what it rests on. Text around the JSON is passed over; nothing else is forgiven.
 pub fn read(text: &str, case: &Case) -> Result<Vec<(Mark, Evidence)>, Unusable> {
-    let value = object(text).ok_or(Unusable::NotJson)?;
-    let answer: Answer = serde_json::from_value(value).map_err(|_| Unusable::WrongShape)?;
-    if answer.steps.len() != case.solution.len() {
-        return Err(Unusable::WrongSteps);
-    }
-    answer.steps.into_iter().enumerate().map(|(step, entry)| entry.read(step, case)).collect()
+    let mut answer = object(text).ok_or(Unusable::NotJson)?;
+    let entries = (0..case.solution.len()).map(|step| {
+        let entry = answer.remove(&id(step)).ok_or(Unusable::WrongSteps)?;
+        let entry: Entry = serde_json::from_value(entry).map_err(|_| Unusable::WrongShape)?;
+        entry.read(step, case)
+    });
+    let entries = entries.collect::<Result<_, _>>()?;
+    if answer.is_empty() { Ok(entries) } else { Err(Unusable::WrongSteps) }
 }
 
 impl Entry {
     fn read(self, step: usize, case: &Case) -> Result<(Mark, Evidence), Unusable> {
-        if self.step != format!("O{}", step + 1) {
-            return Err(Unusable::WrongSteps);
-        }
         let steps = indices(&self.outputs, 'O', case.solution.len())?;
         if steps.contains(&step) {
             return Err(Unusable::UnknownId);
@@ -146,8 +135,8 @@ fn indices(ids: &[String], letter: char, count: usize) -> Result<Vec<usize>, Unu
 }
 
 /// The outermost JSON object in a text, such as one in a fence of Markdown.
-fn object(text: &str) -> Option<Value> {
+fn object(text: &str) -> Option<Map<String, Value>> {
     let from = text.find('{')?;
-    let mut read = serde_json::Deserializer::from_str(&text[from..]).into_iter::<Value>();
-    read.next()?.ok().filter(Value::is_object)
+    let mut read = serde_json::Deserializer::from_str(&text[from..]).into_iter();
+    read.next()?.ok()
 }

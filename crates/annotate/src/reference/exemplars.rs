@@ -133,19 +133,18 @@ impl Exemplar {
             .iter()
             .enumerate()
             .map(|(index, step)| {
-                json!({
-                    "step": format!("O{}", index + 1),
+                let entry = json!({
                     "explanation": step.explanation,
                     "context": ids('C', &step.context),
                     "outputs": ids('O', &step.outputs),
                     "references": ids('R', &step.references),
                     "errors": step.errors,
                     "label": step.label,
-                })
-                .to_string()
+                });
+                format!("\"{}\": {entry}", super::answer::id(index))
             })
             .collect();
-        format!("{{\"steps\": [\n{}\n]}}", entries.join(",\n"))
+        format!("{{\n{}\n}}", entries.join(",\n"))
     }
 
     /// An exemplar that breaks the rules it teaches is worse than none.

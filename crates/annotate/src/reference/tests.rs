@@ -17,9 +17,9 @@ fn case() -> (Problem, Solution) {
     (problem, Solution { id: "s".into(), steps, ..Solution::default() })
 }
 
-const ANSWER: &str = r#"{"steps": [
- {"step": "O1", "explanation": "As R1.", "context": ["C2"], "outputs": [], "references": ["R1"], "errors": [], "label": 1},
- {"step": "O2", "explanation": "R2 has 9.", "context": [], "outputs": ["O1"], "references": ["R2", "R2"], "errors": ["NUMERIC"], "label": -1}]}"#;
+const ANSWER: &str = r#"{
+ "O1": {"explanation": "As R1.", "context": ["C2"], "outputs": [], "references": ["R1"], "errors": [], "label": 1},
+ "O2": {"explanation": "R2 has 9.", "context": [], "outputs": ["O1"], "references": ["R2", "R2"], "errors": ["NUMERIC"], "label": -1}}"#;
 
 async fn label(model: &Scripted, config: &Config) -> Annotated {
     let (problem, solution) = case();
@@ -75,15 +75,16 @@ fn answers_are_held_to_the_rules() {
     let (problem, solution) = case();
     let case = Case::of(&problem, &solution);
     let fault = |from: &str, to: &str| read(&ANSWER.replacen(from, to, 1), &case).unwrap_err();
-    assert_eq!(fault("\"O2\", \"explanation", "\"O1\", \"explanation"), Unusable::WrongSteps);
+    assert_eq!(fault("\"O2\": {", "\"O3\": {"), Unusable::WrongSteps);
+    assert_eq!(fault("\"O1\": {", "\"more\": 1, \"O1\": {"), Unusable::WrongSteps);
     assert_eq!(fault("\"outputs\": [\"O1\"]", "\"outputs\": [\"O2\"]"), Unusable::UnknownId);
     assert_eq!(fault("\"label\": -1", "\"label\": 0"), Unusable::WrongLabel);
     assert_eq!(fault("\"label\": -1", "\"label\": \"no\""), Unusable::WrongShape);
     assert_eq!(fault("\"C2\"", "\"C9\""), Unusable::UnknownId);
-    assert_eq!(read("{\"steps\": [", &case), Err(Unusable::NotJson));
-    assert_eq!(read("{\"steps\": []}", &case), Err(Unusable::WrongSteps));
+    assert_eq!(read("{\"O1\": [", &case), Err(Unusable::NotJson));
+    assert_eq!(read("{}", &case), Err(Unusable::WrongSteps));
     let schema = schema(&case);
-    let second = &schema["properties"]["steps"]["prefixItems"][1]["properties"];
+    let second = &schema["properties"]["O2"]["properties"];
     assert_eq!(second["outputs"]["items"]["enum"], serde_json::json!(["O1"]));
     assert_eq!(second["context"]["items"]["enum"], serde_json::json!(["C1", "C2", "C3"]));
 }

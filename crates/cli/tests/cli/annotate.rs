@@ -27,11 +27,11 @@ fn answer(prompt: &str, sample: usize, _seed: u64) -> String {
         let entry = |step: usize, label: i32| {
             let errors = if label == 1 { "[]" } else { r#"["NUMERIC"]"# };
             format!(
-                r#"{{"step":"O{step}","explanation":"See R1.","context":[],"outputs":[],"references":["R1"],"errors":{errors},"label":{label}}}"#
+                r#""O{step}":{{"explanation":"See R1.","context":[],"outputs":[],"references":["R1"],"errors":{errors},"label":{label}}}"#
             )
         };
         let label = if wrong { -1 } else { 1 };
-        return format!("{{\"steps\":[{},{},{}]}}", entry(1, 1), entry(2, label), entry(3, label));
+        return format!("{{{},{},{}}}", entry(1, 1), entry(2, label), entry(3, label));
     }
     let gold = if prompt.contains("2 + 3") { 5 } else { 8 };
     if prompt.contains("4 + 4 = 9") {
