@@ -43,7 +43,7 @@ for where in server here; do
     run $where-sample sample "$data" --limit 20 -n 1 --max-tokens 160 -o "$file-sampled.jsonl" "$@"
     run $where-monte-carlo annotate monte-carlo "$file-sampled.jsonl" -k 2 --max-tokens 96 -o "$file-mc.jsonl" "$@"
     run $where-judge annotate judge "$file-sampled.jsonl" --max-tokens 128 -o "$file-judge.jsonl" "$@"
-    run $where-reference annotate reference "$file-sampled.jsonl" --shots 2 --attempts 1 --max-tokens 600 -o "$file-reference.jsonl" "$@"
+    run $where-reference annotate reference "$file-sampled.jsonl" --shots 1 --attempts 0 --max-tokens 240 -o "$file-reference.jsonl" "$@"
     "$gradus" annotate report "$file-mc.jsonl" "$file-judge.jsonl" "$file-reference.jsonl" --resamples 200 > "$file-report.txt" 2> "$file-report.err" ||
         grep -q 'no solution has labels of a model' "$file-report.err"
 done

@@ -13,6 +13,7 @@ pub(crate) mod train;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use gradus_core::data::corrupt;
 use gradus_core::data::readers::Format;
 use gradus_core::steps::Strategy;
 use gradus_core::synth::{ErrorKind, Family, Style};
@@ -90,6 +91,8 @@ pub(crate) enum DataCommand {
     Split(Split),
     /// Find exact and near-duplicate problems
     Dedup(Dedup),
+    /// Make wrong solutions out of reference solutions, the place of the error known
+    Corrupt(Corrupt),
     /// List the formats that can be read and written
     Formats(Output),
 }
@@ -203,6 +206,32 @@ pub(crate) struct Dedup {
     /// How many duplicates to print; --json prints all
     #[arg(long, default_value_t = 20)]
     pub(crate) show: usize,
+    #[command(flatten)]
+    pub(crate) print: Output,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gradus data corrupt gsm8k-train.jsonl math-train.jsonl --copies 2 -o corrupted.jsonl\n\n\
+Each problem with a reference solution becomes a record with that solution and its corrupted copies, all steps labelled up to the \
+first error. The same problem and seed give the same errors.")]
+pub(crate) struct Corrupt {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// Where to write, in our own format
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Wrong solutions for each problem, where so many can be made
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    pub(crate) copies: usize,
+    /// Kinds of error: number, propagated, operator, premise, unit, contradiction; all by default
+    #[arg(long, value_delimiter = ',', value_parser = corruption)]
+    pub(crate) kinds: Vec<corrupt::Kind>,
+    /// Leave the right solution out
+    #[arg(long)]
+    pub(crate) only_wrong: bool,
+    /// Another seed puts in other errors
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) print: Output,
 }
@@ -326,6 +355,10 @@ fn style(name: &str) -> Result<Style, String> {
 
 fn error_kind(name: &str) -> Result<ErrorKind, String> {
     named(name, ErrorKind::ALL, ErrorKind::name)
+}
+
+fn corruption(name: &str) -> Result<corrupt::Kind, String> {
+    named(name, &corrupt::Kind::ALL, corrupt::Kind::name)
 }
 
 fn difficulty(text: &str) -> Result<(u8, u8), String> {

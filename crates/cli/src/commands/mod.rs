@@ -4,6 +4,7 @@ mod annotate;
 mod bench;
 mod check;
 mod convert;
+mod corrupt;
 mod dedup;
 mod embed;
 mod formats;
@@ -79,6 +80,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Data(DataCommand::Stats(args)) => stats::run(&args),
         Command::Data(DataCommand::Split(args)) => split::run(&args),
         Command::Data(DataCommand::Dedup(args)) => dedup::run(&args),
+        Command::Data(DataCommand::Corrupt(args)) => corrupt::run(&args),
         Command::Data(DataCommand::Formats(args)) => formats::run(&args),
         Command::Steps(args) => steps::run(&args),
         Command::Grade(args) => grade::run(&args),

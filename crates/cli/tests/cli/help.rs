@@ -13,6 +13,7 @@ fn help() {
         "data stats",
         "data split",
         "data dedup",
+        "data corrupt",
         "data formats",
         "steps",
         "grade",

@@ -3,6 +3,7 @@
 //! `files` finds records in files of any container (JSON, JSONL, gzip, zstd, Parquet, folders of shards);
 //! `readers` turns a dataset's own record into our [`Record`] and back; the other modules are the model.
 
+pub mod corrupt;
 pub mod dedup;
 pub mod files;
 pub mod id;
