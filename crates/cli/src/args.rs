@@ -211,9 +211,11 @@ pub(crate) struct Dedup {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  gradus data corrupt gsm8k-train.jsonl math-train.jsonl --copies 2 -o corrupted.jsonl\n\n\
+#[command(
+    after_help = "Examples:\n  gradus data corrupt gsm8k-train.jsonl math-train.jsonl --copies 2 -o corrupted.jsonl\n\n\
 Each problem with a reference solution becomes a record with that solution and its corrupted copies, all steps labelled up to the \
-first error. The same problem and seed give the same errors.")]
+first error. The same problem and seed give the same errors."
+)]
 pub(crate) struct Corrupt {
     #[command(flatten)]
     pub(crate) input: Input,

@@ -99,7 +99,9 @@ pub fn wrong(problem: &Problem, right: &Solution, copies: usize, kinds: &[Kind],
         for kind in &order {
             while let Some(at) = places.iter().position(|(other, _)| other == kind) {
                 let (kind, step) = places.swap_remove(at);
-                let Some((steps, first)) = put(problem, &right.steps, kind, step, &mut random) else { continue };
+                let Some((steps, first)) = put(problem, &right.steps, kind, step, &mut random) else {
+                    continue;
+                };
                 found.push(solution(problem, steps, first, kind, found.len()));
                 break;
             }
@@ -144,7 +146,8 @@ fn put(
             let new = another(&old, random)?;
             steps[step].replace_range(place, &new);
             if kind == Kind::Propagated {
-                let used = steps[step + 1..].iter_mut().filter_map(|later| renamed(later, &old, &new)).count();
+                let used =
+                    steps[step + 1..].iter_mut().filter_map(|later| renamed(later, &old, &new)).count();
                 if used == 0 {
                     return None;
                 }
@@ -237,8 +240,10 @@ fn result(step: &str, question: &str) -> Option<Range<usize>> {
     let all = numbers(step);
     let follows_equals = |place: &&Range<usize>| {
         let before = step[..place.start].trim_end_matches([' ', '$', '-', '\\', '{', '(']);
-        let before = before.strip_suffix("boxed").map_or(before, |rest| rest.trim_end_matches(['\\', ' ', '$']));
-        before.ends_with('=') || before.len() < step[..place.start].len() && step[..place.start].ends_with("boxed{")
+        let before =
+            before.strip_suffix("boxed").map_or(before, |rest| rest.trim_end_matches(['\\', ' ', '$']));
+        before.ends_with('=')
+            || before.len() < step[..place.start].len() && step[..place.start].ends_with("boxed{")
     };
     if let Some(place) = all.iter().rev().find(follows_equals) {
         return Some(place.clone());
@@ -273,7 +278,8 @@ fn another(number: &str, random: &mut ChaCha8Rng) -> Option<String> {
 
 /// Replaces a number wherever it stands; none where it does not.
 fn renamed(text: &mut String, old: &str, new: &str) -> Option<()> {
-    let places: Vec<Range<usize>> = numbers(text).into_iter().filter(|place| &text[place.clone()] == old).collect();
+    let places: Vec<Range<usize>> =
+        numbers(text).into_iter().filter(|place| &text[place.clone()] == old).collect();
     for place in places.iter().rev() {
         text.replace_range(place.clone(), new);
     }
@@ -364,7 +370,8 @@ mod tests {
     fn problem() -> Problem {
         Problem {
             id: "p".into(),
-            text: "Ann earns 12 dollars an hour. She works 5 hours and spends 20 dollars. What is left?".into(),
+            text: "Ann earns 12 dollars an hour. She works 5 hours and spends 20 dollars. What is left?"
+                .into(),
             reference: vec![
                 "She earns 12*5 = $<<12*5=60>>60 dollars.".into(),
                 "She keeps 60 - 20 = <<60-20=40>>40 dollars.".into(),
@@ -412,7 +419,8 @@ mod tests {
 
     #[test]
     fn numbers_are_told_from_words() {
-        let found = |text: &'static str| numbers(text).into_iter().map(|place| &text[place]).collect::<Vec<_>>();
+        let found =
+            |text: &'static str| numbers(text).into_iter().map(|place| &text[place]).collect::<Vec<_>>();
         assert_eq!(found("1,200 of x2, 3x, 2nd, 4.5 and \\frac{7}{8}."), ["1,200", "4.5", "7", "8"]);
         assert_eq!(found("3+4=7"), ["3", "4", "7"]);
         let boxed = "the answer is $\\boxed{98}$ of 100";
