@@ -45,6 +45,8 @@ pub(crate) struct Generator {
 #[derive(Debug, Serialize)]
 pub(crate) struct Identity<'a> {
     name: &'a str,
+    /// The same name may mean another model here, and it is asked in another way.
+    served: bool,
     raw: bool,
     system: Option<&'a str>,
     template: Option<&'a str>,
@@ -152,6 +154,7 @@ impl Generator {
     pub(crate) fn identity<'a>(&'a self, options: &'a GeneratorOptions) -> Identity<'a> {
         Identity {
             name: &self.name,
+            served: self.http.is_some(),
             raw: self.raw,
             system: self.system.as_deref(),
             template: options.template.as_deref(),
