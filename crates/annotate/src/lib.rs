@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`monte_carlo`] | do completions of this prefix still reach the right answer? | the right answer |
 //! | [`judge`] | where is the first error? | a model that can tell |
-//! | [`reference`] | how does each step compare with a reference solution (SPARE)? | a reference solution |
+//! | [`mod@reference`] | how does each step compare with a reference solution (SPARE)? | a reference solution |
 //! | [`consensus`] | do several annotators agree on the first error? | their labels |
 //! | [`ensemble`] | what do several annotators say together? | their labels |
 //!
