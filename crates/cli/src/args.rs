@@ -4,6 +4,7 @@ pub(crate) mod annotate;
 pub(crate) mod bench;
 pub(crate) mod engine;
 pub(crate) mod generator;
+pub(crate) mod jobs;
 pub(crate) mod models;
 pub(crate) mod pool;
 pub(crate) mod select;
@@ -47,7 +48,7 @@ pub(crate) enum Command {
     Annotate(Box<annotate::AnnotateCommand>),
     /// List, resume and cancel long work
     #[command(subcommand)]
-    Jobs(annotate::JobsCommand),
+    Jobs(jobs::JobsCommand),
     /// Score every step of solutions with a reward model
     Score(engine::Score),
     /// Choose one of several scored solutions to each problem

@@ -132,7 +132,8 @@ where
     });
     let ended = ended.await?;
     drop(progress);
-    let left = total - done as usize;
+    // Other processes may have done some.
+    let left = total - store.job(job.id).await?.tasks.done;
     let go_on = format!("the same command, or `gradus jobs resume {}`, goes on", job.id);
     match ended.stop {
         Some(Stop::Asked) => {

@@ -40,6 +40,14 @@ impl Printer {
         self.write(text.as_ref())
     }
 
+    /// Prints counts with what they count, one a line; what there is none of is left out.
+    pub(crate) fn counts(self, rows: &[(usize, &str)]) -> Result<()> {
+        for (number, words) in rows.iter().filter(|(number, _)| *number > 0) {
+            self.write(&format!("{:>8}  {words}", count(*number as u64)))?;
+        }
+        Ok(())
+    }
+
     /// Prints a table with a heading row. Columns after the first that hold numbers are aligned to the right.
     pub(crate) fn table(self, heading: &[&str], rows: &[Vec<String>]) -> Result<()> {
         let mut table = Table::new();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use crate::{JobId, Result, Store, Worker};
+use crate::{JobId, Result, State, Store, Worker};
 
 /// How tasks are worked off.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,7 +116,7 @@ where
         let room = workers.concurrency.max(1) - running.len();
         if room > 0 && ended.stop.is_none() {
             match store.claim(job, &this, room, lease).await? {
-                None => ended.stop = Some(Stop::Cancelled),
+                None => ended.stop = stopped(store, job).await,
                 Some(tasks) => {
                     for task in tasks {
                         let doing = each(task);
@@ -172,7 +172,7 @@ where
             },
             _ = beat.tick() => {
                 if !store.renew(job, &this, lease).await? && ended.stop.is_none() {
-                    ended.stop = Some(Stop::Cancelled);
+                    ended.stop = stopped(store, job).await;
                 }
                 watch(Event::Tick)
             }
@@ -182,4 +182,10 @@ where
             ended.stop = Some(Stop::Asked);
         }
     }
+}
+
+/// Why a job is not running any more: another worker may have brought it to its end.
+async fn stopped(store: &dyn Store, job: JobId) -> Option<Stop> {
+    let is_done = store.job(job).await.is_ok_and(|job| job.state == State::Done);
+    (!is_done).then_some(Stop::Cancelled)
 }

@@ -54,7 +54,7 @@ impl Case {
         Self {
             question: problem.text.clone(),
             context: if problem.context.is_empty() { sentences() } else { problem.context.clone() },
-            reference: problem.reference.clone(),
+            reference: problem.readable_reference(),
             solution: solution.steps.clone(),
         }
     }

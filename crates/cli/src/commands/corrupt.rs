@@ -72,14 +72,13 @@ pub(super) fn run(args: &Corrupt) -> Result<Status> {
     for (kind, count) in &report.by_kind {
         printer.line(format!("{:>8}  {kind}", printer::count(*count)))?;
     }
-    for (count, words) in [
-        (report.without_reference, "problems have no reference solution and are left out"),
-        (report.short, "problems got fewer wrong solutions than asked for: nothing else could be changed"),
-        (report.skipped, "records were skipped: they could not be read"),
-    ] {
-        if count > 0 {
-            printer.line(format!("{:>8}  {words}", printer::count(count)))?;
-        }
-    }
+    printer.counts(&[
+        (report.without_reference as usize, "problems have no reference solution and are left out"),
+        (
+            report.short as usize,
+            "problems got fewer wrong solutions than asked for: nothing else could be changed",
+        ),
+        (report.skipped as usize, "records were skipped: they could not be read"),
+    ])?;
     Ok(Status::Done)
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Status;
 use crate::args::Arguments;
-use crate::args::annotate::{JobsCommand, JobsList, JobsNamed, JobsShow};
+use crate::args::jobs::{JobsCommand, JobsList, JobsNamed, JobsShow};
 use crate::printer::{self, Printer};
 use crate::{job, local, paint};
 

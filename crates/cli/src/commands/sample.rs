@@ -157,7 +157,7 @@ impl Report {
             printer::written_to(&args.output)
         ))?;
         let graded = self.right + self.wrong;
-        let rows = [
+        printer.counts(&[
             (self.right, "have the right answer"),
             (self.wrong, "have a wrong one"),
             (self.unknown, "have none that could be graded"),
@@ -167,10 +167,7 @@ impl Report {
             (self.empty, "more were empty and are left out"),
             (self.failed, "problems failed and are left out"),
             (self.resumed, "problems were done by an earlier run"),
-        ];
-        for (count, words) in rows.iter().filter(|(count, _)| *count > 0) {
-            printer.line(format!("{:>8}  {words}", printer::count(*count as u64)))?;
-        }
+        ])?;
         if graded > 0 {
             printer.line(format!(
                 "{:>8}  of the graded ones are right",

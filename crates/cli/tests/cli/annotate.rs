@@ -350,6 +350,35 @@ fn look(folder: &Path, each: &mut impl FnMut(&Path)) {
     }
 }
 
+#[test]
+fn two_processes_share_a_job() {
+    let folder = folder();
+    let line = DATA.lines().next().unwrap();
+    let many: String = (0..200).map(|number| line.replace("p1", &format!("q{number}")) + "\n").collect();
+    folder.file("many.jsonl", &many);
+    let rule = replies(answer);
+    let server = Server::in_thread(move |number, seen| match rule(number, seen) {
+        Act::Say(200, _, body) => Act::Late(Duration::from_millis(20), body),
+        other => other,
+    });
+    let url = &server.url;
+    let line = format!(
+        "annotate judge many.jsonl -o judge.jsonl --endpoint {url} --model tiny --no-cache --concurrency 4 --json"
+    );
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let start = || {
+        let mut command = folder.command(&words);
+        command.env("GRADUS_HOME", folder.path("home")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let (first, second) = (start(), start());
+    for child in [first, second] {
+        let done = Done::from(child.wait_with_output().unwrap());
+        assert_eq!((done.code, done.json()["labelled"].clone()), (Some(0), 200.into()), "{done}");
+    }
+    assert_eq!(server.seen().len(), 200, "nothing is asked twice");
+}
+
 /// A run that is killed two hundred times, against a server of which one in ten requests fails and some hang, writes what a
 /// run writes that is left alone.
 #[test]

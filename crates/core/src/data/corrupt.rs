@@ -61,7 +61,7 @@ impl Kind {
 /// The reference solution as a right solution: calculators' marks removed, and cut into sentences where it is one paragraph.
 /// None without a reference.
 pub fn right(problem: &Problem) -> Option<Solution> {
-    let reference: Vec<String> = problem.reference.iter().map(|step| without_calculator(step)).collect();
+    let reference = problem.readable_reference();
     let steps = match &reference[..] {
         [] => return None,
         [paragraph] => {
@@ -191,23 +191,6 @@ const MISQUOTES: [&str; 6] = [
     "From the last step we know that it equals {}.",
     "This means the result up to here is {}.",
 ];
-
-/// GSM8K's `<<48/2=24>>` are for a calculator, not for readers.
-fn without_calculator(text: &str) -> String {
-    let mut rest = text;
-    let mut clean = String::with_capacity(text.len());
-    while let Some((before, after)) = rest.split_once("<<") {
-        clean.push_str(before);
-        match after.split_once(">>") {
-            Some((_, after)) => rest = after,
-            None => {
-                clean.push_str("<<");
-                rest = after;
-            }
-        }
-    }
-    clean + rest
-}
 
 /// Where numbers are: digits, with commas between thousands and a decimal point, that are no part of a word or a command.
 fn numbers(text: &str) -> Vec<Range<usize>> {

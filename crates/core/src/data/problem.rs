@@ -71,6 +71,17 @@ impl Problem {
         format!("{}\n\n{}", missing.join("\n"), self.text)
     }
 
+    /// The reference solution for readers: without GSM8K's `<<48/2=24>>`, which are for a calculator.
+    ///
+    /// ```
+    /// use gradus_core::data::Problem;
+    /// let problem = Problem { reference: vec!["She sold 48/2 = <<48/2=24>>24 clips.".to_owned()], ..Problem::default() };
+    /// assert_eq!(problem.readable_reference(), ["She sold 48/2 = 24 clips."]);
+    /// ```
+    pub fn readable_reference(&self) -> Vec<String> {
+        self.reference.iter().map(|step| without_calculator(step)).collect()
+    }
+
     /// Whether an answer is the right one, or one of its other spellings; none where that is not known.
     ///
     /// ```
@@ -87,4 +98,20 @@ impl Problem {
         }
         (compare(gold, answer) == Verdict::Different).then_some(false)
     }
+}
+
+fn without_calculator(text: &str) -> String {
+    let mut rest = text;
+    let mut clean = String::with_capacity(text.len());
+    while let Some((before, after)) = rest.split_once("<<") {
+        clean.push_str(before);
+        match after.split_once(">>") {
+            Some((_, after)) => rest = after,
+            None => {
+                clean.push_str("<<");
+                rest = after;
+            }
+        }
+    }
+    clean + rest
 }

@@ -117,6 +117,16 @@ async fn a_cancelled_job_stops_and_can_be_resumed() {
 }
 
 #[tokio::test]
+async fn a_job_that_another_worker_has_ended_is_no_cancelled_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let job = store.begin(spec(1)).await.unwrap();
+    store.finish(job.id, 0, String::new()).await.unwrap();
+    store.set_state(job.id, State::Done).await.unwrap();
+    assert!(work(&store, job.id, &workers(), twice, |_| true).await.unwrap().is_complete());
+}
+
+#[tokio::test]
 async fn leases_end_by_death_or_time_and_a_late_result_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);

@@ -100,13 +100,11 @@ pub(super) fn consensus(args: &Consensus) -> Result<Status> {
         printer::percent(report.kept as u64, report.solutions as u64),
         panel.names.len()
     ))?;
-    for (count, words) in [
+    printer.counts(&[
         (report.with_error, "of the kept ones have an error"),
         (report.disagree, "solutions are left out: annotators disagree"),
         (report.undecided, "solutions are left out: an annotator did not decide"),
-    ] {
-        printer.line(format!("{:>8}  {words}", printer::count(count as u64)))?;
-    }
+    ])?;
     let rows: Vec<Vec<String>> = (report.pairs.iter())
         .map(|pair| {
             let share = printer::percent(pair.kept as u64, pair.both as u64);
@@ -210,13 +208,11 @@ pub(super) fn ensemble(args: &Ensemble) -> Result<Status> {
         report.rule,
         panel.names.len()
     ))?;
-    for (count, words) in [
+    printer.counts(&[
         (report.with_error, "have an error"),
         (report.undecided, "are left out: no annotator decided"),
         (report.uncertain, "are left out: less certain than --least"),
-    ] {
-        printer.line(format!("{:>8}  {words}", printer::count(count as u64)))?;
-    }
+    ])?;
     if !report.reliability.is_empty() {
         let rows: Vec<Vec<String>> = (panel.names.iter().zip(&report.reliability))
             .map(|(name, of)| {

@@ -163,14 +163,12 @@ impl Report {
             printer::counted(self.steps as u64, "labelled step"),
             printer::written_to(&args.output)
         ))?;
-        for (count, words) in [
+        printer.counts(&[
             (self.right, "steps are right"),
             (self.wrong, "steps are wrong"),
             (self.with_error, "solutions have an error"),
             (self.steps_left_out, "steps left out: after the first error, or without a label"),
-        ] {
-            printer.line(format!("{:>8}  {words}", printer::count(count as u64)))?;
-        }
+        ])?;
         for (reason, count) in &self.left_out {
             printer.line(format!("{:>8}  left out: {reason}", printer::count(*count as u64)))?;
         }

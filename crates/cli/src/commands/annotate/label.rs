@@ -317,25 +317,22 @@ impl Summary {
             self.model,
             printer::written_to(output)
         ))?;
-        let line = |count: usize, words: &str| {
-            if count == 0 {
-                Ok(())
-            } else {
-                printer.line(format!("{:>8}  {words}", printer::count(count as u64)))
-            }
-        };
-        line(self.steps_labelled, "steps have a label")?;
-        line(self.with_error, "solutions have an error")?;
-        line(self.undecided, "solutions are undecided")?;
+        printer.counts(&[
+            (self.steps_labelled, "steps have a label"),
+            (self.with_error, "solutions have an error"),
+            (self.undecided, "solutions are undecided"),
+        ])?;
         for (reason, count) in &self.undecided_by_reason {
-            line(*count as usize, &format!("  {reason}"))?;
+            printer.counts(&[(*count as usize, &format!("  {reason}"))])?;
         }
         for (note, count) in &self.notes {
-            line(*count as usize, note)?;
+            printer.counts(&[(*count as usize, note)])?;
         }
-        line(self.failed, "solutions failed and have no label")?;
-        line(self.resumed, "solutions were done by an earlier run")?;
-        line(self.skipped as usize, "records were skipped: they could not be read")?;
+        printer.counts(&[
+            (self.failed, "solutions failed and have no label"),
+            (self.resumed, "solutions were done by an earlier run"),
+            (self.skipped as usize, "records were skipped: they could not be read"),
+        ])?;
         if let Some(agreement) = &self.agreement {
             let percent =
                 |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.1}", 100.0 * share));
