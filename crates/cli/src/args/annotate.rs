@@ -60,9 +60,6 @@ pub(crate) struct RunOptions {
     /// Leave out what failed at the end, and write the rest
     #[arg(long)]
     pub(crate) skip_failed: bool,
-    /// Keep the seconds that each took in the output, which then differs from run to run
-    #[arg(long)]
-    pub(crate) seconds: bool,
     #[command(flatten)]
     pub(crate) jobs: JobOptions,
 }
@@ -93,6 +90,9 @@ pub(crate) struct Labelling {
     /// Write the dataset with the labels here, in our own format
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
+    /// Keep the seconds that each took in the output, which then differs from run to run
+    #[arg(long)]
+    pub(crate) seconds: bool,
     #[command(flatten)]
     pub(crate) run: RunOptions,
 }

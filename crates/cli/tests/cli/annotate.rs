@@ -245,6 +245,8 @@ fn bad_input_is_one_sentence() {
         "annotate reference data.jsonl -o out.jsonl --exemplars bad.toml",
         &format!("annotate judge data.jsonl -o out.jsonl --prices prices.toml {endpoint}"),
         &format!("annotate judge data.jsonl -o out.jsonl --key-env NO_SUCH_KEY {endpoint}"),
+        "annotate judge data.jsonl -o out.jsonl --raw",
+        "annotate reference data.jsonl -o out.jsonl --system hello",
         "annotate judge data.jsonl -o out.jsonl --endpoint ftp://x",
         "annotate judge data.jsonl -o out.jsonl --key-env KEY",
         "annotate consensus data.jsonl",

@@ -64,6 +64,7 @@ pub(super) fn judge(args: &Judge) -> Result<Status> {
         seed: args.labelling.run.seed,
     };
     config.check().map_err(|error| Usage(error.to_string()))?;
+    only_talked_to(&args.generator)?;
     let template = args.prompt.as_deref().map_or_else(|| Ok(Template::judge()), Template::read)?;
     by_judge::check_template(&template)?;
     let ready = Ready::open(&args.labelling, &args.generator, Template::solve(), Template::go_on())?;
@@ -89,6 +90,10 @@ pub(super) fn reference(args: &Reference) -> Result<Status> {
         seed: args.labelling.run.seed,
     };
     config.check().map_err(|error| Usage(error.to_string()))?;
+    only_talked_to(&args.generator)?;
+    if args.generator.system.is_some() {
+        bail!(Usage("--system means nothing here: --prompt replaces the instructions".to_owned()));
+    }
     let mut guide = Guide::built_in();
     if let Some(path) = &args.prompt {
         guide = guide.with_system(path)?;
@@ -103,6 +108,15 @@ pub(super) fn reference(args: &Reference) -> Result<Status> {
         by_reference::annotate(annotator, problem, solution, &config).await
     };
     ready.run("annotate reference", &(&config, guide.text()), &each, args.print.json)
+}
+
+/// Refuses options about how a solution is gone on with: this annotator only talks.
+fn only_talked_to(options: &GeneratorOptions) -> Result<()> {
+    let given = [("--raw", options.raw), ("--template", options.template.is_some())];
+    if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
+        bail!(Usage(format!("{name} means nothing here: it is for sample and monte-carlo")));
+    }
+    Ok(())
 }
 
 /// Solutions to label, and who does it.
@@ -207,7 +221,7 @@ impl<'a> Ready<'a> {
                 else {
                     continue;
                 };
-                if let (true, Some(cost)) = (self.labelling.run.seconds, &mut annotation.cost) {
+                if let (true, Some(cost)) = (self.labelling.seconds, &mut annotation.cost) {
                     cost.seconds = annotated.as_ref().map_or(0.0, |found| found.cost.seconds);
                 }
                 // The same annotator's labels of before are replaced.
