@@ -213,7 +213,9 @@ pub(crate) struct Dedup {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  gradus data corrupt gsm8k-train.jsonl math-train.jsonl --copies 2 -o corrupted.jsonl\n\n\
+    after_help = "Examples:\n  gradus data corrupt gsm8k-train.jsonl math-train.jsonl --copies 2 -o corrupted.jsonl\n  \
+gradus data corrupt gsm8k-train.jsonl --layouts 2 -o corrupted.jsonl    # the reference also as language models would write it\n  \
+gradus data corrupt prm800k.jsonl --solutions -o corrupted.jsonl        # labelled solutions, their right steps corrupted\n\n\
 Each problem with a reference solution becomes a record with that solution and its corrupted copies, all steps labelled up to the \
 first error. The same problem and seed give the same errors."
 )]
@@ -223,13 +225,19 @@ pub(crate) struct Corrupt {
     /// Where to write, in our own format
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// Wrong solutions for each problem, where so many can be made
+    /// Wrong copies of each right solution, where so many can be made
     #[arg(long, default_value_t = 2, value_name = "N")]
     pub(crate) copies: usize,
-    /// Kinds of error: number, propagated, operator, premise, unit, contradiction; all by default
+    /// Write each reference in so many more ways, as language models do: longer steps, headings, formulas set apart
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) layouts: usize,
+    /// Corrupt the right steps of the labelled solutions that the input holds, not references
+    #[arg(long, conflicts_with = "layouts")]
+    pub(crate) solutions: bool,
+    /// Kinds of error: number, propagated, operator, premise, unit, opposite, contradiction; all by default
     #[arg(long, value_delimiter = ',', value_parser = corruption)]
     pub(crate) kinds: Vec<corrupt::Kind>,
-    /// Leave the right solution out
+    /// Leave the uncorrupted solutions out
     #[arg(long)]
     pub(crate) only_wrong: bool,
     /// Another seed puts in other errors

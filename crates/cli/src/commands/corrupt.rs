@@ -1,11 +1,11 @@
-//! `gradus data corrupt`: wrong solutions out of reference solutions.
+//! `gradus data corrupt`: wrong solutions out of right ones.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use gradus_core::data::Record;
-use gradus_core::data::corrupt::{Kind, right, wrong};
+use gradus_core::data::corrupt::{Kind, Layout, right, right_part, wrong};
 use gradus_core::data::files::{Sink, Target};
+use gradus_core::data::{Problem, Record, Solution};
 use serde::Serialize;
 
 use super::Status;
@@ -16,8 +16,9 @@ use crate::printer::{self, Printer};
 #[derive(Debug, Default, Serialize)]
 struct Report {
     problems: u64,
-    without_reference: u64,
-    /// Problems for which fewer wrong solutions could be made than were asked for.
+    /// Problems that nothing could be made from.
+    without_material: u64,
+    /// Right solutions for which fewer wrong ones could be made than were asked for.
     short: u64,
     right: u64,
     wrong: u64,
@@ -26,35 +27,25 @@ struct Report {
 }
 
 pub(super) fn run(args: &Corrupt) -> Result<Status> {
-    let kinds = if args.kinds.is_empty() { &Kind::ALL[..] } else { &args.kinds };
     let mut report = Report::default();
     let mut sink = Sink::create(Target::new(&args.output))?;
     let tally = input::for_each(&args.input, |item| {
-        let problem = item.record.problem;
+        let Record { problem, solutions, .. } = item.record;
         report.problems += 1;
-        let Some(fine) = right(&problem) else {
-            report.without_reference += 1;
-            return Ok(());
+        let made: Vec<Solution> = if args.solutions {
+            from_solutions(args, &problem, solutions, &mut report)
+        } else {
+            from_reference(args, &problem, &mut report)
         };
-        let mut solutions = wrong(&problem, &fine, args.copies, kinds, args.seed);
-        report.short += u64::from(solutions.len() < args.copies);
-        report.wrong += solutions.len() as u64;
-        for solution in &solutions {
-            let kind = solution.metadata.get("error").and_then(|kind| kind.as_str()).unwrap_or_default();
-            *report.by_kind.entry(kind.to_owned()).or_default() += 1;
+        if made.is_empty() {
+            report.without_material += 1;
+            return Ok(());
         }
-        if !args.only_wrong {
-            report.right += 1;
-            solutions.insert(0, fine);
-        }
-        if !solutions.is_empty() {
-            sink.push(&Record::new(problem, solutions))?;
-        }
-        Ok(())
+        Ok(sink.push(&Record::new(problem, made))?)
     })?;
     report.skipped = tally.skipped;
     if report.right + report.wrong == 0 {
-        bail!("no problem of the input has a reference solution that can be corrupted");
+        bail!("no problem of the input has a {} that can be corrupted", material(args));
     }
     sink.finish()?;
     let printer = Printer::new(Some(&args.output));
@@ -63,7 +54,7 @@ pub(super) fn run(args: &Corrupt) -> Result<Status> {
         return Ok(Status::Done);
     }
     printer.line(format!(
-        "{} right and {} wrong solutions to {} {}",
+        "{} solutions and {} wrong ones made from them, to {} {}",
         printer::count(report.right),
         printer::count(report.wrong),
         printer::counted(report.problems, "problem"),
@@ -73,12 +64,71 @@ pub(super) fn run(args: &Corrupt) -> Result<Status> {
         printer.line(format!("{:>8}  {kind}", printer::count(*count)))?;
     }
     printer.counts(&[
-        (report.without_reference as usize, "problems have no reference solution and are left out"),
+        (report.without_material as usize, &format!("problems have no {} and are left out", material(args))),
         (
             report.short as usize,
-            "problems got fewer wrong solutions than asked for: nothing else could be changed",
+            "solutions got fewer wrong copies than asked for: nothing else could be changed",
         ),
         (report.skipped as usize, "records were skipped: they could not be read"),
     ])?;
     Ok(Status::Done)
+}
+
+fn material(args: &Corrupt) -> &'static str {
+    if args.solutions { "labelled solution" } else { "reference solution" }
+}
+
+/// The reference as it is and in other layouts, each with its wrong copies.
+fn from_reference(args: &Corrupt, problem: &Problem, report: &mut Report) -> Vec<Solution> {
+    let Some(reference) = right(problem) else { return Vec::new() };
+    let mut made = Vec::new();
+    for number in 0..=args.layouts {
+        let layout = (number > 0).then(|| Layout::draw(problem, number, args.seed));
+        let fine = match &layout {
+            None => reference.clone(),
+            Some(layout) => layout.arrange(problem, &reference, number),
+        };
+        let mut wrong = copies(args, problem, &fine, report);
+        if !args.only_wrong {
+            report.right += 1;
+            wrong.insert(0, fine);
+        }
+        if let Some(layout) = layout {
+            wrong.iter_mut().for_each(|solution| layout.head(solution));
+        }
+        made.append(&mut wrong);
+    }
+    made
+}
+
+/// Labelled solutions as they are, each with wrong copies of its right steps.
+fn from_solutions(
+    args: &Corrupt,
+    problem: &Problem,
+    solutions: Vec<Solution>,
+    report: &mut Report,
+) -> Vec<Solution> {
+    let mut made = Vec::new();
+    for solution in solutions {
+        let mut wrong =
+            right_part(&solution).map_or_else(Vec::new, |fine| copies(args, problem, &fine, report));
+        if !args.only_wrong {
+            report.right += 1;
+            made.push(solution);
+        }
+        made.append(&mut wrong);
+    }
+    made
+}
+
+fn copies(args: &Corrupt, problem: &Problem, fine: &Solution, report: &mut Report) -> Vec<Solution> {
+    let kinds = if args.kinds.is_empty() { &Kind::ALL[..] } else { &args.kinds };
+    let made = wrong(problem, fine, args.copies, kinds, args.seed);
+    report.short += u64::from(made.len() < args.copies);
+    report.wrong += made.len() as u64;
+    for solution in &made {
+        let kind = solution.metadata.get("error").and_then(|kind| kind.as_str()).unwrap_or_default();
+        *report.by_kind.entry(kind.to_owned()).or_default() += 1;
+    }
+    made
 }

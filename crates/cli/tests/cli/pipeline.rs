@@ -245,3 +245,27 @@ fn full_disk() {
         folder.command(&["data", "convert", "world.jsonl", "-o", "-"]).stdout(full).output().unwrap().into();
     assert_eq!(done.fails(3), "gradus: standard output: No space left on device");
 }
+
+/// Wrong copies of references, in other layouts too, and of the right steps of labelled solutions: everything is well labelled.
+#[test]
+fn corrupt() {
+    let folder = Folder::new();
+    let problem = r#"{"gradus":1,"problem":{"id":"p","text":"Mira bakes 5 trays of 12 rolls and sells 45. How many are left?","reference":["Mira bakes 5*12 = 60 rolls.","After selling 45 there are 60-45 = 15 rolls left."],"answer":"15"},"solutions":[]}"#;
+    folder.file("references.jsonl", problem);
+    let report =
+        folder.run("data corrupt references.jsonl --layouts 2 --copies 2 -o made.jsonl --json").json();
+    assert_eq!(
+        (&report["right"], &report["wrong"], &report["short"]),
+        (&3.into(), &6.into(), &0.into()),
+        "{report}"
+    );
+    folder.run("data check made.jsonl").succeeds();
+    folder.run("synth -n 6 --solutions 2 --seed 7 -o world.jsonl").succeeds();
+    let command = "data corrupt world.jsonl --solutions --copies 1 --kinds number -o again.jsonl --json";
+    let report = folder.run(command).json();
+    assert_eq!((&report["right"], &report["by_kind"]["number"]), (&12.into(), &report["wrong"]), "{report}");
+    folder.run("data check again.jsonl").succeeds();
+    let nothing = folder.run("data corrupt references.jsonl --solutions -o none.jsonl");
+    assert_eq!(nothing.code, Some(3), "{nothing}");
+    assert!(nothing.stderr.contains("no problem of the input has a labelled solution"), "{nothing}");
+}

@@ -7,19 +7,27 @@
 //! | `operator` | `+` becomes `-`, `×` becomes `+` …, and the result stays |
 //! | `premise` | the step that finds a number is left out; the next one takes it from nowhere |
 //! | `unit` | dollars become cents, hours minutes … |
+//! | `opposite` | a relation, function, sign, power or word becomes its opposite: `≤` and `≥`, sine and cosine, even and odd … |
 //! | `contradiction` | a step is put in that misquotes the result before it |
 //!
 //! A result is the number after an equals sign or in a box, or else one that the question states, so that changing it makes the step
 //! false. What comes after the error has no label. The same seed gives the same errors.
+//!
+//! References are terse. [`Layout`] writes the same solution as language models do, so that a reward model which learns
+//! from it does not meet their way of writing for the first time in use.
 
-use std::ops::Range;
+mod layout;
+mod text;
 
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::{Annotation, LabelSource, Metadata, Outcome, Problem, Solution};
+pub use layout::Layout;
+use text::{another, numbers, operated, opposed, remeasured, renamed, result};
+
+use super::{Annotation, FirstError, LabelSource, Metadata, Outcome, Problem, Solution};
 use crate::steps::{self, Strategy};
 
 /// What kind of error is put in.
@@ -36,14 +44,23 @@ pub enum Kind {
     Premise,
     /// Another unit.
     Unit,
+    /// A relation, function, sign or word is turned round.
+    Opposite,
     /// A result is misquoted.
     Contradiction,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Number, Self::Propagated, Self::Operator, Self::Premise, Self::Unit, Self::Contradiction];
+    pub const ALL: [Self; 7] = [
+        Self::Number,
+        Self::Propagated,
+        Self::Operator,
+        Self::Premise,
+        Self::Unit,
+        Self::Opposite,
+        Self::Contradiction,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -53,6 +70,7 @@ impl Kind {
             Self::Operator => "operator",
             Self::Premise => "premise",
             Self::Unit => "unit",
+            Self::Opposite => "opposite",
             Self::Contradiction => "contradiction",
         }
     }
@@ -83,13 +101,27 @@ pub fn right(problem: &Problem) -> Option<Solution> {
     })
 }
 
+/// The steps of a labelled solution that are known to be right, as a right solution: all of them, or those before the
+/// first error. None where there are none, or no labels.
+pub fn right_part(solution: &Solution) -> Option<Solution> {
+    let annotation = solution.annotations.first()?;
+    let count = match annotation.first_error {
+        FirstError::None => solution.steps.len(),
+        FirstError::At(first) => first,
+        FirstError::Unknown => return None,
+    };
+    let steps = solution.steps.get(..count).filter(|steps| !steps.is_empty())?.to_vec();
+    let annotations = vec![Annotation::from_first_error(count, None, &LabelSource::Injected)];
+    let (id, problem_id) = (solution.id.clone(), solution.problem_id.clone());
+    Some(Solution { id, problem_id, steps, annotations, ..Solution::default() })
+}
+
 /// `copies` different wrong solutions made from a right one, as many as can be made; each kind of error as often as it fits.
 pub fn wrong(problem: &Problem, right: &Solution, copies: usize, kinds: &[Kind], seed: u64) -> Vec<Solution> {
     let hash = blake3::hash(format!("{seed}\0{}\0{}", problem.id, right.id).as_bytes());
     let mut random = ChaCha8Rng::from_seed(*hash.as_bytes());
-    let mut places: Vec<(Kind, usize)> =
-        kinds.iter().flat_map(|kind| (0..right.steps.len()).map(move |step| (*kind, step))).collect();
-    places.shuffle(&mut random);
+    let places = kinds.iter().flat_map(|kind| (0..right.steps.len()).map(move |step| (*kind, step)));
+    let mut places: Vec<(Kind, usize)> = in_random_order(places, &right.steps, &mut random);
     // Kinds take turns, so that those which fit many steps do not crowd out the others.
     let mut order: Vec<Kind> = kinds.to_vec();
     order.shuffle(&mut random);
@@ -98,11 +130,11 @@ pub fn wrong(problem: &Problem, right: &Solution, copies: usize, kinds: &[Kind],
         let before = found.len();
         for kind in &order {
             while let Some(at) = places.iter().position(|(other, _)| other == kind) {
-                let (kind, step) = places.swap_remove(at);
+                let (kind, step) = places.remove(at);
                 let Some((steps, first)) = put(problem, &right.steps, kind, step, &mut random) else {
                     continue;
                 };
-                found.push(solution(problem, steps, first, kind, found.len()));
+                found.push(solution(right, steps, first, kind, found.len()));
                 break;
             }
             if found.len() == copies {
@@ -116,13 +148,27 @@ pub fn wrong(problem: &Problem, right: &Solution, copies: usize, kinds: &[Kind],
     found
 }
 
-fn solution(problem: &Problem, steps: Vec<String>, first: usize, kind: Kind, number: usize) -> Solution {
+/// Places in an order in which a step comes first as probably as it is long: what says more goes wrong more often.
+/// (A race of exponential clocks whose rates are the lengths.)
+fn in_random_order(
+    places: impl Iterator<Item = (Kind, usize)>,
+    steps: &[String],
+    random: &mut ChaCha8Rng,
+) -> Vec<(Kind, usize)> {
+    let mut timed: Vec<(f64, (Kind, usize))> = places
+        .map(|place| (-(1.0 - random.random::<f64>()).ln() / steps[place.1].len().max(1) as f64, place))
+        .collect();
+    timed.sort_by(|one, other| one.0.total_cmp(&other.0));
+    timed.into_iter().map(|(_, place)| place).collect()
+}
+
+fn solution(right: &Solution, steps: Vec<String>, first: usize, kind: Kind, number: usize) -> Solution {
     let mut metadata = Metadata::new();
     metadata.insert("error".to_owned(), kind.name().into());
     Solution {
-        id: format!("{}/wrong-{number}", problem.id),
-        problem_id: problem.id.clone(),
-        generator: Some("corrupted reference".to_owned()),
+        id: format!("{}/wrong-{number}", right.id),
+        problem_id: right.problem_id.clone(),
+        generator: Some(format!("corrupted {}", right.generator.as_deref().unwrap_or("solution"))),
         annotations: vec![Annotation::from_first_error(steps.len(), Some(first), &LabelSource::Injected)],
         steps,
         metadata,
@@ -173,176 +219,18 @@ fn put(
             steps[step] = remeasured(&right[step], random)?;
             Some((steps, step))
         }
+        Kind::Opposite => {
+            steps[step] = opposed(&right[step], random)?;
+            Some((steps, step))
+        }
         Kind::Contradiction => {
             let place = result(&right[step], &problem.text)?;
             let wrong = another(&right[step][place], random)?;
-            let said = MISQUOTES.choose(random)?.replace("{}", &wrong);
+            let said = layout::RECALLS.choose(random)?.replace("{}", &wrong);
             steps.insert(step + 1, said);
             Some((steps, step + 1))
         }
     }
-}
-
-const MISQUOTES: [&str; 6] = [
-    "As found above, this is {}.",
-    "Recall that the previous step gave {}.",
-    "So what we have so far is {}.",
-    "Hence we continue with the value {}.",
-    "From the last step we know that it equals {}.",
-    "This means the result up to here is {}.",
-];
-
-/// Where numbers are: digits, with commas between thousands and a decimal point, that are no part of a word or a command.
-fn numbers(text: &str) -> Vec<Range<usize>> {
-    let bytes = text.as_bytes();
-    let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
-        if !digit(at) {
-            at += 1;
-            continue;
-        }
-        let start = at;
-        while digit(at) || (matches!(bytes.get(at), Some(b',' | b'.')) && digit(at + 1) && at > start) {
-            at += 1;
-        }
-        let before = text[..start].chars().next_back();
-        let after = text[at..].chars().next();
-        let word = |c: Option<char>| c.is_some_and(|c| c.is_alphabetic() || c == '_' || c == '\\');
-        // 3x and 2nd are words here: 'x' and 'nd' belong to them.
-        if !word(before) && !after.is_some_and(char::is_alphabetic) {
-            found.push(start..at);
-        }
-    }
-    found
-}
-
-/// The number that a step arrives at: the last one after an equals sign or in a box, or else one that the question states.
-fn result(step: &str, question: &str) -> Option<Range<usize>> {
-    let all = numbers(step);
-    let follows_equals = |place: &&Range<usize>| {
-        let before = step[..place.start].trim_end_matches([' ', '$', '-', '\\', '{', '(']);
-        let before =
-            before.strip_suffix("boxed").map_or(before, |rest| rest.trim_end_matches(['\\', ' ', '$']));
-        before.ends_with('=')
-            || before.len() < step[..place.start].len() && step[..place.start].ends_with("boxed{")
-    };
-    if let Some(place) = all.iter().rev().find(follows_equals) {
-        return Some(place.clone());
-    }
-    let stated = numbers(question);
-    let in_question =
-        |place: &&Range<usize>| stated.iter().any(|other| question[other.clone()] == step[(*place).clone()]);
-    all.iter().find(in_question).cloned()
-}
-
-/// Another number of the same kind.
-fn another(number: &str, random: &mut ChaCha8Rng) -> Option<String> {
-    let plain = number.replace(',', "");
-    if let Some((whole, decimals)) = plain.split_once('.') {
-        let mut digits: Vec<u8> = decimals.bytes().collect();
-        let last = digits.last_mut()?;
-        *last = b'0' + (*last - b'0' + random.random_range(1..10)) % 10;
-        return Some(format!("{whole}.{}", String::from_utf8(digits).ok()?));
-    }
-    let value: u64 = plain.parse().ok()?;
-    let near = (value / 5).max(2);
-    let new = match random.random_range(0..6) {
-        0 => value + 1,
-        1 => value.checked_sub(1)?,
-        2 => value + random.random_range(1..=near),
-        3 => value.saturating_sub(random.random_range(1..=near)),
-        4 => value.checked_mul(if value < 1000 { 10 } else { 2 })?,
-        _ => value + 10,
-    };
-    (new != value).then(|| new.to_string())
-}
-
-/// Replaces a number wherever it stands; none where it does not.
-fn renamed(text: &mut String, old: &str, new: &str) -> Option<()> {
-    let places: Vec<Range<usize>> =
-        numbers(text).into_iter().filter(|place| &text[place.clone()] == old).collect();
-    for place in places.iter().rev() {
-        text.replace_range(place.clone(), new);
-    }
-    (!places.is_empty()).then_some(())
-}
-
-/// The step with one operation between two numbers replaced, if that makes a difference.
-fn operated(step: &str, random: &mut ChaCha8Rng) -> Option<String> {
-    const SWAPS: [(&str, &str); 8] = [
-        ("+", "-"),
-        ("-", "+"),
-        ("*", "+"),
-        ("×", "+"),
-        ("/", "*"),
-        ("\\times", "+"),
-        ("\\cdot", "+"),
-        ("x", "+"),
-    ];
-    let all = numbers(step);
-    let mut found: Vec<(Range<usize>, &str)> = Vec::new();
-    for pair in all.windows(2) {
-        let between = &step[pair[0].end..pair[1].start];
-        let inner = between.trim_matches([' ', '$']);
-        let Some((old, new)) = SWAPS.iter().find(|(old, _)| *old == inner) else { continue };
-        let value = |place: &Range<usize>| step[place.clone()].replace(',', "").parse::<f64>().unwrap_or(0.0);
-        let (a, b) = (value(&pair[0]), value(&pair[1]));
-        let apply = |operation: &str| match operation {
-            "+" => a + b,
-            "-" => a - b,
-            "/" => a / b,
-            _ => a * b,
-        };
-        if (apply(old) - apply(new)).abs() > 1e-9 {
-            let start = pair[0].end + between.find(old).unwrap_or(0);
-            found.push((start..start + old.len(), new));
-        }
-    }
-    let (place, new) = found.choose(random)?.clone();
-    let mut changed = step.to_owned();
-    changed.replace_range(place, new);
-    Some(changed)
-}
-
-/// The step with one unit replaced.
-fn remeasured(step: &str, random: &mut ChaCha8Rng) -> Option<String> {
-    const UNITS: [(&str, &str); 20] = [
-        ("dollars", "cents"),
-        ("cents", "dollars"),
-        ("hours", "minutes"),
-        ("minutes", "hours"),
-        ("seconds", "minutes"),
-        ("days", "weeks"),
-        ("weeks", "days"),
-        ("months", "years"),
-        ("years", "months"),
-        ("feet", "inches"),
-        ("inches", "feet"),
-        ("meters", "kilometers"),
-        ("kilometers", "meters"),
-        ("miles", "feet"),
-        ("pounds", "ounces"),
-        ("ounces", "pounds"),
-        ("grams", "kilograms"),
-        ("kilograms", "grams"),
-        ("gallons", "quarts"),
-        ("degrees", "radians"),
-    ];
-    let letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
-    let whole = |at: usize, word: &str| {
-        !letter(step[..at].chars().next_back()) && !letter(step[at + word.len()..].chars().next())
-    };
-    let found: Vec<(usize, &str, &str)> = UNITS
-        .iter()
-        .flat_map(|(old, new)| step.match_indices(old).map(|(at, _)| (at, *old, *new)))
-        .filter(|(at, old, _)| whole(*at, old))
-        .collect();
-    let (at, old, new) = *found.choose(random)?;
-    let mut changed = step.to_owned();
-    changed.replace_range(at..at + old.len(), new);
-    Some(changed)
 }
 
 #[cfg(test)]
@@ -387,17 +275,51 @@ mod tests {
             assert!(!made.is_empty(), "{kind:?}");
             for solution in made {
                 let labels = &solution.annotations[0];
-                let crate::data::FirstError::At(first) = labels.first_error else { panic!("an error") };
+                let FirstError::At(first) = labels.first_error else { panic!("an error") };
                 assert_eq!(solution.steps[..first], right.steps[..first], "{kind:?}");
                 assert_ne!(solution.steps[first], right.steps[first], "{kind:?}: {:?}", solution.steps);
                 assert!(labels.labels[first + 1..].iter().all(Option::is_none));
             }
         }
         let moved = &wrong(&problem, &right, 1, &[Kind::Propagated], 3)[0];
-        let number = &moved.steps[0][result(&moved.steps[0], "").unwrap()];
-        assert!(moved.steps[1].contains(number) && !moved.steps[1].contains("60"), "{:?}", moved.steps);
+        let FirstError::At(first) = moved.annotations[0].first_error else { panic!("an error") };
+        let at = |steps: &[String]| steps[first][result(&steps[first], "").unwrap()].to_owned();
+        let (old, new) = (at(&right.steps), at(&moved.steps));
+        assert!(moved.steps[first + 1].contains(&new), "{:?}", moved.steps);
+        assert!(!moved.steps[first + 1].contains(&old), "{:?}", moved.steps);
         let dropped = &wrong(&problem, &right, 1, &[Kind::Premise], 0)[0];
         assert_eq!(dropped.steps.len(), 2);
+    }
+
+    #[test]
+    fn long_steps_go_wrong_more_often() {
+        let long = format!("{} 1 + 2 = 3.", "We look at this from every side. ".repeat(9));
+        let right = Solution { steps: vec!["1 + 2 = 3.".into(), long], ..Solution::default() };
+        let at_long = |seed: &u64| {
+            let made = wrong(&Problem::default(), &right, 1, &[Kind::Number], *seed);
+            made[0].annotations[0].first_error == FirstError::At(1)
+        };
+        let share = (0..2000).filter(at_long).count() as f64 / 2000.0;
+        let expected = right.steps[1].len() as f64 / (right.steps[0].len() + right.steps[1].len()) as f64;
+        assert!(
+            (share - expected).abs() < 0.02,
+            "{share} of errors are in the long step, expected {expected}"
+        );
+    }
+
+    #[test]
+    fn steps_before_an_error_are_right() {
+        let labelled = |first| Solution {
+            steps: vec!["a".into(), "b".into(), "c".into()],
+            annotations: vec![Annotation::from_first_error(3, first, &LabelSource::Injected)],
+            ..Solution::default()
+        };
+        let steps = |first| right_part(&labelled(first)).map(|part| part.steps.concat());
+        assert_eq!(
+            (steps(None), steps(Some(2)), steps(Some(0))),
+            (Some("abc".into()), Some("ab".into()), None)
+        );
+        assert_eq!(right_part(&Solution::default()), None);
     }
 
     #[test]
