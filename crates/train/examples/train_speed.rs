@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = Model::load(&models::resolve(&name)?, &load)?;
     let vocabulary = model.decoder()?.config.vocabulary as u64;
     let targets = option("--targets", "q_proj,v_proj").split(',').map(str::to_owned).collect();
-    let lora = Lora { rank: number("--rank", 32), alpha: 64.0, dropout: 0.0, targets, rslora: false };
+    let lora = Lora { rank: number("--rank", 32), alpha: 64.0, dropout: 0.0, targets, ..Lora::default() };
     let activation_bytes = number("--keep", if on_gpu { 16 } else { 4 }) << 30;
     let options =
         TraineeOptions { method: Method::Lora(lora), precision, quantised: false, activation_bytes, seed: 0 };

@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use candle_core::{Device, Tensor};
+use candle_core::{DType, Device, Tensor};
 use serde_json::json;
 
 use crate::error::io;
-use crate::run::recipe::Lora;
+use crate::run::recipe::{Lora, Stored};
 use crate::trainee::Trainee;
 use crate::{Error, Result};
 
@@ -46,7 +46,12 @@ pub fn save(folder: &Path, trainee: &Trainee, lora: &Lora, base: &str) -> Result
     std::fs::write(&path, text + "\n").map_err(io(&path))?;
     let mut tensors: HashMap<String, Tensor> = HashMap::new();
     for parameter in trainee.parameters.iter() {
-        tensors.insert(peft_name(&parameter.name), parameter.value.to_device(&Device::Cpu)?);
+        let value = parameter.value.to_device(&Device::Cpu)?;
+        let value = match lora.stored {
+            Stored::F32 => value,
+            Stored::Bf16 => value.to_dtype(DType::BF16)?,
+        };
+        tensors.insert(peft_name(&parameter.name), value);
     }
     let path = folder.join(WEIGHTS);
     candle_core::safetensors::save(&tensors, &path)?;

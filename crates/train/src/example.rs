@@ -16,6 +16,20 @@ pub struct Example<T> {
     pub reads: Vec<((usize, usize), T)>,
 }
 
+impl<T: Clone> Example<T> {
+    /// Adds another example's reads after the own ones; what both begin with is processed once.
+    pub fn join(&mut self, other: &Self) {
+        let start = self.reads.len();
+        // The last read has the longest prompt: the others lie on its way.
+        for ((node, offset), target) in other.reads.iter().rev() {
+            let tokens = other.forest.prefix(*node, *offset);
+            let place = self.forest.insert(&tokens).locate(tokens.len() - 1);
+            self.reads.push((place, target.clone()));
+        }
+        self.reads[start..].reverse();
+    }
+}
+
 /// Examples that go through the model in one pass.
 pub struct Packed<'a, T> {
     /// Their rows.
@@ -96,6 +110,22 @@ mod tests {
             let before = example.forest.prefix(*node, *offset);
             assert!(before.starts_with(&[1, 2, 3]), "{before:?} before {target}");
         }
+    }
+
+    #[test]
+    fn joined_examples_share_what_they_begin_with() {
+        let (mut right, _) = Example::continuations("x", &[1, 2], &[vec![3, 4, 5]]);
+        let (wrong, _) = Example::continuations("x", &[1, 2], &[vec![3, 9]]);
+        right.join(&wrong);
+        assert_eq!(right.forest.tokens(), 5, "a token is not read where nothing comes after it");
+        let read = |((node, offset), target): &((usize, usize), u32)| {
+            [&right.forest.prefix(*node, *offset)[..], &[*target]].concat()
+        };
+        let reads: Vec<Vec<u32>> = right.reads.iter().map(read).collect();
+        assert_eq!(
+            reads,
+            [vec![1, 2, 3], vec![1, 2, 3, 4], vec![1, 2, 3, 4, 5], vec![1, 2, 3], vec![1, 2, 3, 9]]
+        );
     }
 
     #[test]

@@ -104,6 +104,7 @@ fn with_dropout(case: &Case, quantised: bool, activation_bytes: usize, dropout: 
             dropout,
             targets: lora.targets.clone(),
             rslora: lora.rslora,
+            ..Lora::default()
         }),
     };
     let options = TraineeOptions { method, precision: Precision::F32, quantised, activation_bytes, seed: 1 };

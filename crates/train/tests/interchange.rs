@@ -88,7 +88,7 @@ fn lora(folder: &Path) -> Lora {
         alpha: config["lora_alpha"].as_f64().unwrap(),
         dropout: 0.0,
         targets: targets.iter().map(|target| target.as_str().unwrap().to_owned()).collect(),
-        rslora: false,
+        ..Lora::default()
     }
 }
 

@@ -137,7 +137,7 @@ fn mean_scores(records: &[Record], adapter: &Path) -> (f64, f64) {
     let model = Model::load(&models::resolve(BASE).unwrap(), &options).unwrap();
     let assembler = Assembler::new(Profile::find("brief").unwrap(), model.tokenizer()).unwrap();
     let (examples, _) =
-        labelled_steps(records, &assembler, model.tokenizer(), 512, Neutral::Correct, false).unwrap();
+        labelled_steps(records, &assembler, model.tokenizer(), 512, Neutral::Correct, false, false).unwrap();
     let examples: Vec<_> = examples.iter().collect();
     let (mut right, mut wrong) = (Vec::new(), Vec::new());
     for pass in pack(&examples, 2048) {

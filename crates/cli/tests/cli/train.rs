@@ -275,3 +275,33 @@ fn another_recipe_in_the_same_folder_is_refused() {
     assert!(sentence.contains("seed"), "{sentence}");
     assert_eq!(folder.bytes("run/adapter/adapter_model.safetensors"), before);
 }
+
+/// One step over all data: sharing what solutions of a problem begin with changes nothing but the work, and a weight on wrong
+/// steps changes the gradient but not the loss that is reported.
+#[test]
+fn solutions_of_a_problem_share_their_beginning() {
+    let folder = prepared();
+    let first = |name: &str, settings: &str| -> (f64, f64) {
+        let settings: String = settings.split_whitespace().map(|set| format!(" --set {set}")).collect();
+        let command = format!(
+            "train prm prm.toml -o {name} --set steps.total=1 --set steps.checkpoint_every=1 --set lora.dropout=0{settings}"
+        );
+        let done = folder.run(&command);
+        assert_eq!(done.code, Some(0), "{done}");
+        let lines = folder.rows(&format!("{name}/metrics.jsonl"));
+        let line = lines.iter().find(|line| line["split"] == "train").unwrap();
+        (line["loss"].as_f64().unwrap(), line["gradient_norm"].as_f64().unwrap())
+    };
+    let apart = first("apart", "batch.examples=48 batch.tokens=8192");
+    let shared = first("shared", "batch.examples=24 batch.tokens=8192 prm.by_problem=true");
+    assert!((apart.0 - shared.0).abs() < 1e-5 * apart.0, "{apart:?} {shared:?}");
+    assert!((apart.1 - shared.1).abs() < 1e-4 * apart.1, "{apart:?} {shared:?}");
+    let weighed = first("weighed", "batch.examples=48 batch.tokens=8192 prm.wrong_weight=3");
+    assert!(
+        (apart.0 - weighed.0).abs() < 1e-9 && (apart.1 - weighed.1).abs() > 1e-3 * apart.1,
+        "{apart:?} {weighed:?}"
+    );
+    let size = |name: &str| folder.bytes(&format!("{name}/adapter/adapter_model.safetensors")).len();
+    first("half", "lora.stored=bf16");
+    assert!(size("half") < size("apart") * 7 / 10, "{} {}", size("half"), size("apart"));
+}

@@ -14,6 +14,7 @@ use gradus_core::data::readers::Format;
 use gradus_core::data::{Record, Solution};
 use gradus_engine::profile::Assembler;
 use gradus_engine::text::Tokenizer;
+use rayon::prelude::*;
 use serde::Serialize;
 
 pub(crate) use chat::question;
@@ -61,20 +62,25 @@ pub fn records(paths: &[PathBuf], format: Option<Format>, limit: Option<usize>) 
 }
 
 /// One example per solution for which `targets` gives steps to read and what should be there, or a reason to leave it
-/// out.
+/// out. With `by_problem` those of one problem are joined, as many as `most_tokens` hold. All cores work on it.
 fn each_solution(
     records: &[Record],
     assembler: &Assembler,
     tokenizer: &Tokenizer,
     most_tokens: usize,
-    targets: impl Fn(&Solution) -> Result<Vec<(usize, f32)>, &'static str>,
+    by_problem: bool,
+    targets: impl Fn(&Solution) -> Result<Vec<(usize, f32)>, &'static str> + Sync,
 ) -> Result<(Vec<Example<f32>>, LeftOut)> {
-    let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
-    for record in records {
+    let of_record = |record: &Record| -> Result<(Vec<Example<f32>>, LeftOut)> {
+        let (mut found, mut left_out) = (Vec::<Example<f32>>::new(), LeftOut::default());
         if record.solutions.is_empty() {
             left_out.add("problem without a solution");
         }
         for solution in &record.solutions {
+            if solution.steps.iter().any(|step| step.trim().is_empty()) {
+                left_out.add("solution with an empty step");
+                continue;
+            }
             let targets = match targets(solution) {
                 Ok(targets) => targets,
                 Err(reason) => {
@@ -85,12 +91,24 @@ fn each_solution(
             let request = ScoreRequest::of(&record.problem, solution);
             let assembled = assembler.assemble(&request, tokenizer, usize::MAX)?;
             let example = steps::example(&solution.id, &assembled, &targets);
-            if example.forest.tokens() > most_tokens {
+            let tokens = example.forest.tokens();
+            if tokens > most_tokens {
                 left_out.add("longer than data.max_tokens");
                 continue;
             }
-            found.push(example);
+            match found.last_mut() {
+                Some(last) if by_problem && last.forest.tokens() + tokens <= most_tokens => {
+                    last.join(&example);
+                }
+                _ => found.push(example),
+            }
         }
+        Ok((found, left_out))
+    };
+    let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
+    for part in records.par_iter().map(of_record).collect::<Result<Vec<_>>>()? {
+        found.extend(part.0);
+        left_out.join(&part.1);
     }
     Ok((found, left_out))
 }

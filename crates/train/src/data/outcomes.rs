@@ -15,7 +15,7 @@ pub fn last_steps(
     tokenizer: &Tokenizer,
     most_tokens: usize,
 ) -> Result<(Vec<Example<f32>>, LeftOut)> {
-    each_solution(records, assembler, tokenizer, most_tokens, |solution| {
+    each_solution(records, assembler, tokenizer, most_tokens, false, |solution| {
         let correct = solution.outcome.is_correct().ok_or("solution of unknown outcome")?;
         let last = solution.steps.len().checked_sub(1).ok_or("solution without steps")?;
         Ok(vec![(last, if correct { 1.0 } else { 0.0 })])

@@ -11,7 +11,8 @@ use crate::example::Example;
 use crate::run::recipe::Neutral;
 
 /// One example per solution, with a target in [0, 1] for each step that may be trained on: the known ones up to and
-/// including the first error. `soft` takes a label's own value where it has one.
+/// including the first error. `soft` takes a label's own value where it has one; `by_problem` makes one example of a
+/// problem's solutions.
 pub fn labelled_steps(
     records: &[Record],
     assembler: &Assembler,
@@ -19,8 +20,9 @@ pub fn labelled_steps(
     most_tokens: usize,
     neutral: Neutral,
     soft: bool,
+    by_problem: bool,
 ) -> Result<(Vec<Example<f32>>, LeftOut)> {
-    each_solution(records, assembler, tokenizer, most_tokens, |solution| {
+    each_solution(records, assembler, tokenizer, most_tokens, by_problem, |solution| {
         let annotation = solution.annotations.first().ok_or("solution without labels")?;
         let targets: Vec<(usize, f32)> = annotation
             .targets()

@@ -20,10 +20,11 @@ const THRESHOLD: f64 = 0.5;
 /// Trains until the recipe's last step.
 pub fn train(session: &mut Session<'_>, settings: &Prm) -> Result<()> {
     let assembler = Assembler::new(Profile::find(&settings.profile)?, session.trainee.model.tokenizer())?;
-    let verdict = Verdict::new(&assembler, settings.head, settings.readout, settings.loss)?;
+    let verdict = Verdict::new(&assembler, settings.head, settings.readout, settings.loss)?
+        .weighing(settings.wrong_weight);
     heads::prepare(&mut session.trainee, settings.head)?;
     let data = session.recipe.data.clone();
-    let read = |paths: &[_], limit, trainee: &Trainee| -> Result<(Vec<Example<f32>>, LeftOut)> {
+    let read = |paths: &[_], limit, by_problem, trainee: &Trainee| -> Result<(Vec<Example<f32>>, LeftOut)> {
         labelled_steps(
             &records(paths, data.reader()?, limit)?,
             &assembler,
@@ -31,11 +32,15 @@ pub fn train(session: &mut Session<'_>, settings: &Prm) -> Result<()> {
             data.max_tokens.min(trainee.model.context()),
             data.neutral.unwrap_or(Neutral::Correct),
             settings.loss == Loss::SquaredError,
+            by_problem,
         )
     };
-    let train = read(&data.train, data.limit, &session.trainee)?;
-    let held_out =
-        if data.eval.is_empty() { Default::default() } else { read(&data.eval, None, &session.trainee)? };
+    let train = read(&data.train, data.limit, settings.by_problem, &session.trainee)?;
+    let held_out = if data.eval.is_empty() {
+        Default::default()
+    } else {
+        read(&data.eval, None, false, &session.trainee)?
+    };
     session.begin(&train, &held_out)?;
     let ((examples, _), (held_out, _)) = (train, held_out);
     train_on(session, verdict, &examples, &held_out, true)

@@ -15,6 +15,8 @@ use crate::{Error, Result};
 pub(super) struct Verdict {
     read: Read,
     loss: recipe::Loss,
+    /// How much more a wrong step counts in the gradient.
+    wrong_weight: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,11 +73,28 @@ impl Verdict {
                 return Err(Error::Model(message));
             }
         };
-        Ok(Self { read, loss })
+        Ok(Self { read, loss, wrong_weight: 1.0 })
+    }
+
+    /// Lets wrong steps count this much more. Reported losses stay those of steps that count alike, so that runs compare.
+    pub(super) fn weighing(self, wrong_weight: f64) -> Self {
+        Self { wrong_weight, ..self }
     }
 
     /// Judges rows of hidden states.
     pub(super) fn judge(self, trainee: &Trainee, hidden: &Tensor, targets: &[f32]) -> Result<Judged> {
+        let mut judged = self.unweighted(trainee, hidden, targets)?;
+        if self.wrong_weight != 1.0 && !targets.is_empty() {
+            let outputs = judged.gradient.len() / targets.len();
+            for (row, target) in judged.gradient.chunks_exact_mut(outputs).zip(targets) {
+                let weight = f64::from(*target) + self.wrong_weight * (1.0 - f64::from(*target));
+                row.iter_mut().for_each(|slope| *slope = (f64::from(*slope) * weight) as f32);
+            }
+        }
+        Ok(judged)
+    }
+
+    fn unweighted(self, trainee: &Trainee, hidden: &Tensor, targets: &[f32]) -> Result<Judged> {
         match self.read {
             Read::Tokens(tokens) => Ok(self.of_logits(&trainee.few_logits(hidden, &tokens)?, 2, 0, targets)),
             Read::Classes(positive) => {

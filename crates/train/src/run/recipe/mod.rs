@@ -38,7 +38,7 @@ use crate::{Error, Result};
 pub use objectives::{Grpo, Head, LengthWeight, Loss, Objective, Orm, Orpo, Pairs, Prm, Readout, Sft};
 pub use sections::{
     Batch, Best, Better, Data, Full, Length, Lora, Model, Neutral, Optimiser, Precision, Schedule, Steps,
-    Tuning, Warmup,
+    Stored, Tuning, Warmup,
 };
 
 /// What is trained on what, and how; everything resolved.

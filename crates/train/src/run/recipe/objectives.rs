@@ -49,7 +49,7 @@ impl Default for Sft {
 }
 
 /// `[prm]`: whether each step is right.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Prm {
     /// How solutions are written out and where verdicts are read: a built-in profile or a .toml file. Default `plain`.
     pub profile: String,
@@ -59,6 +59,11 @@ pub struct Prm {
     pub head: Head,
     /// Which tokens compete, for the head `tokens` only. Default `verdict_tokens`.
     pub readout: Option<Readout>,
+    /// Solutions of one problem are one example, so that what they share is processed once. Default false.
+    pub by_problem: bool,
+    /// How much more a wrong step counts than a right one. Default 1. Right steps are many: with more weight for the
+    /// wrong ones, 0.5 becomes a threshold that finds them.
+    pub wrong_weight: f64,
 }
 
 /// `[orm]`: whether the whole solution is right, read at its last step.
@@ -118,6 +123,10 @@ pub(super) struct WrittenPrm {
     head: Head,
     #[serde(skip_serializing_if = "Option::is_none")]
     readout: Option<Readout>,
+    #[serde(default)]
+    by_problem: bool,
+    #[serde(default = "one")]
+    wrong_weight: f64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -131,13 +140,24 @@ pub(super) struct WrittenOrm {
     readout: Option<Readout>,
 }
 
+fn one() -> f64 {
+    1.0
+}
+
 fn plain() -> String {
     "plain".to_owned()
 }
 
 impl Default for WrittenPrm {
     fn default() -> Self {
-        Self { profile: plain(), loss: Loss::default(), head: Head::default(), readout: None }
+        Self {
+            profile: plain(),
+            loss: Loss::default(),
+            head: Head::default(),
+            readout: None,
+            by_problem: false,
+            wrong_weight: one(),
+        }
     }
 }
 
@@ -155,7 +175,11 @@ impl WrittenPrm {
                 "`readout = \"vocabulary\"` in [prm] goes with `loss = \"cross_entropy\"` only".to_owned()
             );
         }
-        Ok(Prm { profile: self.profile, loss: self.loss, head: self.head, readout })
+        let Self { profile, loss, head, by_problem, wrong_weight, .. } = self;
+        if !(wrong_weight.is_finite() && wrong_weight > 0.0) {
+            return Err(format!("`wrong_weight` in [prm] is {wrong_weight}: expected a number above 0"));
+        }
+        Ok(Prm { profile, loss, head, readout, by_problem, wrong_weight })
     }
 }
 
@@ -178,7 +202,8 @@ fn readout(section: &str, head: Head, given: Option<Readout>) -> Result<Option<R
 
 impl From<Prm> for WrittenPrm {
     fn from(prm: Prm) -> Self {
-        Self { profile: prm.profile, loss: prm.loss, head: prm.head, readout: prm.readout }
+        let Prm { profile, loss, head, readout, by_problem, wrong_weight } = prm;
+        Self { profile, loss, head, readout, by_problem, wrong_weight }
     }
 }
 

@@ -65,12 +65,25 @@ pub struct Lora {
     pub targets: Vec<String>,
     /// Scale by alpha / √rank instead. Default false.
     pub rslora: bool,
+    /// How the finished adapter's numbers are written. Default `f32`; `bf16` halves the file.
+    pub stored: Stored,
+}
+
+/// How numbers are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stored {
+    /// As they were trained.
+    #[default]
+    F32,
+    /// Rounded to what a GPU multiplies with.
+    Bf16,
 }
 
 impl Default for Lora {
     fn default() -> Self {
         let targets = ["q_proj", "v_proj"].map(str::to_owned).to_vec();
-        Self { rank: 32, alpha: 64.0, dropout: 0.1, targets, rslora: false }
+        Self { rank: 32, alpha: 64.0, dropout: 0.1, targets, rslora: false, stored: Stored::F32 }
     }
 }
 

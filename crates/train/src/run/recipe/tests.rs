@@ -157,7 +157,8 @@ fn tuning() -> impl Strategy<Value = Tuning> {
                 alpha,
                 dropout,
                 targets,
-                rslora
+                rslora,
+                stored: if rslora { Stored::Bf16 } else { Stored::F32 }
             })
         ),
     ]
@@ -177,9 +178,16 @@ fn objective() -> impl Strategy<Value = Objective> {
     let loss = prop_oneof![Just(Loss::CrossEntropy), Just(Loss::SquaredError)];
     prop_oneof![
         any::<bool>().prop_map(|answer_only| Objective::Sft(Sft { answer_only, ..Sft::default() })),
-        ("[^\\s]{1,9}", loss, head.clone()).prop_map(|(profile, loss, (head, readout))| Objective::Prm(
-            Prm { profile, loss, head, readout }
-        )),
+        ("[^\\s]{1,9}", loss, head.clone(), any::<bool>(), positive()).prop_map(
+            |(profile, loss, (head, readout), by_problem, wrong_weight)| Objective::Prm(Prm {
+                profile,
+                loss,
+                head,
+                readout,
+                by_problem,
+                wrong_weight
+            })
+        ),
         ("[^\\s]{1,9}", head).prop_map(|(profile, (head, readout))| Objective::Orm(Orm {
             profile,
             head,
