@@ -9,7 +9,7 @@ use gradus_plot::table::Table;
 use gradus_plot::{Block, Estimate, Marker, Section, Spacing, Unit};
 
 use super::{Numbers, Part, SUBSETS, SweepPoint, truth_of};
-use crate::cells::{column, count, figure, nothing, percent, text};
+use crate::cells::{column, count, figure, nothing, text};
 use crate::judge::{Judged, Opinion};
 use crate::published;
 use crate::sample::Sample;
@@ -73,16 +73,9 @@ fn f1_bars(numbers: &Numbers, judge: &str) -> Bars {
         numbers.subsets.iter().map(|part| part.f1.estimate(100.0)).collect();
     values.push(numbers.average_f1.estimate(100.0));
     let mut series = vec![BarSeries { name: judge.to_owned(), values }];
-    series.extend(numbers.baselines.last().map(|coin| {
-        BarSeries {
-            name: coin.name.clone(),
-            values: coin
-                .f1
-                .iter()
-                .chain([&coin.average])
-                .map(|value| value.map(|value| Estimate::exactly(100.0 * value)))
-                .collect(),
-        }
+    series.extend(numbers.baselines.last().map(|simple| BarSeries {
+        name: simple.name.clone(),
+        values: simple.f1.iter().chain([&simple.average]).map(|value| value.estimate(100.0)).collect(),
     }));
     Bars {
         title: "F1 by subset".to_owned(),
@@ -121,7 +114,7 @@ fn results_table(numbers: &Numbers) -> Table {
     for baseline in &numbers.baselines {
         let mut row = vec![text(format!("{}, average", baseline.name))];
         row.extend((0..5).map(|_| nothing()));
-        row.extend([percent(baseline.average), nothing()]);
+        row.extend([figure(&baseline.average), nothing()]);
         table.rows.push(row);
     }
     table.caption =

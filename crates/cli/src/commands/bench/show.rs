@@ -17,6 +17,23 @@ fn cell(value: Option<f64>) -> String {
     value.map_or("–".to_owned(), |value| format!("{:.1}", 100.0 * value))
 }
 
+/// F1 beside that of judges without a model, which is what an F1 has to be measured by.
+fn without_a_model(numbers: &processbench::Numbers, judge: &str, printer: Printer) -> Result<()> {
+    let row = |name: String, subsets: Vec<Figure>, average: &Figure| -> Vec<String> {
+        [name].into_iter().chain(subsets.iter().chain([average]).map(Figure::percent)).collect()
+    };
+    let own: Vec<Figure> = numbers.subsets.iter().map(|part| part.f1).collect();
+    let mut rows = vec![row(paint::bold(judge), own, &numbers.average_f1)];
+    for simple in &numbers.baselines {
+        rows.push(row(paint::dim(&simple.name), simple.f1.clone(), &simple.average));
+    }
+    let subsets = numbers.subsets.iter().map(|part| part.name.as_str());
+    let heading: Vec<&str> =
+        ["f1 beside judges without a model"].into_iter().chain(subsets).chain(["average"]).collect();
+    printer.line("")?;
+    printer.table(&heading, &rows)
+}
+
 pub(super) fn processbench(
     numbers: &processbench::Numbers,
     judge: &str,
@@ -48,20 +65,10 @@ pub(super) fn processbench(
         numbers.average_f1.percent(),
         numbers.average_accuracy.percent(),
     ]);
-    for baseline in &numbers.baselines {
-        rows.push(vec![
-            paint::dim(&baseline.name),
-            blank(),
-            blank(),
-            blank(),
-            blank(),
-            cell(baseline.average),
-            blank(),
-        ]);
-    }
     printer.line(format!("{judge}, threshold {}", numbers.threshold))?;
     printer
         .table(&["subset", "solutions", "undecided", "error found", "left alone", "f1", "accuracy"], &rows)?;
+    without_a_model(numbers, judge, printer)?;
     if let Some(best) = numbers.best_threshold() {
         printer.line(format!(
             "best threshold on this data: {:.2}, average F1 {} (chosen on what it is measured on)",
