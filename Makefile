@@ -17,6 +17,7 @@
 # make bench-retrieve   references of 400 solutions from a real pool, ours and two peers with sentence-transformers; fails where one differs
 # make bench-growth     search among 10 thousand to 10 million vectors, exact and approximate (10 GB of memory, and an hour on two cores)
 # make bench-llm        1,000 requests in flight at a scripted server: share of the ideal rate, memory; fails below 95 % or beyond 300 MB
+# make default-prm      the default PRM anew: its data, training, ProcessBench; DEVICE=cuda on an NVIDIA GPU (minutes), on a CPU half a day
 # make install       the optimised program, into cargo's bin folder
 
 CARGO ?= cargo
@@ -29,7 +30,7 @@ export GRADUS_DATA ?= $(abspath ../shared/data)
 export GRADUS_HOME ?= $(abspath target/gradus-home)
 TOKENIZERS := target/models/tokenizers
 
-.PHONY: demo test test-build test-llm-server test-models test-train test-browser check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit install clean
+.PHONY: demo test test-build test-llm-server test-models test-train test-browser check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
 
 build:
 	$(CARGO) build --locked
@@ -43,6 +44,13 @@ test-build:
 	$(CARGO) test --locked --workspace --no-run
 	@$(GRADUS) models pull smollm2-135m
 	@$(GRADUS) models pull all-minilm-l6-v2
+
+# Several hours on a CPU, so with the optimised program.
+DEVICE := cpu
+FEATURES := $(if $(filter cuda%,$(DEVICE)),--features cuda)
+default-prm:
+	$(CARGO) build --locked --release $(FEATURES)
+	GRADUS=$(dir $(GRADUS))../release/gradus DEVICE=$(DEVICE) sh recipes/default/train.sh
 
 tokenizers:
 	sh crates/engine/tests/reference/fetch_tokenizers.sh $(TOKENIZERS)

@@ -19,18 +19,18 @@ run models pull smollm2-135m
 run models pull all-minilm-l6-v2
 
 echo
-echo "Every step scored in one pass per solution. This small chat model was never trained for it: expect noise."
+echo "Every step scored in one pass per solution, by the reward model that the program carries."
 run synth -n 3 --solutions 2 --difficulty 2-3 --seed 4 -o "$OUT/few.jsonl"
-run score "$OUT/few.jsonl" --model smollm2-135m --profile plain --show 4 -o "$OUT/scored.jsonl"
+run score "$OUT/few.jsonl" --show 4 -o "$OUT/scored.jsonl"
 
 echo
 echo "How good is it at that? With intervals, beside a coin and the published models; and a page of charts."
 run synth -n 30 --solutions 2 --difficulty 1-3 --seed 6 -o "$OUT/bench.jsonl"
-run bench processbench "$OUT/bench.jsonl" --model smollm2-135m --profile plain -o "$OUT/bench"
+run bench processbench "$OUT/bench.jsonl" -o "$OUT/bench"
 
 echo
 echo "A problem solved step by step, the reward model choosing what to go on with, within 400 tokens:"
-run solve 'Ann has 3 apples and buys 4 more. How many apples has she now?' --strategy beam --width 2 --expansions 2 --step-tokens 48 --budget 400
+run solve 'Ann has 3 apples and buys 4 more. How many apples has she now?' --scorer gradus-prm --strategy beam --width 2 --expansions 2 --step-tokens 48 --budget 400
 
 echo
 echo "Is a step right? Completions from there are graded. Killed at any instant, the same command goes on. This model is too small to be believed."

@@ -1,22 +1,32 @@
 #!/bin/sh
-# Training data of the default PRM, from public datasets: reference solutions of GSM8K's and MATH's training sets, right and corrupted, and people's step
-# labels (PRM800K's ratings, MR-Ben, MR-GSM8K, ReasonEval, StepVerify). Problems that occur in ProcessBench, PRMBench, MATH-500 or the best-of-n sets, exactly
-# or nearly, are removed; every count is printed. Needs GRADUS (the program) and GRADUS_DATA (the datasets); writes into OUT.
+# Training data of the default PRM, from public datasets: reference solutions of GSM8K's and MATH's training sets, as they are and as language models would
+# write them, each with corrupted copies; and people's step labels (PRM800K's ratings, MR-Ben, MR-GSM8K, ReasonEval, StepVerify), with corrupted copies of the
+# steps that people found right. Problems that occur in ProcessBench, PRMBench, MATH-500 or the best-of-n sets, exactly or nearly, are removed; every count is
+# printed. Needs GRADUS (the program) and GRADUS_DATA (the datasets); writes into OUT:
+#   references.jsonl.zst, human.jsonl.zst   to train on
+#   eval.jsonl.zst                          a seventh of the problems that people labelled, to choose by
 set -eu
 : "${GRADUS:=gradus}" "${GRADUS_DATA:?names the folder of datasets}" "${OUT:=data-out/default}"
 data=$GRADUS_DATA
 mkdir -p "$OUT"
 
-"$GRADUS" data corrupt "$data/gsm8k/train.jsonl" "$data/math/train.jsonl" --copies 2 --seed 0 -o "$OUT/corrupted.jsonl"
-"$GRADUS" data convert "$data/prm800k/ratings_subset.jsonl" "$data/step_labels/mr_ben_math.json" "$data/step_labels/mr_gsm8k_subset.json" \
-    "$data/step_labels/mr_math_invalid_errors.json" "$data/step_labels/mr_math_redundant_errors.json" "$data/step_labels/stepverify.json" -o "$OUT/human.jsonl"
+# Not `contradiction`: it puts in short wrong steps, and people find errors in long ones.
+kinds=number,propagated,operator,premise,unit,opposite
 set --
 for file in "$data"/processbench/*.json "$data/prmbench/prmbench.jsonl" "$data/math/math500.jsonl" "$data"/best_of_n/*; do
     set -- "$@" --against "$file"
 done
-"$GRADUS" data dedup "$OUT/corrupted.jsonl" "$OUT/human.jsonl" "$@" --show 0 -o "$OUT/clean.jsonl"
-"$GRADUS" data split "$OUT/clean.jsonl" --parts train=0.97,eval=0.03 --seed 0 -o "$OUT"
-for part in train eval; do
-    "$GRADUS" data convert "$OUT/$part.jsonl" -o "$OUT/$part.jsonl.zst"
-done
-"$GRADUS" data stats "$OUT/train.jsonl.zst"
+echo "== People's labels"
+"$GRADUS" data convert "$data/prm800k/ratings_subset.jsonl" "$data/step_labels/mr_ben_math.json" "$data/step_labels/mr_gsm8k_subset.json" \
+    "$data/step_labels/mr_math_invalid_errors.json" "$data/step_labels/mr_math_redundant_errors.json" "$data/step_labels/stepverify.json" \
+    -o "$OUT/labelled.jsonl"
+"$GRADUS" data dedup "$OUT/labelled.jsonl" "$@" --show 0 -o "$OUT/labelled-clean.jsonl"
+"$GRADUS" data split "$OUT/labelled-clean.jsonl" --parts train=0.86,eval=0.14 --seed 0 -o "$OUT/split"
+"$GRADUS" data convert "$OUT/split/eval.jsonl" -o "$OUT/eval.jsonl.zst"
+"$GRADUS" data corrupt "$OUT/split/train.jsonl" --solutions --copies 1 --kinds $kinds -o "$OUT/human.jsonl.zst"
+echo "== References"
+"$GRADUS" data corrupt "$data/gsm8k/train.jsonl" "$data/math/train.jsonl" --layouts 2 --copies 3 --kinds $kinds -o "$OUT/corrupted.jsonl"
+"$GRADUS" data dedup "$OUT/corrupted.jsonl" "$@" --against "$OUT/split/eval.jsonl" --show 0 -o "$OUT/clean.jsonl"
+"$GRADUS" data convert "$OUT/clean.jsonl" -o "$OUT/references.jsonl.zst"
+rm -r "$OUT/corrupted.jsonl" "$OUT/clean.jsonl" "$OUT/labelled.jsonl" "$OUT/labelled-clean.jsonl" "$OUT/split"
+"$GRADUS" data stats "$OUT/references.jsonl.zst" "$OUT/human.jsonl.zst"

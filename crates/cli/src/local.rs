@@ -1,10 +1,12 @@
 //! Starts the local engine from command-line options, and waits for its answers.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use gradus_engine::models::SHIPPED;
 use gradus_engine::profile::Profile;
 use gradus_engine::{Engine, LoadOptions, Model, ServiceOptions, models};
 
 use crate::args::engine::ModelOptions;
+use crate::generator::DEFAULT_MODEL;
 
 /// How an engine is started beyond the common options.
 #[derive(Debug, Default)]
@@ -19,6 +21,38 @@ pub(crate) struct Purpose<'a> {
 pub(crate) struct Local {
     pub(crate) engine: Engine,
     pub(crate) profile: Option<String>,
+}
+
+/// A reward model as it was asked for: its base, the options to load it with, and its profile.
+pub(crate) struct Chosen<'a> {
+    pub(crate) model: &'a str,
+    pub(crate) options: ModelOptions,
+    pub(crate) profile: Option<&'a str>,
+}
+
+/// The reward model that is meant when none is named: the one that the program carries, or with a profile or an adapter
+/// the small language model that those are for.
+pub(crate) fn default_scorer(profile: Option<&str>, options: &ModelOptions) -> &'static str {
+    if profile.is_none() && options.adapter.is_none() { SHIPPED } else { DEFAULT_MODEL }
+}
+
+/// What a reward model's name stands for: the one that the program carries is an adapter on a base with a profile of its
+/// own.
+pub(crate) fn choose<'a>(
+    model: &'a str,
+    options: &ModelOptions,
+    profile: Option<&'a str>,
+) -> Result<Chosen<'a>> {
+    let options = options.clone();
+    if model != SHIPPED {
+        return Ok(Chosen { model, options, profile });
+    }
+    if options.adapter.is_some() {
+        bail!("{SHIPPED} is itself an adapter on smollm2-135m: name the base of yours with --model");
+    }
+    let shipped = models::shipped()?;
+    let options = ModelOptions { adapter: Some(shipped.adapter), ..options };
+    Ok(Chosen { model: shipped.base, options, profile: profile.or(Some(shipped.profile)) })
 }
 
 /// Loads a model and starts its thread.

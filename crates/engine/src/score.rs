@@ -18,14 +18,23 @@ pub(crate) struct Scorer {
 /// Solutions of one problem with their shared tokens.
 pub(crate) struct Tree {
     pub(crate) forest: Forest,
-    /// For each solution its number in the call and, per step, where to read.
-    solutions: Vec<(usize, Vec<(usize, usize)>)>,
+    solutions: Vec<Placed>,
+}
+
+/// A solution in a tree.
+struct Placed {
+    /// Its number in the call.
+    number: usize,
+    /// Where each step's verdict is read.
+    reads: Vec<(usize, usize)>,
+    /// Each step's characters.
+    lengths: Vec<usize>,
 }
 
 impl Tree {
     /// Places in the call of the solutions it holds.
     pub(crate) fn solutions(&self) -> Vec<usize> {
-        self.solutions.iter().map(|(number, _)| *number).collect()
+        self.solutions.iter().map(|placed| placed.number).collect()
     }
 }
 
@@ -64,7 +73,8 @@ impl Scorer {
                 }
             };
             let reads = self.insert(&mut tree.forest, &assembled);
-            tree.solutions.push((number, reads));
+            let lengths = request.steps.iter().map(|step| step.chars().count()).collect();
+            tree.solutions.push(Placed { number, reads, lengths });
         }
         (trees.into_iter().map(|(_, tree)| tree).collect(), failed)
     }
@@ -89,8 +99,8 @@ impl Scorer {
     pub(crate) fn score(&self, trees: Vec<Tree>, model: &Model) -> Result<Vec<(usize, StepScores)>> {
         let mut reads = Vec::new();
         for (number, tree) in trees.iter().enumerate() {
-            for (_, places) in &tree.solutions {
-                reads.extend(places.iter().map(|(node, offset)| (number, *node, *offset)));
+            for placed in &tree.solutions {
+                reads.extend(placed.reads.iter().map(|(node, offset)| (number, *node, *offset)));
             }
         }
         let mut solutions = Vec::new();
@@ -98,16 +108,21 @@ impl Scorer {
         for tree in trees {
             // What a tree costs is divided evenly among its solutions, the rest to the first.
             let (tokens, count) = (tree.forest.tokens(), tree.solutions.len());
-            for (position, (number, places)) in tree.solutions.into_iter().enumerate() {
+            for (position, placed) in tree.solutions.into_iter().enumerate() {
                 let share = tokens / count + if position == 0 { tokens % count } else { 0 };
-                solutions.push((number, places.len(), share));
+                solutions.push((placed.number, placed.lengths, share));
             }
             forests.push(tree.forest);
         }
         let hidden = model.hidden(&forests, &reads)?;
         let mut verdicts = self.verdicts(&hidden, model)?.into_iter();
-        let scored = solutions.into_iter().map(|(number, steps, tokens)| {
-            let scores = verdicts.by_ref().take(steps).collect();
+        let calibration = self.assembler.profile().calibration;
+        let scored = solutions.into_iter().map(|(number, lengths, tokens)| {
+            let scores: Vec<f64> = verdicts.by_ref().take(lengths.len()).collect();
+            let scores = match &calibration {
+                Some(calibration) => calibration.apply(&scores, &lengths),
+                None => scores,
+            };
             let usage = Usage { prompt_tokens: tokens as u64, completion_tokens: 0 };
             (number, StepScores { scores, usage })
         });

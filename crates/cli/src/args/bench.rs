@@ -43,7 +43,8 @@ pub(crate) enum Api {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Judge")]
 pub(crate) struct JudgeOptions {
-    /// A reward model's name, folder or .gguf file; smollm2-135m by default. With --endpoint, the server's name for it
+    /// A reward model's name, folder or .gguf file; by default gradus-prm, the one that the program carries, and smollm2-135m with
+    /// --critic, --profile, --adapter or --pool. With --endpoint, the server's name for it
     #[arg(short, long)]
     pub(crate) model: Option<String>,
     /// What the model expects: a built-in profile or a .toml file; by default told from the checkpoint, else `plain`

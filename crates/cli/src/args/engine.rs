@@ -35,14 +35,15 @@ pub(crate) struct ModelOptions {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  gradus score solutions.jsonl --model smollm2-135m\n  gradus score data.jsonl --model ./Qwen2.5-Math-PRM-7B -o scored.jsonl --json\n  gradus score data.jsonl --model ./my-retrieval-prm --pool math.pool -o scored.jsonl"
+    after_help = "Examples:\n  gradus score solutions.jsonl\n  gradus score data.jsonl --model ./Qwen2.5-Math-PRM-7B -o scored.jsonl --json\n  gradus score data.jsonl --model ./my-retrieval-prm --pool math.pool -o scored.jsonl"
 )]
 pub(crate) struct Score {
     #[command(flatten)]
     pub(crate) input: Input,
-    /// A model's name, folder or .gguf file (see gradus models list)
-    #[arg(short, long, default_value = "smollm2-135m")]
-    pub(crate) model: String,
+    /// A model's name, folder or .gguf file (see gradus models list); by default gradus-prm, the reward model that the program carries
+    /// (on smollm2-135m), or with --adapter, --profile or --pool smollm2-135m itself
+    #[arg(short, long)]
+    pub(crate) model: Option<String>,
     /// What the model expects: a built-in profile or a .toml file; by default told from the checkpoint, else `plain`
     #[arg(short, long)]
     pub(crate) profile: Option<String>,

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use gradus_core::contracts::{Answer, CallError, ScoreRequest, ScoreSteps as _, StepScores};
 use gradus_core::data::files::{Journal, Sink, Target};
 use gradus_core::data::{FirstError, Record, Solution};
+use gradus_engine::models::SHIPPED;
 use gradus_retrieve::two_stage::{self, Seen, Settings};
 use serde::Serialize;
 use serde_json::Value;
@@ -64,16 +65,18 @@ struct Waiting<'a> {
 pub(super) fn run(args: &Score) -> Result<Status> {
     let settings = args.augmentation.retrieval.settings();
     let named = references::profile(args.profile.as_deref(), &args.augmentation);
+    let model = args.model.as_deref().unwrap_or_else(|| local::default_scorer(named, &args.options));
+    let chosen = local::choose(model, &args.options, named)?;
     if args.augmentation.pool.is_some() {
         references::check_profile(named.unwrap_or_default(), &settings)?;
     }
     let library = Library::of(&args.augmentation, &args.options)?;
-    let purpose = Purpose { score: Some(named), unpacked: args.no_tree_packing };
-    let local = local::start(&args.model, &args.options, &purpose)?;
+    let purpose = Purpose { score: Some(chosen.profile), unpacked: args.no_tree_packing };
+    let local = local::start(chosen.model, &chosen.options, &purpose)?;
     let profile = local.profile.clone().unwrap_or_default();
     let retrieval = library.as_ref().map(|_| Tally::default());
     let mut job = Job {
-        name: args.name.clone().unwrap_or_else(|| format!("{}/{profile}", args.model)),
+        name: args.name.clone().unwrap_or_else(|| name_of(model, &profile)),
         args,
         local: &local,
         library,
@@ -84,7 +87,7 @@ pub(super) fn run(args: &Score) -> Result<Status> {
         printer: Printer::new(args.output.as_deref()),
         waiting: VecDeque::new(),
         report: Report {
-            model: args.model.clone(),
+            model: model.to_owned(),
             profile,
             threshold: args.threshold,
             retrieval,
@@ -94,6 +97,11 @@ pub(super) fn run(args: &Score) -> Result<Status> {
     let tally = input::for_each(&args.input, |item| job.take(item.record))?;
     job.report.skipped = tally.skipped;
     job.finish()
+}
+
+/// What scores are called that nobody named.
+fn name_of(model: &str, profile: &str) -> String {
+    if model == SHIPPED { model.to_owned() } else { format!("{model}/{profile}") }
 }
 
 struct Job<'a> {

@@ -78,7 +78,8 @@ fn unusable_models_and_profiles_are_named() {
     let qwen2 = model("qwen2");
     assert!(said("score world.jsonl --model no-such-model".to_owned(), 3).contains("no-such-model"));
     assert!(
-        said(format!("score world.jsonl --model {qwen2} --profile nonsense"), 3).contains("one of plain")
+        said(format!("score world.jsonl --model {qwen2} --profile nonsense"), 3)
+            .contains("one of gradus, plain")
     );
     assert!(
         said(format!("score world.jsonl --model {qwen2} --profile skywork-prm"), 3).contains("value head")
@@ -129,4 +130,34 @@ fn perplexity_is_written_beside_each_solution() {
     }
     let text = folder.run(&format!("perplexity hello --model {}", model("qwen2"))).succeeds();
     assert!(text.starts_with("perplexity "), "{text}");
+}
+
+/// Without a model's name, the reward model that the program carries.
+#[test]
+#[allow(clippy::print_stderr, reason = "says that it was not run")]
+fn the_own_reward_model_finds_a_wrong_sign() {
+    let folder = Folder::new();
+    if folder.run("models path smollm2-135m").code != Some(0) {
+        eprintln!("not run: smollm2-135m has not been pulled (make models)");
+        return;
+    }
+    let problem = r#"{"id":"p","text":"Mira bakes 5 trays of 12 rolls. She sells 45 rolls and gives the rest to 3 neighbours in equal parts. How many rolls does each neighbour get?"}"#;
+    let solution = |id: &str, sign: &str| {
+        format!(
+            r#"{{"id":"{id}","problem_id":"p","steps":["Mira bakes 5 * 12 = 60 rolls.","After selling 45 there are 60 {sign} 45 = 15 rolls left.","Each neighbour gets 15 / 3 = 5 rolls."]}}"#
+        )
+    };
+    let (right, wrong) = (solution("right", "-"), solution("wrong", "+"));
+    folder
+        .file("rolls.jsonl", format!(r#"{{"gradus":1,"problem":{problem},"solutions":[{right},{wrong}]}}"#));
+    folder.run("score rolls.jsonl -o scored.jsonl").succeeds();
+    let scored = &folder.rows("scored.jsonl")[0]["solutions"];
+    let scores = |solution: usize| -> Vec<f64> {
+        let scores = scored[solution]["scores"]["gradus-prm"].as_array().unwrap();
+        scores.iter().map(|score| score.as_f64().unwrap()).collect()
+    };
+    assert!(scores(0).iter().all(|score| *score > 0.5), "{:?}", scores(0));
+    assert!(scores(1)[0] > 0.5 && scores(1)[1] < 0.5, "{:?}", scores(1));
+    let refused = folder.run("score rolls.jsonl --model gradus-prm --adapter .");
+    assert!(refused.stderr.contains("gradus-prm is itself an adapter"), "{refused}");
 }

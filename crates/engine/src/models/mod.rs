@@ -24,6 +24,7 @@ mod list;
 mod name;
 mod pull;
 mod record;
+mod shipped;
 mod show;
 mod store;
 mod sum;
@@ -34,6 +35,7 @@ pub use fingerprint::fingerprint;
 pub use list::{Listed, list};
 pub use pull::{Event, Pull, Pulled, pull};
 pub use record::Record;
+pub use shipped::{SHIPPED, Shipped, shipped};
 pub use show::{Facts, show};
 pub use store::Store;
 

@@ -32,6 +32,52 @@ pub struct Profile {
     pub input: Input,
     /// How the verdict is read.
     pub score: Score,
+    /// What is done to the verdict before anyone sees it. Training looks at the verdict itself.
+    #[serde(default)]
+    pub calibration: Option<Calibration>,
+}
+
+/// A verdict made less sure of itself, and weighed with what is known before reading: what says more goes wrong more
+/// often.
+///
+/// ```text
+/// odds of an error = (odds that the model gives)^(1 / temperature) × prior × length of the step / mean length so far
+/// ```
+///
+/// The mean is over this step, those before it, and one of `characters` characters that is imagined before them all. So a
+/// score does not change when more steps follow.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// Above 1 for a model that is too sure.
+    pub temperature: f64,
+    /// Below 1 where errors are rarer than in training.
+    pub prior: f64,
+    /// How long a step is before anything is known.
+    pub characters: f64,
+}
+
+impl Calibration {
+    /// The scores of a solution's steps, whose numbers of characters are `lengths`.
+    ///
+    /// ```
+    /// let calibration = gradus_engine::profile::Calibration { temperature: 2.0, prior: 1.0, characters: 100.0 };
+    /// let scores = calibration.apply(&[0.9, 0.9], &[100, 400]);
+    /// assert!((scores[0] - 0.75).abs() < 1e-12); // odds of 9 become 3
+    /// assert!((scores[1] - 0.6).abs() < 1e-12); // and 3 / 2 in a step of twice the mean length, 200
+    /// assert_eq!(calibration.apply(&[0.0, 1.0], &[10, 10]), [0.0, 1.0]);
+    /// ```
+    pub fn apply(&self, scores: &[f64], lengths: &[usize]) -> Vec<f64> {
+        let (mut sum, mut count) = (self.characters, 1.0);
+        let step = |(score, length): (&f64, &usize)| {
+            let length = (*length).max(1) as f64;
+            sum += length;
+            count += 1.0;
+            let odds = ((1.0 - score) / score).powf(1.0 / self.temperature);
+            1.0 / (1.0 + odds * self.prior * length * count / sum)
+        };
+        scores.iter().zip(lengths).map(step).collect()
+    }
 }
 
 /// How a solution is written out.
@@ -124,7 +170,8 @@ pub enum Score {
 }
 
 /// The profiles that ship with the program.
-const BUILT_IN: [&str; 9] = [
+const BUILT_IN: [&str; 10] = [
+    include_str!("../../../../assets/profiles/gradus.toml"),
     include_str!("../../../../assets/profiles/plain.toml"),
     include_str!("../../../../assets/profiles/brief.toml"),
     include_str!("../../../../assets/profiles/retrieval-prm.toml"),
@@ -178,6 +225,11 @@ impl Profile {
     fn parse(text: &str) -> Result<Self, String> {
         let profile: Self =
             toml::from_str(text).map_err(|error| format!("not a profile: {}", error.message()))?;
+        if let Some(Calibration { temperature, prior, characters }) = profile.calibration
+            && ![temperature, prior, characters].iter().all(|number| number.is_finite() && *number > 0.0)
+        {
+            return Err("`temperature`, `prior` and `characters` in [calibration] must be above 0".to_owned());
+        }
         if let Input::Tagged(tagged) = &profile.input {
             let Tagged { system, user, opening, closing, role, before, .. } = tagged;
             let unused = if tagged.chat {
@@ -207,6 +259,16 @@ mod tests {
         let names: std::collections::BTreeSet<String> =
             Profile::built_in().into_iter().map(|profile| profile.name).collect();
         assert_eq!(names.len(), BUILT_IN.len());
+    }
+
+    #[test]
+    fn a_calibration_needs_sizes() {
+        let profile = |calibration: &str| {
+            let text = "name='x'\ndescription=''\n[input]\nkind='tagged'\nstep='{{ step }}'\ntag='t'\n[score]\nkind='value'\n[calibration]\n";
+            Profile::parse(&format!("{text}{calibration}"))
+        };
+        assert!(profile("temperature=2\nprior=1\ncharacters=100").unwrap().calibration.is_some());
+        assert!(profile("temperature=0\nprior=1\ncharacters=100").unwrap_err().contains("above 0"));
     }
 
     #[test]

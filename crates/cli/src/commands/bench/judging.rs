@@ -6,17 +6,16 @@ use anyhow::{Context, Result};
 use gradus_bench::judge::{Judge, Judged, Scorer};
 use gradus_bench::run::Source;
 use gradus_core::contracts::{Answer, ScoreRequest, ScoreSteps};
-use gradus_engine::models;
+use gradus_engine::models::{self, SHIPPED};
 use gradus_llm::{Chat, Endpoint, Http, Key, Pooling, Render, RewardServer};
 
 use super::critic;
 use crate::args::bench::{Api, JudgeOptions};
 use crate::args::engine::ModelOptions;
+use crate::generator::DEFAULT_MODEL;
 use crate::local::{self, Local, Purpose};
 use crate::references;
 
-/// The model that judges when none is named.
-const DEFAULT: &str = "smollm2-135m";
 /// Problems that are with a judge at once, so that it can fill its passes.
 pub(super) const AHEAD: usize = 64;
 
@@ -58,7 +57,9 @@ impl Judging {
             let backend = Backend::Recorded(scores.clone());
             return Ok(new(named(scores.clone()), "scores in the data", None, String::new(), backend));
         }
-        let model = judge.model.as_deref().unwrap_or(DEFAULT);
+        let profile = references::profile(judge.profile.as_deref(), &judge.augmentation);
+        let default = if judge.critic { DEFAULT_MODEL } else { local::default_scorer(profile, options) };
+        let model = judge.model.as_deref().unwrap_or(default);
         if let Some(url) = &judge.endpoint {
             let mut endpoint = Endpoint::new(url, model);
             endpoint.key = judge.key_env.clone().map(Key::Env);
@@ -74,14 +75,24 @@ impl Judging {
             };
             return Ok(new(named(model.to_owned()), kind, None, identity, backend));
         }
-        let profile = references::profile(judge.profile.as_deref(), &judge.augmentation);
-        let purpose = Purpose { score: (!judge.critic).then_some(profile), unpacked: false };
-        let local = local::start(model, options, &purpose)?;
-        let identity = identity(model, options, judge, local.profile.as_deref())?;
+        let chosen = local::choose(model, options, profile)?;
+        let purpose = Purpose { score: (!judge.critic).then_some(chosen.profile), unpacked: false };
+        let local = local::start(chosen.model, &chosen.options, &purpose)?;
+        let identity = identity(chosen.model, &chosen.options, judge, local.profile.as_deref())?;
         let adapter =
             options.adapter.as_deref().map_or(String::new(), |folder| format!(" + {}", last_of(folder)));
         let model = last_of(Path::new(model));
         let profile = local.profile.clone();
+        if model == SHIPPED {
+            let name = named(model);
+            return Ok(new(
+                name,
+                "the reward model of the program",
+                profile,
+                identity,
+                Backend::Scorer(local),
+            ));
+        }
         if judge.critic {
             let name = named(format!("{model}{adapter} as a critic"));
             return Ok(new(name, "local critic", None, identity, Backend::Critic(local)));

@@ -115,8 +115,9 @@ fn apart(args: &Solve) -> Result<Judge> {
     let chosen = &args.models;
     let model = chosen.scorer.as_deref().or(chosen.model.as_deref()).unwrap_or(DEFAULT_MODEL);
     let options = ModelOptions { adapter: chosen.scorer_adapter.clone(), ..args.options.clone() };
-    let purpose = Purpose { score: Some(chosen.profile.as_deref()), unpacked: false };
-    Ok(judge(model, local::start(model, &options, &purpose)?))
+    let scorer = local::choose(model, &options, chosen.profile.as_deref())?;
+    let purpose = Purpose { score: Some(scorer.profile), unpacked: false };
+    Ok(judge(model, local::start(scorer.model, &scorer.options, &purpose)?))
 }
 
 fn judge(model: &str, local: Local) -> Judge {
