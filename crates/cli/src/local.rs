@@ -55,6 +55,11 @@ pub(crate) fn choose<'a>(
     Ok(Chosen { model: shipped.base, options, profile: profile.or(Some(shipped.profile)) })
 }
 
+/// What a reward model with a profile is called where nobody named it.
+pub(crate) fn title(model: &str, profile: &str) -> String {
+    if model == SHIPPED { model.to_owned() } else { format!("{model}/{profile}") }
+}
+
 /// Loads a model and starts its thread.
 pub(crate) fn start(name: &str, options: &ModelOptions, purpose: &Purpose<'_>) -> Result<Local> {
     let path = models::resolve(name)?;

@@ -6,7 +6,6 @@ use anyhow::{Result, bail};
 use gradus_core::contracts::{Answer, CallError, ScoreRequest, ScoreSteps as _, StepScores};
 use gradus_core::data::files::{Journal, Sink, Target};
 use gradus_core::data::{FirstError, Record, Solution};
-use gradus_engine::models::SHIPPED;
 use gradus_retrieve::two_stage::{self, Seen, Settings};
 use serde::Serialize;
 use serde_json::Value;
@@ -76,7 +75,7 @@ pub(super) fn run(args: &Score) -> Result<Status> {
     let profile = local.profile.clone().unwrap_or_default();
     let retrieval = library.as_ref().map(|_| Tally::default());
     let mut job = Job {
-        name: args.name.clone().unwrap_or_else(|| name_of(model, &profile)),
+        name: args.name.clone().unwrap_or_else(|| local::title(model, &profile)),
         args,
         local: &local,
         library,
@@ -97,11 +96,6 @@ pub(super) fn run(args: &Score) -> Result<Status> {
     let tally = input::for_each(&args.input, |item| job.take(item.record))?;
     job.report.skipped = tally.skipped;
     job.finish()
-}
-
-/// What scores are called that nobody named.
-fn name_of(model: &str, profile: &str) -> String {
-    if model == SHIPPED { model.to_owned() } else { format!("{model}/{profile}") }
 }
 
 struct Job<'a> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use gradus_bench::judge::{Judge, Judged, Scorer};
 use gradus_bench::run::Source;
 use gradus_core::contracts::{Answer, ScoreRequest, ScoreSteps};
@@ -12,6 +12,7 @@ use gradus_llm::{Chat, Endpoint, Http, Key, Pooling, Render, RewardServer};
 use super::critic;
 use crate::args::bench::{Api, JudgeOptions};
 use crate::args::engine::ModelOptions;
+use crate::commands::Usage;
 use crate::generator::DEFAULT_MODEL;
 use crate::local::{self, Local, Purpose};
 use crate::references;
@@ -75,6 +76,9 @@ impl Judging {
             };
             return Ok(new(named(model.to_owned()), kind, None, identity, backend));
         }
+        if judge.critic && model == SHIPPED {
+            bail!(Usage(format!("{SHIPPED} scores steps and writes no critiques: leave out --critic")));
+        }
         let chosen = local::choose(model, options, profile)?;
         let purpose = Purpose { score: (!judge.critic).then_some(chosen.profile), unpacked: false };
         let local = local::start(chosen.model, &chosen.options, &purpose)?;
@@ -83,21 +87,11 @@ impl Judging {
             options.adapter.as_deref().map_or(String::new(), |folder| format!(" + {}", last_of(folder)));
         let model = last_of(Path::new(model));
         let profile = local.profile.clone();
-        if model == SHIPPED {
-            let name = named(model);
-            return Ok(new(
-                name,
-                "the reward model of the program",
-                profile,
-                identity,
-                Backend::Scorer(local),
-            ));
-        }
         if judge.critic {
             let name = named(format!("{model}{adapter} as a critic"));
             return Ok(new(name, "local critic", None, identity, Backend::Critic(local)));
         }
-        let name = named(format!("{model}{adapter}/{}", profile.as_deref().unwrap_or_default()));
+        let name = named(local::title(&format!("{model}{adapter}"), profile.as_deref().unwrap_or_default()));
         Ok(new(name, "local reward model", profile, identity, Backend::Scorer(local)))
     }
 

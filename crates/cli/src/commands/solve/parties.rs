@@ -121,7 +121,7 @@ fn apart(args: &Solve) -> Result<Judge> {
 }
 
 fn judge(model: &str, local: Local) -> Judge {
-    let name = format!("{model}/{}", local.profile.unwrap_or_default());
+    let name = local::title(model, &local.profile.unwrap_or_default());
     Judge { score: Box::new(local.engine), name }
 }
 
