@@ -7,8 +7,7 @@
 //!
 //! The table has four judges without a model beside ours: 'always right', 'always the first step', a coin for each step at
 //! the rate that is best for it on this very data, and one that looks at nothing but a step's length, at the length that is
-//! best on this very data. The last one is the one to beat: what says more goes wrong more often, and on the half of
-//! ProcessBench that we develop on, length alone reaches an average F1 of 30.
+//! best on this very data. The last one is the one to beat: what says more goes wrong more often (docs/benchmarks.md).
 
 mod page;
 
