@@ -200,19 +200,14 @@ fn examples_are_conversations_or_records_with_every_ablation() {
     assert_eq!((rows.len(), rows.len()), (steps.len(), neither.len()));
     // Records carry their references, and are scored and trained on with them.
     examples("records", "--as records");
-    let scored = folder
-        .run(&format!(
-            "score records.jsonl --model {} --profile retrieval-prm --name a -o a.jsonl --json",
-            model("qwen2")
-        ))
-        .json();
-    let with_pool = folder
-        .run(&format!(
-            "score others.jsonl --model {} --pool world.pool --name b -o b.jsonl --json",
-            model("qwen2")
-        ))
-        .json();
-    assert_eq!(scored["tokens"], with_pool["tokens"]);
+    let qwen = model("qwen2");
+    folder
+        .run(&format!("score records.jsonl --model {qwen} --profile retrieval-prm --name a -o a.jsonl"))
+        .succeeds();
+    folder
+        .run(&format!("score others.jsonl --model {qwen} --pool world.pool --name b -o b.jsonl"))
+        .succeeds();
+    assert_eq!(folder.rows("a.jsonl").len(), folder.rows("b.jsonl").len());
     for (a, b) in folder.rows("a.jsonl").iter().zip(&folder.rows("b.jsonl")) {
         assert_eq!(a["solutions"][0]["scores"]["a"], b["solutions"][0]["scores"]["b"]);
     }
