@@ -33,6 +33,8 @@ pub(crate) struct Generator {
     pub(crate) concurrency: usize,
     /// Of a model whose template is written out here.
     tokenizer: Option<Arc<Tokenizer>>,
+    /// Of a model that runs here: what determines what it says.
+    here: Option<String>,
     http: Option<Http>,
     price: Option<(Price, String)>,
     system: Option<String>,
@@ -45,12 +47,11 @@ pub(crate) struct Generator {
 #[derive(Debug, Serialize)]
 pub(crate) struct Identity<'a> {
     name: &'a str,
-    /// The same name may mean another model here, and it is asked in another way.
-    served: bool,
+    /// A model here: the same name may mean another one at a server, and its files may change.
+    here: Option<&'a str>,
     raw: bool,
     system: Option<&'a str>,
     template: Option<&'a str>,
-    adapter: Option<&'a std::path::Path>,
     prompts: [&'a str; 2],
 }
 
@@ -65,6 +66,7 @@ impl Generator {
             Self {
                 tokenizer: Some(Arc::clone(local.engine.tokenizer())),
                 model: Box::new(local.engine),
+                here: Some(local.identity),
                 name: name.to_owned(),
                 concurrency: options.concurrency.unwrap_or(HERE),
                 http: None,
@@ -125,6 +127,7 @@ impl Generator {
             name: if name.is_empty() { options.endpoint[0].clone() } else { name.to_owned() },
             concurrency: concurrency * endpoints.len(),
             tokenizer: options.template.as_deref().map(tokenizer).transpose()?,
+            here: None,
             http: Some(http),
             price: None,
             system: options.system.clone(),
@@ -154,11 +157,10 @@ impl Generator {
     pub(crate) fn identity<'a>(&'a self, options: &'a GeneratorOptions) -> Identity<'a> {
         Identity {
             name: &self.name,
-            served: self.http.is_some(),
+            here: self.here.as_deref(),
             raw: self.raw,
             system: self.system.as_deref(),
             template: options.template.as_deref(),
-            adapter: options.options.adapter.as_deref(),
             prompts: [self.solve.text(), self.go_on.text()],
         }
     }

@@ -19,7 +19,7 @@ pub(crate) fn beside<T: Clone + Serialize + DeserializeOwned>(output: Option<&Pa
     Ok(Journal::open(&PathBuf::from(name))?)
 }
 
-/// A hash of what determines a solution's scores.
-pub(crate) fn key(name: &str, request: &ScoreRequest) -> String {
-    journal_key(&(name, &request.problem, &request.steps, &request.references, &request.step_references))
+/// A hash of what determines a solution's scores: who scores it, and what is asked.
+pub(crate) fn key(identity: &str, request: &ScoreRequest) -> String {
+    journal_key(&(identity, &request.problem, &request.steps, &request.references, &request.step_references))
 }

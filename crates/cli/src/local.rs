@@ -21,6 +21,8 @@ pub(crate) struct Purpose<'a> {
 pub(crate) struct Local {
     pub(crate) engine: Engine,
     pub(crate) profile: Option<String>,
+    /// All that determines what it says: its files, how they are loaded, how it is asked for scores.
+    pub(crate) identity: String,
 }
 
 /// A reward model as it was asked for: its base, the options to load it with, and its profile.
@@ -82,13 +84,15 @@ pub(crate) fn start(name: &str, options: &ModelOptions, purpose: &Purpose<'_>) -
             Some(Profile::find(Profile::for_architecture(model.architecture()).unwrap_or("plain"))?)
         }
     };
+    let files = models::fingerprint(path.as_path(), options.adapter.as_deref())?;
+    let identity = format!("{files} {:?} {:?} {dequantise:?} {profile:?}", options.precision, options.device);
     let name = profile.as_ref().map(|profile| profile.name.clone());
     let service = ServiceOptions {
         token_budget: options.token_budget,
         tree_packing: !purpose.unpacked,
         ..ServiceOptions::default()
     };
-    Ok(Local { engine: Engine::start(model, profile, service)?, profile: name })
+    Ok(Local { engine: Engine::start(model, profile, service)?, profile: name, identity })
 }
 
 /// Runs a future to its end on this thread.

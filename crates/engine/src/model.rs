@@ -102,6 +102,12 @@ impl Model {
     }
 
     fn from_folder(folder: &Path, device: Device, options: &LoadOptions) -> Result<Self> {
+        if folder.join("adapter_config.json").is_file() && !folder.join("config.json").is_file() {
+            return Err(Error::model(
+                folder,
+                "it is an adapter and no model: name its base as the model, and this folder with --adapter",
+            ));
+        }
         let encoder = is_encoder(folder)?;
         let config = if encoder { None } else { Some(DecoderConfig::from_folder(folder)?) };
         let tokenizer = Arc::new(Tokenizer::from_folder(folder)?);

@@ -35,17 +35,13 @@ fn list(store: &Store, args: &Output) -> Result<()> {
         return printer.json(&json!({"models": all}));
     }
     let (here, absent): (Vec<_>, Vec<_>) = all.into_iter().partition(|listed| listed.path.is_some());
-    if here.is_empty() {
-        printer.line("no models here yet")?;
-    } else {
-        let row = |listed: Listed| {
-            let path = listed.path.unwrap_or_default().display().to_string();
-            let kind = listed.kind.unwrap_or_default().to_owned();
-            vec![listed.name, kind, bytes(listed.size), listed.source, path]
-        };
-        let rows: Vec<_> = here.into_iter().map(row).collect();
-        printer.table(&["name", "kind", "size", "source", "where"], &rows)?;
-    }
+    let row = |listed: Listed| {
+        let path = listed.path.unwrap_or_default().display().to_string();
+        let kind = listed.kind.unwrap_or_default().to_owned();
+        vec![listed.name, kind, bytes(listed.size), listed.source, path]
+    };
+    let rows: Vec<_> = here.into_iter().map(row).collect();
+    printer.table(&["name", "kind", "size", "source", "where"], &rows)?;
     if !absent.is_empty() {
         let row = |listed: Listed| {
             vec![listed.name, bytes(listed.size), listed.source, listed.about.unwrap_or_default().to_owned()]

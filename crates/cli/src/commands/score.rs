@@ -153,7 +153,7 @@ impl<'a> Job<'a> {
         let mut sent = Vec::new();
         for (position, solution) in record.solutions.iter_mut().enumerate() {
             let request = ScoreRequest::of(&record.problem, solution);
-            if let Some(scores) = self.journal.find(&key(&self.name, &request)) {
+            if let Some(scores) = self.journal.find(&key(&self.local.identity, &request)) {
                 self.report.resumed += 1;
                 solution.scores.insert(self.name.clone(), scores);
             } else {
@@ -180,7 +180,7 @@ impl<'a> Job<'a> {
             let solution = &mut record.solutions[position];
             match outcome {
                 Ok(scored) => {
-                    let key = key(&self.name, &ScoreRequest::of(&record.problem, solution));
+                    let key = key(&self.local.identity, &ScoreRequest::of(&record.problem, solution));
                     self.journal.add(&key, &solution.id, &scored.scores)?;
                     solution.scores.insert(self.name.clone(), scored.scores);
                 }

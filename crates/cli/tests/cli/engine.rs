@@ -59,7 +59,11 @@ fn a_run_that_was_cut_short_goes_on_where_it_was() {
     // What was found before the broken record is not computed again; a torn last line does no harm.
     let journal = folder.bytes("scored.jsonl.journal");
     let lines = String::from_utf8(journal.clone()).unwrap().lines().count();
-    folder.file("scored.jsonl.journal", [journal.as_slice(), b"{\"key\": \"to"].concat());
+    let torn = [journal.as_slice(), b"{\"key\": \"to"].concat();
+    // What another model, or the same in other arithmetic, has found under this name is none of it.
+    folder.file("scored.jsonl.journal", &torn);
+    assert_eq!(folder.run(&format!("{command} --precision f32")).json()["resumed"], 0);
+    folder.file("scored.jsonl.journal", &torn);
     let report = folder.run(&command).json();
     assert_eq!(report["resumed"], lines);
     assert_eq!(report["solutions"], 12);
@@ -85,6 +89,7 @@ fn unusable_models_and_profiles_are_named() {
         said(format!("score world.jsonl --model {qwen2} --profile skywork-prm"), 3).contains("value head")
     );
     assert!(said(format!("generate hello --model {}", model("bert-mean")), 3).contains("sentence encoder"));
+    assert!(said("generate hello --model gradus-prm".to_owned(), 3).contains("an adapter and no model"));
     assert!(said(format!("generate hello --model {qwen2} --schema {{"), 2).contains("not valid JSON"));
     if !cfg!(feature = "cuda") {
         assert!(said(format!("generate hello --model {qwen2} --device cuda"), 3).contains("without CUDA"));

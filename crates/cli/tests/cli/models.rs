@@ -90,6 +90,10 @@ impl Place {
         let folder = fs::canonicalize(self.folder.path(".")).unwrap();
         for text in [&mut done.stdout, &mut done.stderr] {
             *text = text.replace(&self.endpoint, "[hub]").replace(folder.to_str().unwrap(), "[folder]");
+            // Another version of the model that the program carries lies in another folder.
+            while let Some(at) = text.find("/gradus-prm-").map(|at| at + "/gradus-prm".len()) {
+                text.replace_range(at..at + 9, "[version]");
+            }
         }
         done
     }
@@ -204,7 +208,9 @@ fn a_killed_pull() {
     child.wait().unwrap();
     place.run("path org/tiny").fails(3);
     let listed = place.run("list --json").json();
-    assert!(listed["models"].as_array().unwrap().iter().all(|model| model["path"].is_null()), "{listed}");
+    let here = |model: &&Value| !model["path"].is_null();
+    let here: Vec<_> = listed["models"].as_array().unwrap().iter().filter(here).collect();
+    assert!(here.len() == 1 && here[0]["name"] == "gradus-prm", "{listed}");
 
     hub.asked();
     place.run("pull org/tiny").succeeds();

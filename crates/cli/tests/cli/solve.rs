@@ -20,7 +20,7 @@ fn a_search_keeps_its_budget_and_follows_its_seed() {
     ] {
         let command = |seed: u64| {
             let line = format!(
-                "solve 1+1? --strategy {strategy} {options} --model {model} --separator e --budget 150 --seed {seed} --json"
+                "solve 1+1? --strategy {strategy} {options} --model {model} --profile plain --separator e --budget 150 --seed {seed} --json"
             );
             folder.run(&line)
         };
@@ -114,7 +114,7 @@ fn options_without_a_use_are_refused() {
         "solve 1+1? --strategy tree --max-tokens 9",
         "solve 1+1? --strategy vote --step-tokens 9",
         "solve 1+1? --temperature=-1",
-        "solve 1+1? --endpoint http://127.0.0.1:9",
+        "solve 1+1? --endpoint http://127.0.0.1:9 --profile plain",
         "solve 1+1? --strategy beam --endpoint http://127.0.0.1:9 --scorer x",
     ];
     let said: Vec<String> =

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::alias::{AliasSource, aliases};
 use super::name::HubName;
 use super::store::Store;
-use super::{ModelPath, folder, hub, pull};
+use super::{ModelPath, SHIPPED, folder, hub, pull, shipped};
 use crate::Result;
 
 /// One line of the list.
@@ -19,7 +19,7 @@ pub struct Listed {
     pub kind: Option<&'static str>,
     /// Bytes on disk, or to come.
     pub size: u64,
-    /// `pypi:package` or `hub:org/name`.
+    /// `pypi:package`, `hub:org/name` or `this program`.
     pub source: String,
     /// The folder or file; nothing when it is not here yet.
     pub path: Option<PathBuf>,
@@ -36,7 +36,8 @@ pub(super) fn kind(path: &ModelPath) -> &'static str {
     }
 }
 
-/// Pulled models, then those that others have fetched into the hub's cache, then aliases that are nowhere yet. What the
+/// Pulled models, then those that others have fetched into the hub's cache, the one that the program carries, then aliases
+/// that are nowhere yet. What the
 /// hub's cache holds only in part is no model and is left out.
 pub fn list(store: &Store) -> Result<Vec<Listed>> {
     let mut all = Vec::new();
@@ -70,6 +71,15 @@ pub fn list(store: &Store) -> Result<Vec<Listed>> {
             all.push(Listed { name, kind, size, source: format!("hub:{id}"), path, about: None });
         }
     }
+    let carried = shipped::unpacked(&store.home)?;
+    all.push(Listed {
+        name: SHIPPED.to_owned(),
+        kind: Some("adapter"),
+        size: folder::files(&carried)?.iter().map(|(_, size)| size).sum(),
+        source: "this program".to_owned(),
+        path: Some(carried),
+        about: Some("a small process reward model: an adapter on smollm2-135m"),
+    });
     for alias in aliases() {
         if all.iter().any(|listed| listed.name == alias.name) {
             continue;

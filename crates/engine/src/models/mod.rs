@@ -77,6 +77,9 @@ pub fn resolve_in(store: &Store, name: &str) -> Result<ModelPath> {
 
 /// Finds a model, and the note about it if it was pulled.
 pub(crate) fn find(store: &Store, name: &str) -> Result<(ModelPath, Option<Record>)> {
+    if name == SHIPPED {
+        return Ok((ModelPath::Folder(shipped::unpacked(&store.home)?), None));
+    }
     let here = local(name);
     if let Some(Ok(path)) = here {
         return Ok((path, None));

@@ -6,7 +6,7 @@ use super::alias::{AliasSource, FileSum};
 use super::name::{HubName, Name, WheelName, is_gguf};
 use super::record::Record;
 use super::store::{Stage, Store};
-use super::{ModelPath, folder, hub, sum, wheel};
+use super::{ModelPath, SHIPPED, folder, hub, sum, wheel};
 use crate::{Error, Result};
 
 /// What to pull.
@@ -104,6 +104,9 @@ fn sources(name: &Name) -> Result<Vec<Source>> {
 
 /// Pulls a model unless it is there. `listener` hears how far it is.
 pub fn pull(store: &Store, what: Pull<'_>, listener: &mut dyn FnMut(Event<'_>)) -> Result<Pulled> {
+    if what.name == SHIPPED {
+        return Err(Error::request(format!("{SHIPPED} comes with the program: pull its base, smollm2-135m")));
+    }
     let name = Name::parse(what.name, what.file)?;
     if !what.force
         && let Some(pulled) = present(store, &name)?

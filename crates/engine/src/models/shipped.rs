@@ -33,7 +33,7 @@ pub fn shipped() -> Result<Shipped> {
 }
 
 /// Its folder under `home`; another version of the program has another one. It appears whole or not at all.
-fn unpacked(home: &Path) -> Result<PathBuf> {
+pub(super) fn unpacked(home: &Path) -> Result<PathBuf> {
     let mut hasher = blake3::Hasher::new();
     for (_, content) in FILES {
         hasher.update(content);

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use gradus_bench::judge::{Judge, Judged, Scorer};
 use gradus_bench::run::Source;
 use gradus_core::contracts::{Answer, ScoreRequest, ScoreSteps};
-use gradus_engine::models::{self, SHIPPED};
+use gradus_engine::models::SHIPPED;
 use gradus_llm::{Chat, Endpoint, Http, Key, Pooling, Render, RewardServer};
 
 use super::critic;
@@ -82,12 +82,13 @@ impl Judging {
         let chosen = local::choose(model, options, profile)?;
         let purpose = Purpose { score: (!judge.critic).then_some(chosen.profile), unpacked: false };
         let local = local::start(chosen.model, &chosen.options, &purpose)?;
-        let identity = identity(chosen.model, &chosen.options, judge, local.profile.as_deref())?;
+        let mut identity = local.identity.clone();
         let adapter =
             options.adapter.as_deref().map_or(String::new(), |folder| format!(" + {}", last_of(folder)));
         let model = last_of(Path::new(model));
         let profile = local.profile.clone();
         if judge.critic {
+            identity += &format!(" critic, {} tokens", judge.max_tokens);
             let name = named(format!("{model}{adapter} as a critic"));
             return Ok(new(name, "local critic", None, identity, Backend::Critic(local)));
         }
@@ -145,25 +146,4 @@ fn last_of(path: &Path) -> String {
         Some(parent) if name == "adapter" => format!("{}/{name}", parent.display()),
         _ => name,
     }
-}
-
-/// A local model's and its adapter's files, and how it is asked.
-fn identity(
-    model: &str,
-    options: &ModelOptions,
-    judge: &JudgeOptions,
-    profile: Option<&str>,
-) -> Result<String> {
-    let files = models::fingerprint(models::resolve(model)?.as_path(), options.adapter.as_deref())?;
-    let profile = match profile {
-        Some(name) => {
-            let found = gradus_engine::profile::Profile::find(judge.profile.as_deref().unwrap_or(name))?;
-            format!("{found:?}")
-        }
-        None => format!("critic, {} tokens", judge.max_tokens),
-    };
-    Ok(format!(
-        "{files} {:?} {:?} {} {} {profile}",
-        options.precision, options.device, options.dequantise, options.keep_quantised
-    ))
 }

@@ -46,8 +46,7 @@ fn measure(args: &Preference) -> Result<Status> {
     if !args.no_perplexity {
         if let Some(model) = &args.perplexity_model {
             let other = local::start(model, &bench.options, &Purpose::default())?;
-            let identity = format!("perplexity under {model} {:?}", bench.options.adapter);
-            fill(&mut job, &other.engine, &identity)?;
+            fill(&mut job, &other.engine, &other.identity)?;
             job.extra.insert("perplexity_model".to_owned(), json!(model));
         } else if let Some((local, identity)) = judging.local() {
             fill(&mut job, &local.engine, identity)?;

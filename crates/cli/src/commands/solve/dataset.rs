@@ -89,7 +89,7 @@ pub(super) fn run(args: &Solve, plan: &Plan) -> Result<Status> {
             ..Report::default()
         },
     };
-    let keys: Vec<String> = problems.iter().map(|problem| key(args, plan, problem)).collect();
+    let keys: Vec<String> = problems.iter().map(|problem| key(args, plan, &parties, problem)).collect();
     let known: Vec<Option<SearchOutcome>> = keys.iter().map(|key| job.journal.find(key)).collect();
     let mut progress = Progress::new(problems.len() as u64, false);
     local::wait(async {
@@ -115,12 +115,9 @@ pub(super) fn run(args: &Solve, plan: &Plan) -> Result<Status> {
 }
 
 /// A hash of all that determines an outcome.
-fn key(args: &Solve, plan: &Plan, problem: &Problem) -> String {
-    let models = &args.models;
-    let generator = (&models.model, &models.endpoint, &models.template, &models.system, models.raw);
-    let scorer = (&models.scorer, &models.profile, &models.scorer_adapter);
-    let name = name_of(args.strategy);
-    journal_key(&(name, plan, generator, scorer, &args.options.adapter, problem.question()))
+fn key(args: &Solve, plan: &Plan, parties: &Parties, problem: &Problem) -> String {
+    let asked = (&args.models.template, &args.models.system, args.models.raw);
+    journal_key(&(name_of(args.strategy), plan, parties.identity(), asked, problem.question()))
 }
 
 struct Job<'a> {

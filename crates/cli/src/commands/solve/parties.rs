@@ -7,6 +7,7 @@ use gradus_core::contracts::{
     Answer, CallError, Generate, Message, ScoreRequest, ScoreSteps, StepScores, Usage as Tokens,
 };
 use gradus_core::select::search::Ask;
+use gradus_engine::models::SHIPPED;
 use gradus_engine::text::Tokenizer;
 use gradus_llm::{Chat, Endpoint, Http, Key};
 
@@ -29,6 +30,8 @@ pub(super) struct Parties {
 pub(super) struct Generator {
     pub(super) generate: Box<dyn Generate>,
     pub(super) name: String,
+    /// What determines its proposals, but for how it is asked.
+    identity: String,
     /// Of a model whose template is written out here.
     tokenizer: Option<Arc<Tokenizer>>,
 }
@@ -37,6 +40,7 @@ pub(super) struct Generator {
 pub(super) struct Judge {
     pub(super) score: Box<dyn ScoreSteps>,
     pub(super) name: String,
+    identity: String,
 }
 
 impl Parties {
@@ -54,6 +58,11 @@ impl Parties {
             shared => shared,
         };
         Ok(Self { generator, judge, raw: chosen.raw, system: chosen.system.clone() })
+    }
+
+    /// What determines the proposals and the scores.
+    pub(super) fn identity(&self) -> (&str, Option<&str>) {
+        (&self.generator.identity, self.judge.as_ref().map(|judge| judge.identity.as_str()))
     }
 
     /// How the generator is asked about a problem.
@@ -82,8 +91,11 @@ fn served(args: &Solve, url: &str, judged: bool) -> Result<Generator> {
                 .to_owned()
         ));
     }
-    if judged && chosen.scorer.is_none() {
-        bail!(Usage("with --endpoint, name a reward model that runs here: --scorer".to_owned()));
+    if judged && chosen.scorer.is_none() && asks_for_more(chosen) {
+        bail!(Usage(
+            "--profile and --scorer-adapter belong to a reward model that runs here: name it with --scorer"
+                .to_owned()
+        ));
     }
     let model = chosen.model.as_deref().unwrap_or_default();
     let key = chosen.key_env.clone().map(Key::Env);
@@ -91,6 +103,7 @@ fn served(args: &Solve, url: &str, judged: bool) -> Result<Generator> {
     Ok(Generator {
         generate: Box::new(Chat::new(http)),
         name: if model.is_empty() { url } else { model }.to_owned(),
+        identity: format!("{url} {model}"),
         tokenizer: chosen.template.as_deref().map(tokenizer).transpose()?,
     })
 }
@@ -106,6 +119,7 @@ fn here(args: &Solve, judged: bool) -> Result<(Generator, Option<Judge>)> {
         tokenizer: Some(Arc::clone(local.engine.tokenizer())),
         generate: Box::new(local.engine.clone()),
         name: model.to_owned(),
+        identity: local.identity.clone(),
     };
     Ok((generator, shared.then(|| judge(model, local))))
 }
@@ -113,7 +127,11 @@ fn here(args: &Solve, judged: bool) -> Result<(Generator, Option<Judge>)> {
 /// A judge with an engine of its own.
 fn apart(args: &Solve) -> Result<Judge> {
     let chosen = &args.models;
-    let model = chosen.scorer.as_deref().or(chosen.model.as_deref()).unwrap_or(DEFAULT_MODEL);
+    let model = match &chosen.scorer {
+        Some(scorer) => scorer,
+        None if asks_for_more(chosen) => chosen.model.as_deref().unwrap_or(DEFAULT_MODEL),
+        None => SHIPPED,
+    };
     let options = ModelOptions { adapter: chosen.scorer_adapter.clone(), ..args.options.clone() };
     let scorer = local::choose(model, &options, chosen.profile.as_deref())?;
     let purpose = Purpose { score: Some(scorer.profile), unpacked: false };
@@ -122,13 +140,18 @@ fn apart(args: &Solve) -> Result<Judge> {
 
 fn judge(model: &str, local: Local) -> Judge {
     let name = local::title(model, &local.profile.unwrap_or_default());
-    Judge { score: Box::new(local.engine), name }
+    Judge { score: Box::new(local.engine), name, identity: local.identity }
+}
+
+/// Whether the reward model is described although it is not named: then it is the generator's base.
+fn asks_for_more(chosen: &Models) -> bool {
+    chosen.profile.is_some() || chosen.scorer_adapter.is_some()
 }
 
 /// Whether one engine does both: it has one set of weights, and at most one profile.
 fn shares(chosen: &Models, model: &str, options: &ModelOptions) -> bool {
     match (&chosen.scorer, &chosen.scorer_adapter) {
-        (None, None) => true,
+        (None, None) => chosen.profile.is_some(),
         (None, adapter) => *adapter == options.adapter,
         (Some(scorer), adapter) => scorer == model && *adapter == options.adapter,
     }
