@@ -2,19 +2,23 @@
 # Training data of the default PRM, from public datasets: reference solutions of GSM8K's and MATH's training sets, as they are and as language models would
 # write them, each with corrupted copies; and people's step labels (PRM800K's ratings, MR-Ben, MR-GSM8K, ReasonEval, StepVerify), with corrupted copies of the
 # steps that people found right. Problems that occur in ProcessBench, PRMBench, MATH-500 or the best-of-n sets, exactly or nearly, are removed; every count is
-# printed. Needs GRADUS (the program) and GRADUS_DATA (the datasets); writes into OUT:
+# printed. Needs GRADUS (the program) and GRADUS_DATA (the datasets: recipes/README.md says which, and where they come from); writes into OUT:
 #   references.jsonl.zst, human.jsonl.zst   to train on
 #   eval.jsonl.zst                          a seventh of the problems that people labelled, to choose by
 set -eu
 : "${GRADUS:=gradus}" "${GRADUS_DATA:?names the folder of datasets}" "${OUT:=data-out/default}"
 data=$GRADUS_DATA
+for file in gsm8k/train.jsonl math/train.jsonl prm800k/ratings_subset.jsonl step_labels/mr_ben_math.json step_labels/mr_gsm8k_subset.json \
+    step_labels/mr_math_invalid_errors.json step_labels/mr_math_redundant_errors.json step_labels/stepverify.json; do
+    [ -e "$data/$file" ] || { echo "$data/$file is not there: recipes/README.md says where it comes from" >&2; exit 3; }
+done
 mkdir -p "$OUT"
 
 # Not `contradiction`: it puts in short wrong steps, and people find errors in long ones.
 kinds=number,propagated,operator,premise,unit,opposite
 set --
 for file in "$data"/processbench/*.json "$data/prmbench/prmbench.jsonl" "$data/math/math500.jsonl" "$data"/best_of_n/*; do
-    set -- "$@" --against "$file"
+    if [ -e "$file" ]; then set -- "$@" --against "$file"; else echo "not there, so its problems are not removed: $file"; fi
 done
 echo "== People's labels"
 "$GRADUS" data convert "$data/prm800k/ratings_subset.jsonl" "$data/step_labels/mr_ben_math.json" "$data/step_labels/mr_gsm8k_subset.json" \
