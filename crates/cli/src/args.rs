@@ -279,10 +279,10 @@ pub(crate) struct Steps {
 gradus grade --data candidates.jsonl.gz")]
 pub(crate) struct Grade {
     /// The right answer
-    #[arg(required_unless_present = "data", conflicts_with = "data")]
+    #[arg(required_unless_present = "data", conflicts_with = "data", allow_hyphen_values = true)]
     pub(crate) gold: Option<String>,
     /// The answer to grade; without it, the final answer is looked for in a solution on standard input
-    #[arg(conflicts_with = "data")]
+    #[arg(conflicts_with = "data", allow_hyphen_values = true)]
     pub(crate) answer: Option<String>,
     /// Grade every solution of these datasets against its problem's answer
     #[arg(long, value_name = "INPUT", num_args = 1..)]

@@ -15,12 +15,18 @@ use crate::printer::{self, Printer};
 
 #[derive(Debug, Default, Serialize)]
 struct Report {
+    /// Problems that were written.
     problems: u64,
-    /// Problems that nothing could be made from.
+    /// Problems without a reference solution, or with `--solutions` without any solution.
     without_material: u64,
+    /// Problems that were left out because nothing in their solutions could be changed.
+    unchanged: u64,
+    /// Solutions that have no labels, or are wrong from their first step on: no wrong copies are made of them.
+    without_right_steps: u64,
     /// Right solutions for which fewer wrong ones could be made than were asked for.
     short: u64,
-    right: u64,
+    /// Solutions that were written as they are.
+    kept: u64,
     wrong: u64,
     by_kind: BTreeMap<String, u64>,
     skipped: u64,
@@ -31,20 +37,23 @@ pub(super) fn run(args: &Corrupt) -> Result<Status> {
     let mut sink = Sink::create(Target::new(&args.output))?;
     let tally = input::for_each(&args.input, |item| {
         let Record { problem, solutions, .. } = item.record;
-        report.problems += 1;
-        let made: Vec<Solution> = if args.solutions {
-            from_solutions(args, &problem, solutions, &mut report)
+        let made = if args.solutions {
+            (!solutions.is_empty()).then(|| from_solutions(args, &problem, solutions, &mut report))
         } else {
-            from_reference(args, &problem, &mut report)
+            right(&problem).map(|reference| from_reference(args, &problem, &reference, &mut report))
         };
-        if made.is_empty() {
-            report.without_material += 1;
-            return Ok(());
+        match made {
+            None => report.without_material += 1,
+            Some(made) if made.is_empty() => report.unchanged += 1,
+            Some(made) => {
+                report.problems += 1;
+                sink.push(&Record::new(problem, made))?;
+            }
         }
-        Ok(sink.push(&Record::new(problem, made))?)
+        Ok(())
     })?;
     report.skipped = tally.skipped;
-    if report.right + report.wrong == 0 {
+    if report.kept + report.wrong == 0 {
         bail!("no problem of the input has a {} that can be corrupted", material(args));
     }
     sink.finish()?;
@@ -55,7 +64,7 @@ pub(super) fn run(args: &Corrupt) -> Result<Status> {
     }
     printer.line(format!(
         "{} solutions and {} wrong ones made from them, to {} {}",
-        printer::count(report.right),
+        printer::count(report.kept),
         printer::count(report.wrong),
         printer::counted(report.problems, "problem"),
         printer::written_to(&args.output)
@@ -65,6 +74,11 @@ pub(super) fn run(args: &Corrupt) -> Result<Status> {
     }
     printer.counts(&[
         (report.without_material as usize, &format!("problems have no {} and are left out", material(args))),
+        (report.unchanged as usize, "problems are left out: nothing in their solutions could be changed"),
+        (
+            report.without_right_steps as usize,
+            "solutions have no labels, or none of their steps is right: no wrong copies are made of them",
+        ),
         (
             report.short as usize,
             "solutions got fewer wrong copies than asked for: nothing else could be changed",
@@ -75,22 +89,26 @@ pub(super) fn run(args: &Corrupt) -> Result<Status> {
 }
 
 fn material(args: &Corrupt) -> &'static str {
-    if args.solutions { "labelled solution" } else { "reference solution" }
+    if args.solutions { "solution" } else { "reference solution" }
 }
 
 /// The reference as it is and in other layouts, each with its wrong copies.
-fn from_reference(args: &Corrupt, problem: &Problem, report: &mut Report) -> Vec<Solution> {
-    let Some(reference) = right(problem) else { return Vec::new() };
+fn from_reference(
+    args: &Corrupt,
+    problem: &Problem,
+    reference: &Solution,
+    report: &mut Report,
+) -> Vec<Solution> {
     let mut made = Vec::new();
     for number in 0..=args.layouts {
         let layout = (number > 0).then(|| Layout::draw(problem, number, args.seed));
         let fine = match &layout {
             None => reference.clone(),
-            Some(layout) => layout.arrange(problem, &reference, number),
+            Some(layout) => layout.arrange(problem, reference, number),
         };
         let mut wrong = copies(args, problem, &fine, report);
         if !args.only_wrong {
-            report.right += 1;
+            report.kept += 1;
             wrong.insert(0, fine);
         }
         if let Some(layout) = layout {
@@ -110,10 +128,11 @@ fn from_solutions(
 ) -> Vec<Solution> {
     let mut made = Vec::new();
     for solution in solutions {
-        let mut wrong =
-            right_part(&solution).map_or_else(Vec::new, |fine| copies(args, problem, &fine, report));
+        let fine = right_part(&solution);
+        report.without_right_steps += u64::from(fine.is_none());
+        let mut wrong = fine.map_or_else(Vec::new, |fine| copies(args, problem, &fine, report));
         if !args.only_wrong {
-            report.right += 1;
+            report.kept += 1;
             made.push(solution);
         }
         made.append(&mut wrong);

@@ -163,6 +163,8 @@ fn dedup() {
 fn grade() {
     let folder = Folder::with_world();
     insta::assert_snapshot!("grade", folder.run("grade --data world.jsonl"));
+    assert_eq!(folder.run("grade -5 -5.0 --json").json()["verdict"], "equal");
+    assert_eq!(folder.run("grade --json 5 -5").json()["verdict"], "different");
     insta::assert_snapshot!("grade_json", folder.run("grade --data world.jsonl --json"));
     let row = r#"{"problem": "1 + 1?", "gold_answer": "2", "candidates": [
         {"steps": ["So \\boxed{3}"], "correct": true}, {"steps": ["Hm."], "correct": false}]}"#;
@@ -255,7 +257,7 @@ fn corrupt() {
     let report =
         folder.run("data corrupt references.jsonl --layouts 2 --copies 2 -o made.jsonl --json").json();
     assert_eq!(
-        (&report["right"], &report["wrong"], &report["short"]),
+        (&report["kept"], &report["wrong"], &report["short"]),
         (&3.into(), &6.into(), &0.into()),
         "{report}"
     );
@@ -263,9 +265,29 @@ fn corrupt() {
     folder.run("synth -n 6 --solutions 2 --seed 7 -o world.jsonl").succeeds();
     let command = "data corrupt world.jsonl --solutions --copies 1 --kinds number -o again.jsonl --json";
     let report = folder.run(command).json();
-    assert_eq!((&report["right"], &report["by_kind"]["number"]), (&12.into(), &report["wrong"]), "{report}");
+    assert_eq!((&report["kept"], &report["by_kind"]["number"]), (&12.into(), &report["wrong"]), "{report}");
     folder.run("data check again.jsonl").succeeds();
+    folder
+        .file("unlabelled.jsonl", problem.replace("[]}", r#"[{"id":"s","problem_id":"p","steps":["60"]}]}"#));
+    let report = folder.run("data corrupt unlabelled.jsonl --solutions -o kept.jsonl --json").json();
+    assert_eq!((&report["kept"], &report["without_right_steps"]), (&1.into(), &1.into()), "{report}");
+    folder.file(
+        "fixed.jsonl",
+        problem.replace(
+            r#"Mira bakes 5*12 = 60 rolls.","After selling 45 there are 60-45 = 15 rolls left."#,
+            "Yes.",
+        ),
+    );
+    folder.file(
+        "both.jsonl",
+        [folder.bytes("references.jsonl"), b"\n".to_vec(), folder.bytes("fixed.jsonl")].concat(),
+    );
+    let report = folder.run("data corrupt both.jsonl --only-wrong -o wrong.jsonl --json").json();
+    assert_eq!((&report["problems"], &report["unchanged"]), (&1.into(), &1.into()), "{report}");
     let nothing = folder.run("data corrupt references.jsonl --solutions -o none.jsonl");
     assert_eq!(nothing.code, Some(3), "{nothing}");
-    assert!(nothing.stderr.contains("no problem of the input has a labelled solution"), "{nothing}");
+    assert!(
+        nothing.stderr.contains("no problem of the input has a solution that can be corrupted"),
+        "{nothing}"
+    );
 }

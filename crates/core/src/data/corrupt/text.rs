@@ -63,12 +63,12 @@ pub(super) fn another(number: &str, random: &mut ChaCha8Rng) -> Option<String> {
     let value: u64 = plain.parse().ok()?;
     let near = (value / 5).max(2);
     let new = match random.random_range(0..6) {
-        0 => value + 1,
+        0 => value.wrapping_add(1),
         1 => value.checked_sub(1)?,
-        2 => value + random.random_range(1..=near),
+        2 => value.wrapping_add(random.random_range(1..=near)),
         3 => value.saturating_sub(random.random_range(1..=near)),
         4 => value.checked_mul(if value < 1000 { 10 } else { 2 })?,
-        _ => value + 10,
+        _ => value.wrapping_add(10),
     };
     (new != value).then(|| new.to_string())
 }
