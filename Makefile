@@ -50,7 +50,7 @@ DEVICE := cpu
 FEATURES := $(if $(filter cuda%,$(DEVICE)),--features cuda)
 default-prm:
 	$(CARGO) build --locked --release $(FEATURES)
-	GRADUS=$(dir $(GRADUS))../release/gradus DEVICE=$(DEVICE) sh recipes/default/train.sh
+	GRADUS=$(or $(CARGO_TARGET_DIR),target)/release/gradus DEVICE=$(DEVICE) sh recipes/default/train.sh
 
 tokenizers:
 	sh crates/engine/tests/reference/fetch_tokenizers.sh $(TOKENIZERS)

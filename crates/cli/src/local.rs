@@ -1,11 +1,12 @@
 //! Starts the local engine from command-line options, and waits for its answers.
 
 use anyhow::{Context, Result, bail};
-use gradus_engine::models::SHIPPED;
-use gradus_engine::profile::Profile;
+use gradus_engine::models::{SHIPPED, SHIPPED_PROFILE};
+use gradus_engine::profile::{Profile, Score};
 use gradus_engine::{Engine, LoadOptions, Model, ServiceOptions, models};
 
 use crate::args::engine::ModelOptions;
+use crate::commands::Usage;
 use crate::generator::DEFAULT_MODEL;
 
 /// How an engine is started beyond the common options.
@@ -21,6 +22,8 @@ pub(crate) struct Purpose<'a> {
 pub(crate) struct Local {
     pub(crate) engine: Engine,
     pub(crate) profile: Option<String>,
+    /// A hash of its files.
+    pub(crate) files: String,
     /// All that determines what it says: its files, how they are loaded, how it is asked for scores.
     pub(crate) identity: String,
 }
@@ -32,10 +35,11 @@ pub(crate) struct Chosen<'a> {
     pub(crate) profile: Option<&'a str>,
 }
 
-/// The reward model that is meant when none is named: the one that the program carries, or with a profile or an adapter
-/// the small language model that those are for.
+/// The reward model that is meant when none is named: the one that the program carries, or with another profile or an
+/// adapter the small language model that those are for.
 pub(crate) fn default_scorer(profile: Option<&str>, options: &ModelOptions) -> &'static str {
-    if profile.is_none() && options.adapter.is_none() { SHIPPED } else { DEFAULT_MODEL }
+    let ours = profile.is_none_or(|profile| profile == SHIPPED_PROFILE) && options.adapter.is_none();
+    if ours { SHIPPED } else { DEFAULT_MODEL }
 }
 
 /// What a reward model's name stands for: the one that the program carries is an adapter on a base with a profile of its
@@ -50,7 +54,17 @@ pub(crate) fn choose<'a>(
         return Ok(Chosen { model, options, profile });
     }
     if options.adapter.is_some() {
-        bail!("{SHIPPED} is itself an adapter on smollm2-135m: name the base of yours with --model");
+        bail!(Usage(format!(
+            "{SHIPPED} is itself an adapter on smollm2-135m: name your adapter's base instead of it"
+        )));
+    }
+    if let Some(profile) = profile
+        && !matches!(Profile::find(profile)?.score, Score::Classes { .. })
+    {
+        bail!(Usage(format!(
+            "{SHIPPED} answers with two classes, which the profile {profile} does not read: leave out --profile and \
+             --pool, or name another model"
+        )));
     }
     let shipped = models::shipped()?;
     let options = ModelOptions { adapter: Some(shipped.adapter), ..options };
@@ -59,7 +73,11 @@ pub(crate) fn choose<'a>(
 
 /// What a reward model with a profile is called where nobody named it.
 pub(crate) fn title(model: &str, profile: &str) -> String {
-    if model == SHIPPED { model.to_owned() } else { format!("{model}/{profile}") }
+    if (model, profile) == (SHIPPED, SHIPPED_PROFILE) {
+        model.to_owned()
+    } else {
+        format!("{model}/{profile}")
+    }
 }
 
 /// Loads a model and starts its thread.
@@ -92,7 +110,7 @@ pub(crate) fn start(name: &str, options: &ModelOptions, purpose: &Purpose<'_>) -
         tree_packing: !purpose.unpacked,
         ..ServiceOptions::default()
     };
-    Ok(Local { engine: Engine::start(model, profile, service)?, profile: name, identity })
+    Ok(Local { engine: Engine::start(model, profile, service)?, profile: name, files, identity })
 }
 
 /// Runs a future to its end on this thread.

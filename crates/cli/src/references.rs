@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use gradus_engine::models;
 use gradus_engine::profile::{Profile, Templates};
 use gradus_retrieve::pool::{Encoder, Pool};
 use gradus_retrieve::two_stage::{self, Found, Settings, Target};
@@ -23,18 +22,16 @@ pub(crate) const PROFILE: &str = "retrieval-prm";
 pub(crate) struct TextEncoder {
     local: Local,
     name: String,
-    fingerprint: String,
 }
 
 impl TextEncoder {
     pub(crate) fn start(name: &str, options: &ModelOptions) -> Result<Self> {
-        let fingerprint = models::fingerprint(models::resolve(name)?.as_path(), options.adapter.as_deref())?;
         let local = local::start(name, options, &Purpose::default())?;
-        Ok(Self { local, name: name.to_owned(), fingerprint })
+        Ok(Self { local, name: name.to_owned() })
     }
 
     pub(crate) fn named(&self) -> Encoder<'_> {
-        Encoder { model: &self.local.engine, name: &self.name, fingerprint: &self.fingerprint }
+        Encoder { model: &self.local.engine, name: &self.name, fingerprint: &self.local.files }
     }
 }
 

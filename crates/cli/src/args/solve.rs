@@ -129,8 +129,8 @@ pub(crate) struct Models {
     /// Give the problem as plain text, without a chat template
     #[arg(long)]
     pub(crate) raw: bool,
-    /// The reward model that scores steps; by default gradus-prm, which the program carries, or with --profile or
-    /// --scorer-adapter the generator's base
+    /// The reward model that scores steps; by default gradus-prm, which the program carries, with --profile the generator
+    /// itself, with --scorer-adapter its base
     #[arg(long, value_name = "MODEL")]
     pub(crate) scorer: Option<String>,
     /// What the reward model expects: a built-in profile or a .toml file; by default told from the checkpoint, else

@@ -165,6 +165,13 @@ fn the_own_reward_model_finds_a_wrong_sign() {
     assert!(scores(1)[0] > 0.5 && scores(1)[1] < 0.5, "{:?}", scores(1));
     let refused = folder.run("score rolls.jsonl --model gradus-prm --adapter .");
     assert!(refused.stderr.contains("gradus-prm is itself an adapter"), "{refused}");
+    let refused = folder.run("score rolls.jsonl --model gradus-prm --profile plain");
+    assert!(
+        refused.code == Some(2) && refused.stderr.contains("the profile plain does not read"),
+        "{refused}"
+    );
+    folder.run("score rolls.jsonl --profile gradus -o again.jsonl").succeeds();
+    assert_eq!(folder.bytes("again.jsonl"), folder.bytes("scored.jsonl"));
     folder.run("synth -n 2 --seed 7 -o world.jsonl").succeeds();
     let critic = folder.run("bench processbench world.jsonl --model gradus-prm --critic");
     assert!(critic.stderr.contains("writes no critiques"), "{critic}");

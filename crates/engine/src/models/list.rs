@@ -21,7 +21,7 @@ pub struct Listed {
     pub size: u64,
     /// `pypi:package`, `hub:org/name` or `this program`.
     pub source: String,
-    /// The folder or file; nothing when it is not here yet.
+    /// The folder or file; nothing when it is not here yet. What the program carries is put there when it is first used.
     pub path: Option<PathBuf>,
     /// What it is, where we know.
     pub about: Option<&'static str>,
@@ -37,8 +37,7 @@ pub(super) fn kind(path: &ModelPath) -> &'static str {
 }
 
 /// Pulled models, then those that others have fetched into the hub's cache, the one that the program carries, then aliases
-/// that are nowhere yet. What the
-/// hub's cache holds only in part is no model and is left out.
+/// that are nowhere yet. What the hub's cache holds only in part is no model and is left out.
 pub fn list(store: &Store) -> Result<Vec<Listed>> {
     let mut all = Vec::new();
     let about =
@@ -71,13 +70,12 @@ pub fn list(store: &Store) -> Result<Vec<Listed>> {
             all.push(Listed { name, kind, size, source: format!("hub:{id}"), path, about: None });
         }
     }
-    let carried = shipped::unpacked(&store.home)?;
     all.push(Listed {
         name: SHIPPED.to_owned(),
         kind: Some("adapter"),
-        size: folder::files(&carried)?.iter().map(|(_, size)| size).sum(),
+        size: shipped::size(),
         source: "this program".to_owned(),
-        path: Some(carried),
+        path: Some(shipped::folder(&store.home)),
         about: Some("a small process reward model: an adapter on smollm2-135m"),
     });
     for alias in aliases() {

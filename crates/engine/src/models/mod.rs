@@ -35,7 +35,7 @@ pub use fingerprint::fingerprint;
 pub use list::{Listed, list};
 pub use pull::{Event, Pull, Pulled, pull};
 pub use record::Record;
-pub use shipped::{SHIPPED, Shipped, shipped};
+pub use shipped::{SHIPPED, SHIPPED_PROFILE, Shipped, shipped};
 pub use show::{Facts, show};
 pub use store::Store;
 

@@ -8,6 +8,8 @@ use crate::{Error, Result};
 
 /// The name of the reward model that the program carries.
 pub const SHIPPED: &str = "gradus-prm";
+/// The profile that it was trained with.
+pub const SHIPPED_PROFILE: &str = "gradus";
 
 const FILES: [(&str, &[u8]); 3] = [
     ("adapter_config.json", include_bytes!("../../../../assets/prm/adapter_config.json")),
@@ -29,17 +31,26 @@ pub struct Shipped {
 /// The reward model that the program carries, in the [`Store`] of the environment.
 pub fn shipped() -> Result<Shipped> {
     let adapter = unpacked(&Store::from_env()?.home)?;
-    Ok(Shipped { base: "smollm2-135m", profile: "gradus", adapter })
+    Ok(Shipped { base: "smollm2-135m", profile: SHIPPED_PROFILE, adapter })
 }
 
-/// Its folder under `home`; another version of the program has another one. It appears whole or not at all.
-pub(super) fn unpacked(home: &Path) -> Result<PathBuf> {
+/// Where it lies under `home` when it has been used: other weights have another folder.
+pub(super) fn folder(home: &Path) -> PathBuf {
     let mut hasher = blake3::Hasher::new();
-    for (_, content) in FILES {
+    for (_, content) in &FILES[..2] {
         hasher.update(content);
     }
-    let parent = home.join("shipped");
-    let folder = parent.join(format!("{SHIPPED}-{}", &hasher.finalize().to_hex()[..8]));
+    home.join("shipped").join(format!("{SHIPPED}-{}", &hasher.finalize().to_hex()[..8]))
+}
+
+/// Its bytes.
+pub(super) fn size() -> u64 {
+    FILES.iter().map(|(_, content)| content.len() as u64).sum()
+}
+
+/// Its folder under `home`, with everything in it. It appears whole or not at all, whoever else is at it.
+pub(super) fn unpacked(home: &Path) -> Result<PathBuf> {
+    let folder = folder(home);
     let whole = |(name, content): &(&str, &[u8])| {
         folder.join(name).metadata().is_ok_and(|file| file.len() == content.len() as u64)
     };
@@ -47,17 +58,20 @@ pub(super) fn unpacked(home: &Path) -> Result<PathBuf> {
         return Ok(folder);
     }
     let fail = |source| Error::io(&folder, source);
-    std::fs::create_dir_all(&parent).map_err(fail)?;
-    let unfinished = tempfile::tempdir_in(&parent).map_err(fail)?;
+    let parent = folder.parent().unwrap_or(home);
+    std::fs::create_dir_all(parent).map_err(fail)?;
+    let unfinished = tempfile::tempdir_in(parent).map_err(fail)?;
     for (name, content) in FILES {
         std::fs::write(unfinished.path().join(name), content).map_err(fail)?;
     }
-    // What is there is damaged. Another process may put the folder in place first: then it is there all the same.
-    let _ = std::fs::remove_dir_all(&folder);
-    match std::fs::rename(unfinished.path(), &folder) {
-        Err(source) if !FILES.iter().all(whole) => Err(fail(source)),
-        _ => Ok(folder),
+    if std::fs::rename(unfinished.path(), &folder).is_ok() || FILES.iter().all(whole) {
+        return Ok(folder);
     }
+    // What is there is damaged, or another card lies beside the same weights: each file is put in its place at once.
+    for (name, _) in FILES {
+        std::fs::rename(unfinished.path().join(name), folder.join(name)).map_err(fail)?;
+    }
+    Ok(folder)
 }
 
 #[cfg(test)]
@@ -77,5 +91,23 @@ mod tests {
         assert!(weights.metadata().unwrap().len() > 1 << 20);
         let left: Vec<_> = std::fs::read_dir(home.path().join("shipped")).unwrap().collect();
         assert_eq!(left.len(), 1, "{left:?}");
+    }
+
+    #[test]
+    fn many_at_once_do_not_break_it() {
+        let home = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..16)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let folder = unpacked(home.path()).unwrap();
+                        FILES.iter().for_each(|(name, content)| {
+                            assert_eq!(std::fs::read(folder.join(name)).unwrap(), *content);
+                        });
+                    })
+                })
+                .collect();
+            all.into_iter().for_each(|one| one.join().unwrap());
+        });
     }
 }

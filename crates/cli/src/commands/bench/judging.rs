@@ -28,6 +28,8 @@ pub(super) struct Judging {
     pub(super) kind: &'static str,
     /// The profile of a local reward model.
     pub(super) profile: Option<String>,
+    /// The language model under the reward model that the program carries: that one's adapter knows classes, not texts.
+    pub(super) base: Option<&'static str>,
     /// All that determines its opinions.
     identity: String,
     backend: Backend,
@@ -50,6 +52,7 @@ impl Judging {
             name,
             kind,
             profile,
+            base: None,
             identity,
             backend,
             max_tokens: judge.max_tokens,
@@ -85,6 +88,7 @@ impl Judging {
         let mut identity = local.identity.clone();
         let adapter =
             options.adapter.as_deref().map_or(String::new(), |folder| format!(" + {}", last_of(folder)));
+        let base = (model == SHIPPED).then_some(DEFAULT_MODEL);
         let model = last_of(Path::new(model));
         let profile = local.profile.clone();
         if judge.critic {
@@ -93,7 +97,7 @@ impl Judging {
             return Ok(new(name, "local critic", None, identity, Backend::Critic(local)));
         }
         let name = named(local::title(&format!("{model}{adapter}"), profile.as_deref().unwrap_or_default()));
-        Ok(new(name, "local reward model", profile, identity, Backend::Scorer(local)))
+        Ok(Self { base, ..new(name, "local reward model", profile, identity, Backend::Scorer(local)) })
     }
 
     /// Scores that the data has, under whatever names.
@@ -102,6 +106,7 @@ impl Judging {
             name: judge.name.clone().unwrap_or_else(|| name.to_owned()),
             kind: "scores in the data",
             profile: None,
+            base: None,
             identity: String::new(),
             backend: Backend::Recorded(String::new()),
             max_tokens: judge.max_tokens,

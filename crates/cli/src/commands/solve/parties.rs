@@ -143,7 +143,8 @@ fn judge(model: &str, local: Local) -> Judge {
     Judge { score: Box::new(local.engine), name, identity: local.identity }
 }
 
-/// Whether the reward model is described although it is not named: then it is the generator's base.
+/// Whether the reward model is described although it is not named: then it is the generator, or its base with another
+/// adapter.
 fn asks_for_more(chosen: &Models) -> bool {
     chosen.profile.is_some() || chosen.scorer_adapter.is_some()
 }

@@ -58,10 +58,10 @@ pub(super) fn ranges(recipe: &Recipe) -> Result<(), String> {
     at_least_one("keep", "steps", steps.keep as u64)?;
     if let Some(every) = steps.eval_every {
         at_least_one("eval_every", "steps", every)?;
-        if !steps.checkpoint_every.is_multiple_of(every) {
+        if steps.best.is_some() && !steps.checkpoint_every.is_multiple_of(every) {
             return Err(format!(
                 "`checkpoint_every` in [steps] is {}, no multiple of `eval_every`, which is {every}: a checkpoint is \
-                 judged by the evaluation at its step",
+                 judged by the evaluation at its step (unless `result = \"last\"`)",
                 steps.checkpoint_every
             ));
         }

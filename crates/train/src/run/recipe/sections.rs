@@ -276,8 +276,8 @@ pub struct Steps {
     pub checkpoint_every: u64,
     /// How many of the last checkpoints stay; the best one always does. Default 2.
     pub keep: usize,
-    /// Which checkpoint is the best. Default the lowest `loss`, for GRPO the highest `reward`; none without data to
-    /// evaluate on.
+    /// Which checkpoint is the best, and becomes the result. Default the lowest `loss`, for GRPO the highest `reward`;
+    /// none without data to evaluate on, and where the last one is wanted (`result = "last"`).
     pub best: Option<Best>,
 }
 
@@ -310,6 +310,14 @@ pub enum Better {
     Highest,
 }
 
+/// Which checkpoint becomes the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Wanted {
+    Best,
+    Last,
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WrittenSteps {
@@ -323,6 +331,8 @@ pub(super) struct WrittenSteps {
     checkpoint_every: u64,
     #[serde(default = "two")]
     keep: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Wanted>,
     #[serde(skip_serializing_if = "Option::is_none")]
     best: Option<Best>,
 }
@@ -347,11 +357,22 @@ impl WrittenSteps {
                 return Err("[steps] has both `total` and `epochs`: keep the one that is meant".to_owned());
             }
         };
-        let idle = [("eval_every", self.eval_every.is_some()), ("best", self.best.is_some())];
+        let idle = [
+            ("eval_every", self.eval_every.is_some()),
+            ("result", self.result.is_some()),
+            ("best", self.best.is_some()),
+        ];
         if let (false, Some((key, _))) = (evaluates, idle.iter().find(|(_, given)| *given)) {
             return Err(format!(
                 "`{key}` in [steps] has no effect without data to evaluate on: name files in `eval` in [data]"
             ));
+        }
+        let last = self.result == Some(Wanted::Last);
+        if last && self.best.is_some() {
+            return Err(
+                "`best` in [steps] has no effect with `result = \"last\"`: keep the one that is meant"
+                    .to_owned(),
+            );
         }
         let (metric, is) = match objective {
             Objective::Sft(_) | Objective::Prm(_) | Objective::Orm(_) | Objective::Orpo(_) => {
@@ -365,7 +386,7 @@ impl WrittenSteps {
             eval_every: evaluates.then_some(self.eval_every.unwrap_or(self.checkpoint_every)),
             checkpoint_every: self.checkpoint_every,
             keep: self.keep,
-            best: evaluates.then(|| self.best.unwrap_or_else(usual)),
+            best: (evaluates && !last).then(|| self.best.unwrap_or_else(usual)),
         })
     }
 }
@@ -377,7 +398,8 @@ impl From<Steps> for WrittenSteps {
             Length::Epochs(epochs) => (None, Some(epochs)),
         };
         let Steps { eval_every, checkpoint_every, keep, best, .. } = steps;
-        Self { total, epochs, eval_every, checkpoint_every, keep, best }
+        let result = (eval_every.is_some() && best.is_none()).then_some(Wanted::Last);
+        Self { total, epochs, eval_every, checkpoint_every, keep, result, best }
     }
 }
 

@@ -60,6 +60,16 @@ fn settings_take_toml_and_bare_words() {
 }
 
 #[test]
+fn the_last_step_may_be_the_result() {
+    let sets =
+        ["data.eval=['e.jsonl']", "steps.result=last", "steps.eval_every=30", "steps.checkpoint_every=50"];
+    let recipe = smallest(&sets);
+    assert_eq!((&recipe.steps.best, recipe.steps.eval_every), (&None, Some(30)));
+    assert_eq!(parse(&recipe.to_toml(), &[]).unwrap(), recipe);
+    assert!(parse(SMALLEST, &sets[..1]).unwrap().steps.best.is_some());
+}
+
+#[test]
 fn bad_recipes_are_refused_with_a_sentence() {
     let edits: &[(&str, &str)] = &[
         ("learning_rate", "lerning_rate"),
@@ -83,6 +93,11 @@ fn bad_recipes_are_refused_with_a_sentence() {
         ("epochs = 2", ""),
         ("epochs = 2", "epochs = 2\neval_every = 10"),
         ("epochs = 2", "epochs = 2\nbest = { metric = \"f1\", is = \"highest\" }"),
+        ("epochs = 2", "epochs = 2\nresult = \"last\""),
+        (
+            "[optimiser]\nlearning_rate = 1e-4\n[steps]",
+            "eval = [\"e\"]\n[optimiser]\nlearning_rate = 1e-4\n[steps]\nresult = \"last\"\nbest = { metric = \"f1\", is = \"highest\" }",
+        ),
         ("[model]", "[grpo]\ngroup = 5\n[model]"),
         ("[model]", "[lora]\n[full]\n[model]"),
         ("[model]", "[lora]\nrnak = 3\n[model]"),
