@@ -47,7 +47,8 @@ pub(crate) struct JudgeOptions {
     /// --critic, --profile, --adapter or --pool. With --endpoint, the server's name for it
     #[arg(short, long)]
     pub(crate) model: Option<String>,
-    /// What the model expects: a built-in profile or a .toml file; by default told from the checkpoint, else `plain`
+    /// What the model expects: a built-in profile or a .toml file; by default `retrieval-prm` with --pool, else told from
+    /// the checkpoint, else `plain`
     #[arg(short, long, conflicts_with_all = ["scores", "endpoint"])]
     pub(crate) profile: Option<String>,
     /// The model writes a critique with a verdict instead of scoring steps

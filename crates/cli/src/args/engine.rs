@@ -44,7 +44,8 @@ pub(crate) struct Score {
     /// (on smollm2-135m), or with --adapter, --profile or --pool smollm2-135m itself
     #[arg(short, long)]
     pub(crate) model: Option<String>,
-    /// What the model expects: a built-in profile or a .toml file; by default told from the checkpoint, else `plain`
+    /// What the model expects: a built-in profile or a .toml file; by default `retrieval-prm` with --pool, else told from
+    /// the checkpoint, else `plain`
     #[arg(short, long)]
     pub(crate) profile: Option<String>,
     /// Write the dataset with the scores here, in our own format; a run that was cut short goes on where it was
