@@ -357,12 +357,12 @@ fn columns(group: &Group, segment: &Segment) -> Vec<Range<usize>> {
         return vec![0..group.keys.len()];
     }
     let mut runs: Vec<Range<usize>> = Vec::new();
-    for key in segment.keys.iter().cloned().flatten() {
-        // A tree's keys are sorted.
-        let column = group.keys.binary_search(&key).expect("a group has all keys of its segments");
+    for keys in segment.keys.iter().filter(|keys| !keys.is_empty()) {
+        // A group's keys are sorted and have all of this range, so it is one run of columns.
+        let start = group.keys.binary_search(&keys.start).expect("a group has all keys of its segments");
         match runs.last_mut() {
-            Some(last) if last.end == column => last.end += 1,
-            _ => runs.push(column..column + 1),
+            Some(last) if last.end == start => last.end += keys.len(),
+            _ => runs.push(start..start + keys.len()),
         }
     }
     runs
