@@ -175,7 +175,7 @@ impl Decoder {
         Ok(self.raw_logits(hidden, tokens)?.to_dtype(DType::F32)?)
     }
 
-    /// Like [`Decoder::logits`] in the activations' type.
+    /// Like [`Decoder::logits`], those of all tokens in the activations' type.
     pub fn raw_logits(&self, hidden: &Tensor, tokens: Option<&[u32]>) -> Result<Tensor> {
         let output = self.output.as_ref().ok_or_else(|| {
             Error::request(

@@ -42,19 +42,14 @@ impl Weight {
         Ok((y + self.multiply(x)?)?)
     }
 
-    /// Like [`Weight::multiply`] for a few of the outputs only.
+    /// Like [`Weight::multiply`] for a few of the outputs only, in f32 everywhere: what is read is how far two large numbers are
+    /// apart, and bf16 would leave eighths of it.
     pub fn multiply_rows(&self, x: &Tensor, wanted: &[u32]) -> Result<Tensor> {
-        Ok(match self {
-            Self::Packed(matrix) => ops::multiply_rows(x, matrix, wanted)?,
-            Self::Dense(weight) => {
-                let wanted = Tensor::new(wanted, weight.device())?;
-                x.matmul(&weight.index_select(&wanted, 0)?.t()?)?
-            }
-            Self::Quantised(_) => {
-                let wanted = Tensor::new(wanted, x.device())?;
-                self.multiply(x)?.index_select(&wanted, 1)?
-            }
-        })
+        if let Self::Packed(matrix) = self {
+            return ops::multiply_rows(x, matrix, wanted);
+        }
+        let rows = self.rows(wanted, x.device())?.to_dtype(DType::F32)?;
+        Ok(x.to_dtype(DType::F32)?.matmul(&rows.t()?)?)
     }
 
     /// A row of an embedding table on the CPU.
@@ -322,5 +317,22 @@ fn ggml(kind: BlockKind) -> GgmlDType {
         BlockKind::Q4K => GgmlDType::Q4K,
         BlockKind::Q5K => GgmlDType::Q5K,
         BlockKind::Q6K => GgmlDType::Q6K,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In bf16 both logits would be 64 or 64.25, and what tells them apart would be gone.
+    #[test]
+    fn a_few_outputs_of_bf16_weights_keep_small_differences() {
+        let device = Device::Cpu;
+        let bf16 = |values: &[f32], shape: (usize, usize)| {
+            Tensor::from_slice(values, shape, &device).unwrap().to_dtype(DType::BF16).unwrap()
+        };
+        let weight = Weight::Dense(bf16(&[8.0, 0.0, 7.0, 7.0, 8.0, 0.0625], (3, 2)));
+        let found = weight.multiply_rows(&bf16(&[8.0, 0.5], (1, 2)), &[0, 2]).unwrap();
+        assert_eq!(found.to_vec2::<f32>().unwrap(), [[64.0, 64.03125]]);
     }
 }
