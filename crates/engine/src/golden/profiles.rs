@@ -7,7 +7,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 
 use super::{close, is_rounded, load, reference};
-use crate::profile::{Assembler, Profile, Score};
+use crate::profile::{Assembler, Input, Profile, Score, Templates};
 use crate::{Engine, ServiceOptions};
 
 #[derive(Deserialize)]
@@ -172,4 +172,24 @@ families! {
     plain_follows_its_recipe: "plain" as "plain",
     retrieval_prm_follows_its_recipe: "retrieval" as "retrieval-prm",
     trl_follows_its_recipe: "trl" as "trl",
+}
+
+#[test]
+fn a_tagged_text_has_references_where_its_profile_puts_them() {
+    let mut profile =
+        Profile::find(concat!(env!("CARGO_MANIFEST_DIR"), "/../../recipes/profiles/retrieval-classes.toml"))
+            .unwrap();
+    let Input::Tagged(tagged) = &mut profile.input else { panic!("it is tagged") };
+    tagged.tag = "+".to_owned();
+    assert_eq!(Templates::new(profile.clone()).unwrap().sees(), (true, true));
+    let expected = expected();
+    let model = load(&expected.families["retrieval"].model);
+    let assembler = Assembler::new(profile, &model.tokenizer).unwrap();
+    let text = |with_references| {
+        let request = request(0, &expected.problems[0], with_references);
+        let assembled = assembler.assemble(&request, &model.tokenizer, 4096).unwrap();
+        assert_eq!(assembled.prompts[0].1.len(), request.steps.len());
+        model.tokenizer.decode(&assembled.prompts[0].0, false).unwrap()
+    };
+    insta::assert_snapshot!(format!("{}\n=== without ===\n{}", text(true), text(false)));
 }

@@ -7,6 +7,7 @@ use gradus_core::contracts::{Message, ScoreRequest};
 use gradus_core::steps;
 use minijinja::context;
 
+use super::templates::{references, step_references};
 use super::{Input, Profile, Score, Tagged, Templates};
 use crate::text::Tokenizer;
 use crate::{Error, Result};
@@ -110,10 +111,16 @@ impl Assembler {
             problem => request.problem.as_str(),
             sentences => sentences(&request.problem).into_iter().map(str::to_owned).collect::<Vec<_>>(),
             bos => tokenizer.bos.map(|id| tokenizer.token_text(id)).unwrap_or_default(),
+            references => references(request),
         };
         let steps = request.steps.iter().enumerate().map(|(index, step)| {
-            self.templates
-                .render("step", context! { step, number => index + 1, problem => request.problem.as_str() })
+            let values = context! {
+                step,
+                number => index + 1,
+                problem => request.problem.as_str(),
+                step_references => step_references(request, index),
+            };
+            self.templates.render("step", values)
         });
         let steps: Vec<String> = steps.collect::<Result<_>>()?;
         let (before, end) = if tagged.chat {

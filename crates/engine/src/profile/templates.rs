@@ -1,9 +1,9 @@
 //! A profile's templates, compiled.
 
 use gradus_core::contracts::{Message, ScoreRequest};
-use gradus_core::data::Mark;
+use gradus_core::data::{Mark, ReferenceProblem};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::{Environment, context};
+use minijinja::{Environment, Value, context};
 
 use super::{Input, Profile, Tagged};
 use crate::{Error, Result};
@@ -51,7 +51,9 @@ impl Templates {
     /// # Ok::<(), gradus_engine::Error>(())
     /// ```
     pub fn sees(&self) -> (bool, bool) {
-        let Input::Prompted { .. } = self.profile.input else { return (false, false) };
+        if let Input::Turns { .. } = self.profile.input {
+            return (false, false);
+        }
         let uses = |name| {
             self.compiled.templates().any(|(_, template)| template.undeclared_variables(false).contains(name))
         };
@@ -65,25 +67,13 @@ impl Templates {
             let name = &self.profile.name;
             return Err(Error::request(format!("profile `{name}` does not ask about one step at a time")));
         };
-        let marked = |text: &str, mark: &Mark| {
-            let sign = if *mark == Mark::Incorrect { "-" } else { "+" };
-            context! { text, mark => sign }
-        };
-        let references: Vec<minijinja::Value> = request
-            .references
-            .iter()
-            .map(|reference| {
-                let steps: Vec<_> = reference.steps.iter().map(|(text, mark)| marked(text, mark)).collect();
-                context! { question => reference.question.as_str(), steps }
-            })
-            .collect();
+        let references = references(request);
         let prompts = request.steps.iter().enumerate().map(|(index, step)| {
-            let similar = request.step_references.get(index).map_or(&[][..], Vec::as_slice);
             let values = context! {
                 problem => request.problem.as_str(),
                 references => references.clone(),
                 earlier => request.steps[..index].to_vec(),
-                step_references => similar.iter().map(|step| marked(&step.text, &step.mark)).collect::<Vec<_>>(),
+                step_references => step_references(request, index),
                 step,
                 number => index + 1,
             };
@@ -106,10 +96,29 @@ impl Templates {
     }
 }
 
+/// Reference questions as templates see them.
+pub(super) fn references(request: &ScoreRequest) -> Vec<Value> {
+    let reference = |reference: &ReferenceProblem| {
+        let steps: Vec<_> = reference.steps.iter().map(|(text, mark)| marked(text, *mark)).collect();
+        context! { question => reference.question.as_str(), steps }
+    };
+    request.references.iter().map(reference).collect()
+}
+
+/// Reference steps of one step as templates see them.
+pub(super) fn step_references(request: &ScoreRequest, index: usize) -> Vec<Value> {
+    let similar = request.step_references.get(index).map_or(&[][..], Vec::as_slice);
+    similar.iter().map(|step| marked(&step.text, step.mark)).collect()
+}
+
+fn marked(text: &str, mark: Mark) -> Value {
+    context! { text, mark => if mark == Mark::Incorrect { "-" } else { "+" } }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gradus_core::data::{ReferenceProblem, ReferenceStep};
+    use gradus_core::data::ReferenceStep;
 
     /// Written by hand from the strings that RetrievalPRM's checkpoint was tuned on.
     const PUBLISHED: &str = "Reference Question 1:
