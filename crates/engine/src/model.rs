@@ -13,7 +13,7 @@ use crate::decoder::Decoder;
 use crate::encoder::{Encoder, Pooling, pool};
 use crate::gguf::Gguf;
 use crate::head::Head;
-use crate::models::ModelPath;
+use crate::models::{self, ModelPath};
 use crate::text::Tokenizer;
 use crate::weights::{Adapter, Checkpoint, Loader};
 use crate::{Error, Result};
@@ -102,7 +102,7 @@ impl Model {
     }
 
     fn from_folder(folder: &Path, device: Device, options: &LoadOptions) -> Result<Self> {
-        if folder.join("adapter_config.json").is_file() && !folder.join("config.json").is_file() {
+        if models::is_adapter(folder) {
             return Err(Error::model(
                 folder,
                 "it is an adapter and no model: name its base as the model, and this folder with --adapter",

@@ -54,6 +54,11 @@ pub(super) fn goes_with_weights(path: &str) -> bool {
     }
 }
 
+/// Whether a folder holds an adapter, and no model that it could stand on.
+pub(crate) fn is_adapter(folder: &Path) -> bool {
+    folder.join(ADAPTER_CONFIG).is_file() && !folder.join(CONFIG).is_file()
+}
+
 /// The model in a folder; `file` picks one of several GGUF files.
 pub(super) fn look(folder: &Path, file: Option<&str>) -> Result<ModelPath> {
     if let Some(file) = file {
@@ -66,7 +71,7 @@ pub(super) fn look(folder: &Path, file: Option<&str>) -> Result<ModelPath> {
     }
     let names = names(folder)?;
     let has = |name: &str| names.contains(name) && folder.join(name).is_file();
-    if has(ADAPTER_CONFIG) && !has(CONFIG) {
+    if is_adapter(folder) {
         return match has(ADAPTER) {
             true => Ok(ModelPath::Folder(folder.to_owned())),
             false => Err(Error::model(folder, format!("it has {ADAPTER_CONFIG} but no {ADAPTER}"))),

@@ -31,8 +31,8 @@ pub struct Listed {
 pub(super) fn kind(path: &ModelPath) -> &'static str {
     match path {
         ModelPath::Gguf(_) => "gguf",
-        ModelPath::Folder(path) if path.join(folder::CONFIG).is_file() => "safetensors",
-        ModelPath::Folder(_) => "adapter",
+        ModelPath::Folder(path) if folder::is_adapter(path) => "adapter",
+        ModelPath::Folder(_) => "safetensors",
     }
 }
 

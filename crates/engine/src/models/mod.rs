@@ -32,6 +32,7 @@ mod wheel;
 
 pub use alias::{Alias, AliasSource, FileSum, aliases};
 pub use fingerprint::fingerprint;
+pub(crate) use folder::is_adapter;
 pub use list::{Listed, list};
 pub use pull::{Event, Pull, Pulled, pull};
 pub use record::Record;

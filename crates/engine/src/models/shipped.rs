@@ -11,10 +11,11 @@ pub const SHIPPED: &str = "gradus-prm";
 /// The profile that it was trained with.
 pub const SHIPPED_PROFILE: &str = "gradus";
 
+const CARD: &str = "README.md";
 const FILES: [(&str, &[u8]); 3] = [
     ("adapter_config.json", include_bytes!("../../../../assets/prm/adapter_config.json")),
     ("adapter_model.safetensors", include_bytes!("../../../../assets/prm/adapter_model.safetensors")),
-    ("README.md", include_bytes!("../../../../assets/prm/README.md")),
+    (CARD, include_bytes!("../../../../assets/prm/README.md")),
 ];
 
 /// The reward model that the program carries.
@@ -37,8 +38,10 @@ pub fn shipped() -> Result<Shipped> {
 /// Where it lies under `home` when it has been used: other weights have another folder.
 pub(super) fn folder(home: &Path) -> PathBuf {
     let mut hasher = blake3::Hasher::new();
-    for (_, content) in &FILES[..2] {
-        hasher.update(content);
+    for (name, content) in FILES {
+        if name != CARD {
+            hasher.update(content);
+        }
     }
     home.join("shipped").join(format!("{SHIPPED}-{}", &hasher.finalize().to_hex()[..8]))
 }

@@ -29,7 +29,7 @@ pub(super) struct Judging {
     /// The profile of a local reward model.
     pub(super) profile: Option<String>,
     /// The language model under the reward model that the program carries: that one's adapter knows classes, not texts.
-    pub(super) base: Option<&'static str>,
+    pub(super) base: Option<String>,
     /// All that determines its opinions.
     identity: String,
     backend: Backend,
@@ -88,7 +88,7 @@ impl Judging {
         let mut identity = local.identity.clone();
         let adapter =
             options.adapter.as_deref().map_or(String::new(), |folder| format!(" + {}", last_of(folder)));
-        let base = (model == SHIPPED).then_some(DEFAULT_MODEL);
+        let base = (model == SHIPPED).then(|| chosen.model.to_owned());
         let model = last_of(Path::new(model));
         let profile = local.profile.clone();
         if judge.critic {

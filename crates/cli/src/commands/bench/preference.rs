@@ -44,7 +44,7 @@ fn measure(args: &Preference) -> Result<Status> {
     let judging = job.judge()?;
     let judged = job.ask(&judging)?;
     if !args.no_perplexity {
-        if let Some(model) = args.perplexity_model.as_deref().or(judging.base) {
+        if let Some(model) = args.perplexity_model.as_ref().or(judging.base.as_ref()) {
             let other = local::start(model, &bench.options, &Purpose::default())?;
             fill(&mut job, &other.engine, &other.identity)?;
             job.extra.insert("perplexity_model".to_owned(), json!(model));
