@@ -5,6 +5,7 @@
 //! ids. Each sample has its own ChaCha stream, so its text does not depend on what else is in the batch.
 
 use gradus_core::contracts::Sampling;
+use gradus_kernels::rows::{argmax, log_sum_exp, shares};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
@@ -25,7 +26,10 @@ use crate::error::{Error, Result};
 pub struct Sampler {
     sampling: Sampling,
     rng: ChaCha8Rng,
-    /// Kept between draws for their memory.
+    /// By token: the logit; after the temperature, the share of the best token's probability. Kept between draws for its memory, as are
+    /// the others.
+    scores: Vec<f32>,
+    /// What a filter has left.
     candidates: Vec<Candidate>,
     was_seen: Vec<u64>,
 }
@@ -39,7 +43,7 @@ pub struct Drawn {
     pub logprob: f32,
 }
 
-/// A token that may be drawn. The score is a logit; after the temperature, the share of the best token's probability.
+/// A token that may be drawn, and its share of the best token's probability.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     score: f32,
@@ -76,7 +80,8 @@ impl Sampler {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         let rng = ChaCha8Rng::from_seed(key);
-        Ok(Self { sampling: sampling.clone(), rng, candidates: Vec::new(), was_seen: Vec::new() })
+        let sampling = sampling.clone();
+        Ok(Self { sampling, rng, scores: Vec::new(), candidates: Vec::new(), was_seen: Vec::new() })
     }
 
     /// Draws one token.
@@ -84,34 +89,33 @@ impl Sampler {
     /// `seen` are the tokens of the prompt and the text so far, for the repetition penalty. `mask` has a bit for each
     /// token, the lowest of the first word for token 0; tokens without a set bit are not drawn.
     pub fn next(&mut self, logits: &[f32], seen: &[u32], mask: Option<&[u32]>) -> Result<Drawn> {
-        let log_total = log_sum_exp(logits)?;
+        check(logits)?;
         self.gather(logits, seen, mask);
-        let best = self.candidates.iter().min_by(|a, b| a.order(b)).copied();
-        let Some(best) = best.filter(|best| best.score > f32::NEG_INFINITY) else {
+        let best = argmax(&self.scores);
+        if self.scores.get(best).is_none_or(|score| *score == f32::NEG_INFINITY) {
             return Err(Error::request(
                 "no token is allowed here: the constraint excludes all that have a probability",
             ));
-        };
+        }
         let token = if self.sampling.temperature == 0.0 {
-            best.id
+            best as u32
         } else {
-            self.filter(best.score);
+            let top = self.scores[best];
+            shares(&mut self.scores, top, self.sampling.temperature);
             self.draw()
         };
-        Ok(Drawn { token, logprob: (f64::from(logits[token as usize]) - log_total) as f32 })
+        Ok(Drawn { token, logprob: logits[token as usize] - log_sum_exp(logits) })
     }
 
-    /// Candidates are the tokens that the mask allows, with penalised logits.
+    /// Scores are penalised logits, −∞ where the mask does not allow a token.
     fn gather(&mut self, logits: &[f32], seen: &[u32], mask: Option<&[u32]>) {
-        let candidate = |(id, score): (usize, &f32)| Candidate { score: *score, id: id as u32 };
-        let all = logits.iter().enumerate().map(candidate);
-        self.candidates.clear();
-        match mask {
-            None => self.candidates.extend(all),
-            Some(mask) => {
-                let is_allowed =
-                    |id: u32| mask.get(id as usize / 32).is_some_and(|word| word >> (id % 32) & 1 == 1);
-                self.candidates.extend(all.filter(|candidate| is_allowed(candidate.id)));
+        self.scores.clear();
+        self.scores.extend_from_slice(logits);
+        if let Some(mask) = mask {
+            for (index, scores) in self.scores.chunks_mut(32).enumerate() {
+                let word = mask.get(index).copied().unwrap_or(0);
+                let forbidden = scores.iter_mut().enumerate().filter(|(bit, _)| word >> bit & 1 == 0);
+                forbidden.for_each(|(_, score)| *score = f32::NEG_INFINITY);
             }
         }
         let penalty = self.sampling.repetition_penalty;
@@ -120,61 +124,119 @@ impl Sampler {
         }
         self.was_seen.clear();
         self.was_seen.resize(logits.len().div_ceil(64), 0);
-        for id in seen.iter().filter(|id| (**id as usize) < logits.len()) {
-            self.was_seen[*id as usize / 64] |= 1 << (id % 64);
-        }
-        for Candidate { score, id } in &mut self.candidates {
-            if self.was_seen[*id as usize / 64] >> (*id % 64) & 1 == 1 {
+        for id in seen.iter().map(|id| *id as usize).filter(|id| *id < logits.len()) {
+            let (word, bit) = (&mut self.was_seen[id / 64], 1 << (id % 64));
+            if *word & bit == 0 {
+                *word |= bit;
+                let score = &mut self.scores[id];
                 *score = if *score < 0.0 { *score * penalty } else { *score / penalty };
             }
         }
     }
 
-    /// Temperature, then top-k, top-p and min-p.
-    fn filter(&mut self, best: f32) {
-        let Sampling { temperature, top_p, top_k, min_p, .. } = self.sampling;
-        let candidates = &mut self.candidates;
-        for Candidate { score, .. } in candidates.iter_mut() {
-            *score = ((*score - best) / temperature).exp();
+    /// Draws from the shares, of all tokens or of those that top-k, top-p and min-p leave.
+    fn draw(&mut self) -> u32 {
+        // 53 random bits: every float in [0, 1) that is a multiple of 2^-53.
+        let uniform = (self.rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        if self.filter() {
+            let shares = self.candidates.iter().map(|candidate| candidate.score);
+            self.candidates[pick(shares, uniform)].id
+        } else {
+            pick_of_many(&self.scores, uniform) as u32
         }
-        if top_k > 0 && top_k < candidates.len() {
-            candidates.select_nth_unstable_by(top_k - 1, Candidate::order);
-            candidates.truncate(top_k);
+    }
+
+    /// Top-k, top-p and min-p; false where all tokens are left.
+    fn filter(&mut self) -> bool {
+        let Sampling { top_p, top_k, min_p, .. } = self.sampling;
+        let top_k = Some(top_k).filter(|k| *k > 0 && *k < self.scores.len());
+        if top_k.is_none() && top_p == 1.0 && min_p == 0.0 {
+            return false;
+        }
+        // What a later filter takes away for sure need not be gathered.
+        let floor = match (top_k, top_p < 1.0) {
+            (None, true) => least_kept(&self.scores, f64::from(top_p)),
+            (_, true) => 0.0,
+            (_, false) => min_p,
+        };
+        let candidates = &mut self.candidates;
+        candidates.clear();
+        let all = self.scores.iter().zip(0..).map(|(score, id)| Candidate { score: *score, id });
+        candidates.extend(all.filter(|candidate| candidate.score >= floor));
+        if let Some(k) = top_k.filter(|k| *k < candidates.len()) {
+            candidates.select_nth_unstable_by(k - 1, Candidate::order);
+            candidates.truncate(k);
         }
         if top_p < 1.0 {
-            keep_mass(candidates, f64::from(top_p));
+            let total = match top_k {
+                None => total(&self.scores),
+                Some(_) => candidates.iter().map(|candidate| f64::from(candidate.score)).sum(),
+            };
+            keep_mass(candidates, f64::from(top_p) * total);
         }
         if min_p > 0.0 {
             candidates.retain(|candidate| candidate.score >= min_p);
         }
-    }
-
-    fn draw(&mut self) -> u32 {
-        let total: f64 = self.candidates.iter().map(|candidate| f64::from(candidate.score)).sum();
-        // 53 random bits: every float in [0, 1) that is a multiple of 2^-53.
-        let uniform = (self.rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-        let mut left = uniform * total;
-        for candidate in &self.candidates {
-            left -= f64::from(candidate.score);
-            if left < 0.0 {
-                return candidate.id;
-            }
-        }
-        // Rounding can leave a crumb at the end.
-        let last = self.candidates.iter().rev().find(|candidate| candidate.score > 0.0);
-        last.expect("the best candidate scores 1").id
+        true
     }
 }
 
-/// Keeps the fewest best candidates that hold `share` of the mass, without sorting all of them. Those below the mean of
-/// what may be lost cannot be among them: together they hold less than that. Of the rest, ever more of the best are
-/// looked at.
-fn keep_mass(candidates: &mut Vec<Candidate>, share: f64) {
-    let total: f64 = candidates.iter().map(|candidate| f64::from(candidate.score)).sum();
-    let wanted = share * total;
+/// Shares that are summed before the next is looked at.
+const BLOCK: usize = 1024;
+
+/// The sum of a block of shares, in eight parts that the processor adds side by side.
+fn sum(block: &[f32]) -> f64 {
+    let mut parts = [0f64; 8];
+    let eights = block.chunks_exact(8);
+    let rest: f64 = eights.remainder().iter().map(|share| f64::from(*share)).sum();
+    for eight in eights {
+        parts.iter_mut().zip(eight).for_each(|(part, share)| *part += f64::from(*share));
+    }
+    parts.iter().sum::<f64>() + rest
+}
+
+fn total(shares: &[f32]) -> f64 {
+    shares.chunks(BLOCK).map(sum).sum()
+}
+
+/// The place at which a fraction of all shares has been passed, block by block and then one by one.
+fn pick_of_many(shares: &[f32], fraction: f64) -> usize {
+    let mut left = fraction * total(shares);
+    for (number, block) in shares.chunks(BLOCK).enumerate() {
+        let sum = sum(block);
+        if left < sum {
+            return number * BLOCK + pick(block.iter().copied(), left / sum);
+        }
+        left -= sum;
+    }
+    // Rounding can leave a crumb at the end.
+    last_of(shares.iter().copied())
+}
+
+/// The place at which a fraction of all shares has been passed.
+fn pick(shares: impl DoubleEndedIterator<Item = f32> + ExactSizeIterator + Clone, fraction: f64) -> usize {
+    let mut left = fraction * shares.clone().map(f64::from).sum::<f64>();
+    let passed = shares.clone().position(|share| {
+        left -= f64::from(share);
+        left < 0.0
+    });
+    passed.unwrap_or_else(|| last_of(shares))
+}
+
+/// The last that can be drawn at all.
+fn last_of(mut shares: impl DoubleEndedIterator<Item = f32> + ExactSizeIterator) -> usize {
+    shares.rposition(|share| share > 0.0).expect("the best token's share is 1")
+}
+
+/// A score that the fewest best tokens that hold `share` of the mass do not go below: those below the mean of what may be lost
+/// hold less than that together.
+fn least_kept(scores: &[f32], share: f64) -> f32 {
     // A little less than the bound, so that rounding cannot cost a candidate.
-    let floor = 0.999 * (total - wanted) / candidates.len() as f64;
-    candidates.retain(|candidate| f64::from(candidate.score) >= floor);
+    (0.999 * (1.0 - share) * total(scores) / scores.len() as f64) as f32
+}
+
+/// Keeps the fewest best candidates that hold the mass `wanted`, without sorting all of them: ever more of the best are looked at.
+fn keep_mass(candidates: &mut Vec<Candidate>, wanted: f64) {
     let (mut held, mut sorted) = (0.0, 0);
     while sorted < candidates.len() {
         let size = (sorted * 8).max(64).min(candidates.len());
@@ -193,22 +255,21 @@ fn keep_mass(candidates: &mut Vec<Candidate>, share: f64) {
     }
 }
 
-/// ln Σ exp; refuses logits that are no distribution.
-fn log_sum_exp(logits: &[f32]) -> Result<f64> {
-    let mut max = f32::NEG_INFINITY;
-    for (id, logit) in logits.iter().enumerate() {
-        if logit.is_nan() || *logit == f32::INFINITY {
-            return Err(Error::request(format!(
-                "the model gave {logit} for token {id}: its weights or its number format are unfit for this input"
-            )));
-        }
-        max = max.max(*logit);
+/// Refuses logits that are no distribution.
+fn check(logits: &[f32]) -> Result<()> {
+    // False for NaN, too. All are looked at without a branch, which is what usually happens anyway.
+    let is_good = |logit: &f32| *logit < f32::INFINITY;
+    if !logits.iter().fold(true, |good, logit| good & is_good(logit))
+        && let Some((id, logit)) = logits.iter().enumerate().find(|(_, logit)| !is_good(logit))
+    {
+        return Err(Error::request(format!(
+            "the model gave {logit} for token {id}: its weights or its number format are unfit for this input"
+        )));
     }
-    if max == f32::NEG_INFINITY {
+    if logits.iter().all(|logit| *logit == f32::NEG_INFINITY) {
         return Err(Error::request("the model gave no token a probability"));
     }
-    let total: f64 = logits.iter().map(|logit| f64::from((logit - max).exp())).sum();
-    Ok(f64::from(max) + total.ln())
+    Ok(())
 }
 
 #[cfg(test)]
@@ -222,11 +283,15 @@ mod tests {
     fn distribution(sampler: &mut Sampler, logits: &[f32], seen: &[u32], mask: Option<&[u32]>) -> Vec<f64> {
         sampler.next(logits, seen, mask).unwrap();
         let mut shares = vec![0.0; logits.len()];
-        let total: f64 = sampler.candidates.iter().map(|candidate| f64::from(candidate.score)).sum();
-        for candidate in &sampler.candidates {
-            shares[candidate.id as usize] = f64::from(candidate.score) / total;
+        if sampler.sampling.temperature == 0.0 {
+            shares[argmax(&sampler.scores)] = 1.0;
+        } else if sampler.filter() {
+            sampler.candidates.iter().for_each(|left| shares[left.id as usize] = f64::from(left.score));
+        } else {
+            shares = sampler.scores.iter().map(|share| f64::from(*share)).collect();
         }
-        shares
+        let total: f64 = shares.iter().sum();
+        shares.iter().map(|share| share / total).collect()
     }
 
     /// `tests/sample/reference.py` computes the same with numpy and full sorts.
@@ -383,8 +448,10 @@ mod tests {
             let mut all: Vec<Candidate> =
                 scores.iter().zip(0..).map(|(score, id)| Candidate { score: score.powi(power), id }).collect();
             let mut kept = all.clone();
-            let wanted = share * all.iter().map(|candidate| f64::from(candidate.score)).sum::<f64>();
-            keep_mass(&mut kept, share);
+            let scores: Vec<f32> = all.iter().map(|candidate| candidate.score).collect();
+            let wanted = share * total(&scores);
+            kept.retain(|candidate| candidate.score >= least_kept(&scores, share));
+            keep_mass(&mut kept, wanted);
             all.sort_by(Candidate::order);
             let mut held = 0.0;
             let count = all.iter().take_while(|candidate| {

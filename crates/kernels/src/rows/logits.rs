@@ -1,4 +1,4 @@
-//! Statistics of a row of logits. log softmax(x)ᵢ = xᵢ − log_sum_exp(x).
+//! Statistics and shares of a row of logits. log softmax(x)ᵢ = xᵢ − log_sum_exp(x).
 
 use crate::cpu::Level;
 use crate::exp::exp;
@@ -22,6 +22,21 @@ pub fn argmax(row: &[f32]) -> usize {
     row.iter().position(|x| *x == top).unwrap_or(0)
 }
 
+/// e^((x − top) / temperature) in place: with the largest logit as `top`, each token's share of the best token's probability. Shares
+/// below 10⁻³⁷ are 0.
+///
+/// ```
+/// # use gradus_kernels::rows::shares;
+/// let mut row = [1.0, 3.0, f32::NEG_INFINITY];
+/// shares(&mut row, 3.0, 2.0);
+/// assert!((row[0] - 0.36788).abs() < 1e-5 && row[1..] == [1.0, 0.0]);
+/// ```
+pub fn shares(row: &mut [f32], top: f32, temperature: f32) {
+    // SAFETY: the machine has the level.
+    unsafe { shares_of(Level::current(), row, top, temperature) }
+}
+
+versions! { unsafe fn shares_of(row: &mut [f32], top: f32, temperature: f32) = shares_with; }
 versions! { unsafe fn log_sum_exp_of(row: &[f32]) -> f32 = log_sum_exp_with; }
 versions! { unsafe fn largest(row: &[f32]) -> f32 = largest_with; }
 
@@ -71,6 +86,31 @@ unsafe fn log_sum_exp_with<S: Simd>(s: S, row: &[f32]) -> f32 {
     }
 }
 
+#[inline(always)]
+unsafe fn shares_with<S: Simd>(s: S, row: &mut [f32], top: f32, temperature: f32) {
+    let whole = row.len() / S::LANES * S::LANES;
+    let rest = row.len() - whole;
+    let start = row.as_mut_ptr();
+    // SAFETY: vectors and parts of vectors lie within the row.
+    unsafe {
+        for i in (0..whole).step_by(S::LANES) {
+            s.store(start.add(i), share(s, s.load(start.add(i)), top, temperature));
+        }
+        if rest > 0 {
+            let x = s.load_part(start.add(whole), rest);
+            s.store_part(start.add(whole), share(s, x, top, temperature), rest);
+        }
+    }
+}
+
+#[inline(always)]
+fn share<S: Simd>(s: S, x: S::V, top: f32, temperature: f32) -> S::V {
+    /// A little more than the least that `exp` gives, so that this is taken for 0.
+    const NOTHING: f32 = 2e-38;
+    let e = exp(s, s.div(s.sub(x, s.splat(top)), s.splat(temperature)));
+    s.max(s.sub(e, s.splat(NOTHING)), s.splat(0.0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::noise;
@@ -89,6 +129,34 @@ mod tests {
                     let found = unsafe { log_sum_exp_of(level, &row) };
                     let error = (f64::from(found) - expected).abs();
                     assert!(error < 1e-6 * (1.0 + expected.abs()), "{level:?}, {count}: off by {error:e}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn shares_match_f64() {
+        for count in [1, 15, 16, 33, 49_152] {
+            for temperature in [1e-40, 1e-6, 0.3, 1.0, 7.0] {
+                let mut row: Vec<f32> = noise(count).iter().map(|x| (x * 30.0).min(40.0)).collect();
+                row[count / 2] = f32::NEG_INFINITY;
+                row[count - 1] = 40.0;
+                let expected = |x: &f32| (f64::from(x - 40.0) / f64::from(temperature)).exp();
+                for level in Level::available() {
+                    let mut found = row.clone();
+                    // SAFETY: the machine has the level.
+                    unsafe { shares_of(level, &mut found, 40.0, temperature) };
+                    for (x, found) in row.iter().zip(&found) {
+                        let (expected, found) = (expected(x), f64::from(*found));
+                        let error = (found - expected).abs();
+                        // The argument itself is rounded to f32.
+                        assert!(
+                            error <= 1e-5 * expected + 1e-37,
+                            "{level:?}, {temperature}: {found} for {expected}"
+                        );
+                    }
+                    assert_eq!(found[count - 1], 1.0);
+                    assert!(count == 1 || found[count / 2] == 0.0);
                 }
             }
         }
