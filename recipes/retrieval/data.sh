@@ -3,6 +3,7 @@
 # Needs GRADUS (the program), GRADUS_DATA (the datasets), and the default PRM's data (recipes/default/data.sh) in IN; writes into OUT:
 #   train-QS.jsonl.zst, test-QS.jsonl.zst   Q and S are 1 where reference questions and reference steps are there
 #   test-QS-large.jsonl.zst                 the same tests with more than twice the pool, for models that were trained with the small one
+#   layouts-QS.jsonl.zst                    the default PRM's own kind of data for the same fifth of the problems (recipes/retrieval/classes.toml)
 set -eu
 : "${GRADUS:=gradus}" "${GRADUS_DATA:?names the folder of datasets}" "${IN:=data-out/default}" "${OUT:=data-out/retrieval}"
 mkdir -p "$OUT"
@@ -17,18 +18,22 @@ done
 "$GRADUS" data split "$OUT/clean.jsonl" --parts train=0.2,pool=0.3,more=0.5 --seed 1 -o "$OUT"
 "$GRADUS" pool build "$OUT/pool.jsonl" "$IN/human.jsonl.zst" -o "$OUT/small.pool"
 "$GRADUS" pool build "$OUT/pool.jsonl" "$IN/human.jsonl.zst" "$OUT/more.jsonl" -o "$OUT/large.pool"
+"$GRADUS" data split "$IN/references.jsonl.zst" --parts train=0.2,pool=0.3,more=0.5 --seed 1 -o "$OUT/layouts"
 for questions in 0 1; do
     for steps in 0 1; do
         name=$questions$steps
         if [ $name = 00 ]; then
             "$GRADUS" data convert "$OUT/train.jsonl" -o "$OUT/train-00.jsonl.zst"
+            "$GRADUS" data convert "$OUT/layouts/train.jsonl" -o "$OUT/layouts-00.jsonl.zst"
             "$GRADUS" data convert "$GRADUS_DATA"/processbench/*.json -o "$OUT/test-00.jsonl.zst"
             continue
         fi
         set -- -k $((2 * questions)) -r $steps --as records
         "$GRADUS" pool examples "$OUT/train.jsonl" --pool "$OUT/small.pool" "$@" -o "$OUT/train-$name.jsonl.zst"
+        "$GRADUS" pool examples "$OUT/layouts/train.jsonl" --pool "$OUT/small.pool" "$@" -o "$OUT/layouts-$name.jsonl.zst"
         "$GRADUS" pool examples "$GRADUS_DATA"/processbench/*.json --pool "$OUT/small.pool" "$@" -o "$OUT/test-$name.jsonl.zst"
         "$GRADUS" pool examples "$GRADUS_DATA"/processbench/*.json --pool "$OUT/large.pool" "$@" -o "$OUT/test-$name-large.jsonl.zst"
     done
 done
-rm "$OUT/all.jsonl" "$OUT/clean.jsonl" "$OUT/train.jsonl" "$OUT/pool.jsonl" "$OUT/more.jsonl"
+rm "$OUT/all.jsonl" "$OUT/clean.jsonl" "$OUT/train.jsonl" "$OUT/pool.jsonl" "$OUT/more.jsonl" "$OUT"/layouts/*
+rmdir "$OUT/layouts"
