@@ -153,25 +153,24 @@ impl Sampler {
         if top_k.is_none() && top_p == 1.0 && min_p == 0.0 {
             return false;
         }
+        let all = (top_k.is_none() && top_p < 1.0).then(|| total(&self.scores));
         // What a later filter takes away for sure need not be gathered.
-        let floor = match (top_k, top_p < 1.0) {
-            (None, true) => least_kept(&self.scores, f64::from(top_p)),
-            (_, true) => 0.0,
-            (_, false) => min_p,
+        let floor = match all {
+            Some(total) => least_kept(f64::from(top_p), total, self.scores.len()),
+            None if top_p < 1.0 => 0.0,
+            None => min_p,
         };
         let candidates = &mut self.candidates;
         candidates.clear();
-        let all = self.scores.iter().zip(0..).map(|(score, id)| Candidate { score: *score, id });
-        candidates.extend(all.filter(|candidate| candidate.score >= floor));
+        let each = self.scores.iter().zip(0..).map(|(score, id)| Candidate { score: *score, id });
+        candidates.extend(each.filter(|candidate| candidate.score >= floor));
         if let Some(k) = top_k.filter(|k| *k < candidates.len()) {
             candidates.select_nth_unstable_by(k - 1, Candidate::order);
             candidates.truncate(k);
         }
         if top_p < 1.0 {
-            let total = match top_k {
-                None => total(&self.scores),
-                Some(_) => candidates.iter().map(|candidate| f64::from(candidate.score)).sum(),
-            };
+            let left = || candidates.iter().map(|candidate| f64::from(candidate.score)).sum();
+            let total: f64 = all.unwrap_or_else(left);
             keep_mass(candidates, f64::from(top_p) * total);
         }
         if min_p > 0.0 {
@@ -201,9 +200,9 @@ fn total(shares: &[f32]) -> f64 {
 
 /// The place at which a fraction of all shares has been passed, block by block and then one by one.
 fn pick_of_many(shares: &[f32], fraction: f64) -> usize {
-    let mut left = fraction * total(shares);
-    for (number, block) in shares.chunks(BLOCK).enumerate() {
-        let sum = sum(block);
+    let sums: Vec<f64> = shares.chunks(BLOCK).map(sum).collect();
+    let mut left = fraction * sums.iter().sum::<f64>();
+    for (number, (block, sum)) in shares.chunks(BLOCK).zip(sums).enumerate() {
         if left < sum {
             return number * BLOCK + pick(block.iter().copied(), left / sum);
         }
@@ -230,9 +229,9 @@ fn last_of(mut shares: impl DoubleEndedIterator<Item = f32> + ExactSizeIterator)
 
 /// A score that the fewest best tokens that hold `share` of the mass do not go below: those below the mean of what may be lost
 /// hold less than that together.
-fn least_kept(scores: &[f32], share: f64) -> f32 {
+fn least_kept(share: f64, total: f64, tokens: usize) -> f32 {
     // A little less than the bound, so that rounding cannot cost a candidate.
-    (0.999 * (1.0 - share) * total(scores) / scores.len() as f64) as f32
+    (0.999 * (1.0 - share) * total / tokens as f64) as f32
 }
 
 /// Keeps the fewest best candidates that hold the mass `wanted`, without sorting all of them: ever more of the best are looked at.
@@ -449,8 +448,9 @@ mod tests {
                 scores.iter().zip(0..).map(|(score, id)| Candidate { score: score.powi(power), id }).collect();
             let mut kept = all.clone();
             let scores: Vec<f32> = all.iter().map(|candidate| candidate.score).collect();
-            let wanted = share * total(&scores);
-            kept.retain(|candidate| candidate.score >= least_kept(&scores, share));
+            let total = total(&scores);
+            let wanted = share * total;
+            kept.retain(|candidate| candidate.score >= least_kept(share, total, scores.len()));
             keep_mass(&mut kept, wanted);
             all.sort_by(Candidate::order);
             let mut held = 0.0;

@@ -324,7 +324,7 @@ fn ggml(kind: BlockKind) -> GgmlDType {
 mod tests {
     use super::*;
 
-    /// In bf16 both logits would be 64 or 64.25, and what tells them apart would be gone.
+    /// In bf16, which has steps of a half there, both would be 64.
     #[test]
     fn a_few_outputs_of_bf16_weights_keep_small_differences() {
         let device = Device::Cpu;
