@@ -34,6 +34,9 @@ pub enum Plan {
     /// Padded groups and our kernels.
     #[cfg(feature = "cuda")]
     Cuda(crate::cuda::Groups),
+    /// Rows that each have keys of their own, in generation.
+    #[cfg(feature = "cuda")]
+    CudaRows(crate::cuda::Rows),
 }
 
 impl Plan {
@@ -53,6 +56,25 @@ impl Plan {
             return Ok(Self::Cuda(crate::cuda::Groups::new(segments, mask, device)?));
         }
         Ok(Self::Gpu(Groups::new(segments, rows, mask, dtype, device)?))
+    }
+
+    /// Like [`Plan::new`] for rows over a cache, whose gradient nobody asks for.
+    pub(crate) fn cached(
+        segments: &[Segment],
+        rows: usize,
+        mask: &[Mask],
+        heads: Heads,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Self> {
+        #[cfg(feature = "cuda")]
+        if device.is_cuda()
+            && let Some(rows) = crate::cuda::Rows::new(segments, mask, heads, dtype, device)?
+        {
+            return Ok(Self::CudaRows(rows));
+        }
+        let _ = heads;
+        Self::new(segments, rows, mask, dtype, device)
     }
 
     /// q `[rows, query heads, dim]` over k and v `[slots, key heads, dim]` → `[rows, query heads · dim]`.
@@ -76,6 +98,8 @@ impl Plan {
             Self::Gpu(groups) => groups.attend(q, k, v, heads, mask),
             #[cfg(feature = "cuda")]
             Self::Cuda(groups) => groups.attend(q, k, v, heads, mask),
+            #[cfg(feature = "cuda")]
+            Self::CudaRows(rows) => rows.attend(q, k, v, heads, mask),
         }
     }
 }
@@ -107,6 +131,8 @@ impl Plan {
             Self::Gpu(groups) => groups.backward(q, k, v, dout, heads, mask),
             #[cfg(feature = "cuda")]
             Self::Cuda(groups) => groups.backward(q, k, v, dout, heads, mask),
+            #[cfg(feature = "cuda")]
+            Self::CudaRows(_) => unreachable!("only passes over a cache are planned so"),
         }
     }
 }

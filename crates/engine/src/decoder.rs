@@ -120,7 +120,8 @@ impl Decoder {
         observe: &mut dyn FnMut(&Tensor) -> Result<()>,
     ) -> Result<Tensor> {
         let heads = self.heads();
-        let Pass { plan, cos, sin } = self.pass(batch)?;
+        let Pass { plan, cos, sin } = self.pass_over(batch, cache.is_some())?;
+        let store = cache.map(|cache| Ok::<_, Error>((cache, cache.places(&batch.slots)?))).transpose()?;
         let mut x = self.embed(&batch.tokens)?;
         observe(&x)?;
         let eps = self.config.norm_eps;
@@ -129,8 +130,8 @@ impl Decoder {
         for (number, layer) in self.layers.iter().enumerate() {
             let (q, k, v) = layer.project(&h, heads, eps)?;
             let (q, k) = (ops::rope(&q, &cos, &sin)?, ops::rope(&k, &cos, &sin)?);
-            let (keys, values) = match cache {
-                Some(cache) => cache.write(number, &k, &v, &batch.slots)?,
+            let (keys, values) = match &store {
+                Some((cache, places)) => cache.write(number, &k, &v, places)?,
                 None => (k, v),
             };
             let seen = plan.attend(&q, &keys, &values, heads, layer.mask, self.precision)?;
@@ -151,11 +152,19 @@ impl Decoder {
 
     /// Prepares what all layers of a pass over `batch` share.
     pub fn pass(&self, batch: &Batch) -> Result<Pass> {
+        self.pass_over(batch, false)
+    }
+
+    fn pass_over(&self, batch: &Batch, cached: bool) -> Result<Pass> {
         let rows = batch.len();
         let (cos, sin) = rope::angles(&self.frequencies, &batch.positions);
         let half = self.config.head_dim / 2;
         let angles = |values| Tensor::from_vec(values, (rows, half), &self.device)?.to_dtype(self.dtype);
-        let plan = Plan::new(&batch.segments, rows, &self.masks(), self.dtype, &self.device)?;
+        let (segments, masks) = (&batch.segments, self.masks());
+        let plan = match cached {
+            true => Plan::cached(segments, rows, &masks, self.heads(), self.dtype, &self.device)?,
+            false => Plan::new(segments, rows, &masks, self.dtype, &self.device)?,
+        };
         Ok(Pass { plan, cos: angles(cos)?, sin: angles(sin)? })
     }
 

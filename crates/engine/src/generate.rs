@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use crate::batch::Batch;
 use crate::cache::{Cache, Slots};
 use crate::constrain::{Grammar, Matcher};
+use crate::landing::Landing;
 use crate::model::Model;
 use crate::sample::Sampler;
 use crate::text::TextStream;
@@ -49,6 +50,7 @@ pub(crate) struct Prepared {
 /// All sequences that are being generated.
 pub(crate) struct Generator {
     cache: Cache,
+    logits: Landing,
     requests: BTreeMap<u64, Request>,
     sequences: Vec<Sequence>,
     next: u64,
@@ -140,7 +142,8 @@ pub(crate) fn prompt_tokens(model: &Model, prompt: &Prompt) -> Result<Vec<u32>> 
 impl Generator {
     pub(crate) fn new(model: &Model) -> Result<Self> {
         let cache = model.decoder()?.cache()?;
-        Ok(Self { cache, requests: BTreeMap::new(), sequences: Vec::new(), next: 0 })
+        let logits = Landing::default();
+        Ok(Self { cache, logits, requests: BTreeMap::new(), sequences: Vec::new(), next: 0 })
     }
 
     /// Sequences that are being generated.
@@ -246,7 +249,7 @@ impl Generator {
         }
         let decoder = model.decoder()?;
         let hidden = decoder.forward(&batch, Some(&self.cache))?;
-        let logits = decoder.logits(&hidden, None)?.flatten_all()?.to_vec1::<f32>()?;
+        let logits = self.logits.bring(&decoder.logits(&hidden, None)?)?;
         let requests = &self.requests;
         let width = decoder.config.vocabulary;
         let drawn: Vec<Result<Step>> = self

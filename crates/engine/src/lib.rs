@@ -41,6 +41,7 @@ mod gguf;
 #[cfg(test)]
 mod golden;
 mod head;
+mod landing;
 mod linear;
 mod model;
 pub mod models;

@@ -22,8 +22,10 @@ use crate::trainee::Trainee;
 use crate::{Error, Result};
 use rand::Rng as _;
 
-/// Sequences that are generated at once.
-const WIDTH: usize = 64;
+/// Sequences that are generated at once: on a GPU a token of many takes hardly longer than one of few.
+fn width(trainee: &Trainee) -> Result<usize> {
+    Ok(if trainee.device()?.is_cpu() { 64 } else { 512 })
+}
 
 /// A critique that was drawn, and what it is worth.
 struct Critique {
@@ -144,7 +146,7 @@ fn draw<'a>(
         )
     });
     let requests = requests.collect();
-    let generated = session.trainee.model.generate_all(requests, WIDTH)?;
+    let generated = session.trainee.model.generate_all(requests, width(&session.trainee)?)?;
     let mut groups = Vec::with_capacity(about.len());
     for (example, generated) in about.iter().zip(generated) {
         let prompt = prompt(session, example)?;
@@ -410,7 +412,7 @@ fn evaluate(session: &Session<'_>, settings: &Grpo, examples: &[CriticExample]) 
             settings.max_new_tokens,
         )
     });
-    let generated = session.trainee.model.generate_all(requests.collect(), WIDTH)?;
+    let generated = session.trainee.model.generate_all(requests.collect(), width(&session.trainee)?)?;
     let mut judged = Vec::new();
     let (mut reward, mut located, mut wrong, mut undecided) = (0.0, 0, 0usize, 0);
     for (example, generated) in examples.iter().zip(generated) {

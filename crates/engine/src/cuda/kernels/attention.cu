@@ -1,5 +1,5 @@
 // What attention needs beside matrix products: rows gathered into padded groups by head and back, the masked softmax of scores,
-// and its gradient.
+// and its gradient. And attention without products, for rows that each have keys of their own.
 //
 // A row of a group sees the keys [start, end) of `ranges`, and of those only the ones whose bit is set where `bits` is not null
 // (a tree). Scores are lines [groups, heads, rows] of keys, from line `first` of all of them on; nothing outside the range is read,
@@ -171,9 +171,61 @@ __device__ void softmax_backward_long(const T* weights, T* slopes, const uint2* 
     }
 }
 
+// Most threads of a block of attend_rows.
+constexpr int THREADS = 512;
+
+// out [rows, heads, dim] of q over the keys of each row: k and v [slots, key_heads, dim] at keys[range.x .. range.y].
+//
+// A block has one row and head. dim / V threads share a key, each with V numbers of it, so several keys are read at once; each such
+// group keeps its own maximum, sum and mean, and the groups are put together at the end.
+template <typename T, int V>
+__device__ void attend_rows(const T* q, const T* k, const T* v, const uint32_t* keys, const uint2* ranges, T* out, uint32_t heads,
+                            uint32_t key_heads, uint32_t dim, float scale) {
+    uint32_t row = blockIdx.x / heads, head = blockIdx.x % heads, key_head = head / (heads / key_heads);
+    uint32_t lanes = dim / V, lane = threadIdx.x % lanes, group = threadIdx.x / lanes, groups = blockDim.x / lanes;
+    uint2 range = ranges[row];
+    float x[V];
+    load(q + (size_t)blockIdx.x * dim + lane * V, x);
+    float most = -INFINITY, sum = 0, mean[V] = {};
+    // All threads go round equally often, since a warp's groups add up together.
+    for (uint32_t from = range.x; from < range.y; from += groups) {
+        bool real = from + group < range.y;
+        size_t at = real ? ((size_t)keys[from + group] * key_heads + key_head) * dim + lane * V : 0;
+        float a[V] = {}, b[V] = {};
+        if (real) load(k + at, a), load(v + at, b);
+        float score = 0;
+#pragma unroll
+        for (int j = 0; j < V; j++) score += x[j] * a[j];
+        for (uint32_t other = lanes / 2; other > 0; other /= 2) score += __shfl_xor_sync(0xffffffffu, score, other);
+        if (real) {
+            score *= scale;
+            float larger = fmaxf(most, score), kept = __expf(most - larger), weight = __expf(score - larger);
+            sum = sum * kept + weight;
+#pragma unroll
+            for (int j = 0; j < V; j++) mean[j] = mean[j] * kept + weight * b[j];
+            most = larger;
+        }
+    }
+    float highest = over_row<Max>(most), share = __expf(most - highest);
+    float total = over_row<Add>(lane == 0 ? sum * share : 0.0f);
+    __shared__ float parts[THREADS * V];
+#pragma unroll
+    for (int j = 0; j < V; j++) parts[threadIdx.x * V + j] = mean[j] * share;
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < dim; i += blockDim.x) {
+        float all = 0;
+        for (uint32_t g = 0; g < groups; g++) all += parts[g * dim + i];
+        narrow(all / total, out[(size_t)blockIdx.x * dim + i]);
+    }
+}
+
 #define MOVE(T) (const T* x, const uint32_t* index, T* y, uint32_t rows, uint32_t heads, uint32_t dim)
 EXPORT(gather_heads, MOVE, x, index, y, rows, heads, dim)
 EXPORT(scatter_heads, MOVE, x, index, y, rows, heads, dim)
+#define ATTEND_ROWS(T)                                                                                                      \
+    (const T* q, const T* k, const T* v, const uint32_t* keys, const uint2* ranges, T* out, uint32_t heads, uint32_t key_heads, uint32_t dim, \
+     float scale)
+EXPORT(attend_rows, ATTEND_ROWS, q, k, v, keys, ranges, out, heads, key_heads, dim, scale)
 #define SOFTMAX(T)                                                                                                   \
     (T* scores, const uint2* ranges, const uint32_t* bits, size_t first, size_t lines, uint32_t heads, uint32_t rows, uint32_t keys, \
      float scale)

@@ -3,7 +3,7 @@
 use candle_core::{DType, Device, Tensor};
 use gradus_kernels::attention::{Mask, Segment};
 
-use super::super::attention::Groups;
+use super::super::attention::{Groups, Rows, put_rows};
 use super::{Pair, close_within, each, random};
 use crate::attend::{Heads, visible};
 use crate::batch::{Batch, Forest};
@@ -169,4 +169,70 @@ fn more_keys_than_registers_hold() {
 fn scores_in_chunks() {
     check(&Case { scores: 1, ..Case::sequences(&[64, 60, 64, 20], GROUPED, CAUSAL) });
     check(&Case { scores: 3 * 3 * 64 * 64 * 4, ..Case::sequences(&[64, 60, 64, 20], GROUPED, CAUSAL) });
+}
+
+/// Sequences that grow by a token: prompts of some are shared, pages lie anywhere.
+fn growing(heads: Heads, mask: Mask, lengths: &[usize]) -> Case {
+    let slots = lengths.iter().sum::<usize>() + 64;
+    let mut start = slots;
+    let segment = |(row, length): (usize, &usize)| {
+        start -= length;
+        // From the end of the store to its beginning, each after a prompt that all share.
+        Segment { rows: row..row + 1, keys: vec![3..40, start..start + length] }
+    };
+    let segments = lengths.iter().enumerate().map(segment).collect();
+    Case { segments, rows: lengths.len(), slots, heads, mask, scores: 1 << 30 }
+}
+
+#[test]
+fn rows_over_a_cache() {
+    let lengths = [1, 7, 64, 65, 300, 2, 1900];
+    for heads in [
+        Heads { query: 9, key: 3, dim: 64 },
+        Heads { query: 4, key: 1, dim: 128 },
+        Heads { query: 2, key: 2, dim: 32 },
+        Heads { query: 6, key: 2, dim: 8 },
+    ] {
+        for mask in [CAUSAL, Mask::Causal { window: Some(50) }, Mask::Full] {
+            let case = growing(heads, mask, &lengths);
+            each(|device, dtype| {
+                let q = random(&[case.rows, heads.query, heads.dim], dtype, device);
+                let [k, v] = [(); 2].map(|()| random(&[case.slots, heads.key, heads.dim], dtype, device));
+                let rows = Rows::new(&case.segments, &[mask], heads, dtype, device).unwrap();
+                let found = rows.unwrap().attend(&q.gpu, &k.gpu, &v.gpu, heads, mask).unwrap();
+                let dout = random(&[case.rows, heads.query * heads.dim], dtype, device);
+                let wanted = case.in_f64(&q, &k, &v, &dout)[0].clone();
+                let wanted = Tensor::new(wanted, &Device::Cpu)?.reshape(found.shape())?;
+                close_within("out", &found, &wanted, if dtype == DType::BF16 { 1.5e-2 } else { 1e-5 });
+                Ok(())
+            });
+        }
+    }
+}
+
+#[test]
+fn heads_of_odd_width_are_left_to_groups() {
+    each(|device, dtype| {
+        let case = growing(GROUPED, CAUSAL, &[3, 4]);
+        let odd = Heads { query: 3, key: 1, dim: 80 };
+        assert!(Rows::new(&case.segments, &[CAUSAL], odd, dtype, device).unwrap().is_none());
+        let two = vec![Segment { rows: 0..2, keys: vec![0..2] }];
+        assert!(Rows::new(&two, &[CAUSAL], GROUPED, dtype, device).unwrap().is_none());
+        Ok(())
+    });
+}
+
+#[test]
+fn rows_are_put_into_their_slots() {
+    each(|device, dtype| {
+        let x = random(&[5, 3, 16], dtype, device);
+        let store = Tensor::zeros((9, 3, 16), dtype, device)?;
+        put_rows(&x.gpu, &Tensor::new(&[4u32, 8, 0, 3, 7], device)?, &store).unwrap();
+        let mut wanted = vec![vec![vec![0f64; 16]; 3]; 9];
+        for (row, slot) in x.cpu.to_vec3::<f64>()?.into_iter().zip([4, 8, 0, 3, 7]) {
+            wanted[slot] = row;
+        }
+        close_within("store", &store, &Tensor::new(wanted, &Device::Cpu)?, 0.0);
+        Ok(())
+    });
 }

@@ -278,3 +278,15 @@ fn products_that_add_and_keep_f32() {
         Ok(())
     });
 }
+
+#[test]
+fn numbers_arrive_in_pinned_memory() {
+    let Some(device) = gpu() else { return };
+    let mut pinned = Pinned::default();
+    // It grows, and is used again for fewer.
+    for count in [5usize, 70_000, 12] {
+        let numbers: Vec<f32> = (0..count + 3).map(|i| i as f32).collect();
+        let x = Tensor::new(&numbers[..], &device).unwrap().narrow(0, 3, count).unwrap();
+        assert_eq!(pinned.bring(&x).unwrap(), &numbers[3..]);
+    }
+}
