@@ -134,7 +134,10 @@ impl Report {
             let found = version.map_or("none".to_owned(), |version| version.to_string());
             return Err(Error::run(&path, format!("schema version {found}: this program reads {SCHEMA}")));
         }
-        serde_json::from_str(&text).map_err(|error| Error::run(&path, error.to_string()))
+        serde_json::from_str(&text).map_err(|error| {
+            let how = "run the same command again, which keeps its answers";
+            Error::run(&path, format!("not a report of this version of the program ({error}): {how}"))
+        })
     }
 
     fn subtitle(&self) -> String {

@@ -3,7 +3,7 @@
 use candle_core::{DType, Device, Tensor};
 use gradus_kernels::attention::{Mask, Segment};
 
-use super::super::attention::{Groups, Rows, put_rows};
+use super::super::{Groups, Rows, put_rows};
 use super::{Pair, close_within, each, random};
 use crate::attend::{Heads, visible};
 use crate::batch::{Batch, Forest};
