@@ -1,6 +1,6 @@
 """Best-of-N, votes and pass@N of every PRM in a best-of-n file, in plain numpy: the twin that our own numbers must equal to 1e-9.
 
-    python best_of_n.py --data gsm8k_n32.jsonl.gz [--groups groups.jsonl] [--against RUN/report.json] [-o out.json]
+    python best_of_n.py --data gsm8k_n32.jsonl.gz [--groups groups.jsonl] [--vote-power 4] [--against RUN/report.json] [-o out.json]
 
 --against holds every number beside those of `gradus bench best-of-n` (whose run folder also has the groups) and fails above 1e-9.
 
@@ -15,7 +15,7 @@ is missing or not a number, has -inf: it is chosen only when all are, and weighs
 `first` uses the first N candidates in file order (all of them where there are fewer):
   best      the highest aggregate, the earliest candidate among equals
   majority  the largest answer group, the one whose first candidate is earliest among equals; right when that first candidate is
-  vote      the same with the sum of the aggregates (in file order) in place of the count; no answer at all is wrong
+  vote      the same with the sum of the aggregates to the power of --vote-power (in file order) in place of the count; no answer at all is wrong
   pass      any right candidate; chance: the share of right ones, which a random choice gets on average
 `expected` is the exact mean over all subsets of N drawn without replacement, the file order kept inside (n candidates, c right):
   best      sorted by aggregate (ties: file order) the candidate of rank i, from 0, is best in C(n-1-i, N-1) of the C(n, N) subsets
@@ -142,7 +142,7 @@ def over(values):
     return float(np.mean(values))
 
 
-def evaluate(problems, groups, sizes):
+def evaluate(problems, groups, sizes, power):
     counts = np.array([len(problem["candidates"]) for problem in problems])
     width = int(counts.max())
     correct = padded([[bool(candidate["correct"]) for candidate in problem["candidates"]] for problem in problems], width, False)
@@ -169,7 +169,7 @@ def evaluate(problems, groups, sizes):
         for name, aggregate in AGGREGATES.items():
             rows = [[float(aggregate(scores)) if usable(scores) else NEVER for scores in row] for row in steps]
             scores = padded(rows, width, NEVER)
-            weights = np.where(np.isneginf(scores), 0.0, scores)
+            weights = padded([[0.0 if score == NEVER else math.copysign(math.pow(abs(score), power), score) for score in row] for row in rows], width, 0.0)
             first["prms"][prm][name] = {
                 "best": [over(best_first(scores, correct, size)) for size in sizes],
                 "vote": [over(voted(weights, groups, correct, size)) for size in sizes],
@@ -227,6 +227,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     arguments.add_argument("--data", required=True)
     arguments.add_argument("--groups")
+    arguments.add_argument("--vote-power", type=float, default=1.0)
     arguments.add_argument("--against", help="report.json of gradus bench best-of-n")
     arguments.add_argument("-o", "--output")
     arguments = arguments.parse_args()
@@ -242,7 +243,7 @@ def main():
         groups = [groups_of_strings(problem["candidates"]) for problem in problems]
     grouped = time.perf_counter()
     result = {"data": os.path.basename(arguments.data), "grouped_by": "file" if arguments.groups else "string"}
-    result |= evaluate(problems, groups, SIZES)
+    result |= evaluate(problems, groups, SIZES, arguments.vote_power)
     done = time.perf_counter()
 
     text = json.dumps(result, indent=1) + "\n"

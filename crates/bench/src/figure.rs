@@ -41,6 +41,22 @@ impl Figure {
             (None, _) => "–".to_owned(),
         }
     }
+
+    /// A difference, in percent: `+1.3 (-0.4 to +3.0)`; a dash where it is not defined.
+    ///
+    /// ```
+    /// use gradus_bench::Figure;
+    /// assert_eq!(Figure { value: Some(0.013), interval: Some((-0.004, 0.03)) }.signed(), "+1.3 (-0.4 to +3.0)");
+    /// ```
+    pub fn signed(&self) -> String {
+        match (self.value, self.interval) {
+            (Some(value), Some((low, high))) => {
+                format!("{:+.1} ({:+.1} to {:+.1})", 100.0 * value, 100.0 * low, 100.0 * high)
+            }
+            (Some(value), None) => format!("{:+.1}", 100.0 * value),
+            (None, _) => "–".to_owned(),
+        }
+    }
 }
 
 /// Each of several numbers with its interval.

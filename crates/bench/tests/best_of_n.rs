@@ -6,6 +6,7 @@ use gradus_bench::best_of_n::{measure, pools};
 use gradus_bench::{Figure, Sample};
 use gradus_core::data::files;
 use gradus_core::metrics::bootstrap::Settings;
+use gradus_core::select::vote::Power;
 use serde_json::Value;
 
 fn reference(name: &str) -> std::path::PathBuf {
@@ -32,13 +33,17 @@ fn assert_close(name: &str, figures: &[Figure], expected: &Value) {
 
 #[test]
 fn every_number_is_the_twins() {
-    let expected: Value =
-        serde_json::from_str(&std::fs::read_to_string(reference("best_of_n_expected.json")).unwrap())
-            .unwrap();
+    hold_against_the_twin("best_of_n_expected.json", 1.0);
+    hold_against_the_twin("best_of_n_expected_cubed.json", 3.0);
+}
+
+fn hold_against_the_twin(file: &str, power: f64) {
+    let expected: Value = serde_json::from_str(&std::fs::read_to_string(reference(file)).unwrap()).unwrap();
     let sizes: Vec<usize> =
         expected["n"].as_array().unwrap().iter().map(|size| size.as_u64().unwrap() as usize).collect();
     let pools = pools(&samples(), None);
-    let (numbers, facts) = measure(&pools, &sizes, &Settings::default()).unwrap();
+    let power = Power::try_from(power).unwrap();
+    let (numbers, facts) = measure(&pools, &sizes, power, &Settings::default()).unwrap();
     let [set] = numbers.sets.as_slice() else { panic!("one file is one set") };
     assert_eq!((set.problems, set.unknown_outcomes), (60, 0));
     assert_eq!(facts.len(), 60);
@@ -56,6 +61,18 @@ fn every_number_is_the_twins() {
             let twin = &first["prms"][name][aggregation];
             assert_close(&format!("{name} {aggregation} best"), &choice.best, &twin["best"]);
             assert_close(&format!("{name} {aggregation} vote"), &choice.vote, &twin["vote"]);
+            let gains = [
+                (&choice.best_over_chance, &twin["best"], &first["chance"]),
+                (&choice.vote_over_majority, &twin["vote"], &first["majority"]),
+            ];
+            for (gain, own, other) in gains {
+                let gained = |index| own[index].as_f64().unwrap() - other[index].as_f64().unwrap();
+                assert_close(
+                    &format!("{name} {aggregation} gain"),
+                    gain,
+                    &(0..sizes.len()).map(gained).collect(),
+                );
+            }
             let twin = &all["prms"][name][aggregation]["best"];
             assert_close(&format!("{name} {aggregation} expected"), &choice.expected_best, twin);
         }

@@ -2,7 +2,8 @@
 //!
 //! For N = 1, 2, 4, … and every aggregation of step scores: the candidate with the highest score (`best`), the answer
 //! with the largest sum of scores (`vote`, answers merged by the grader), the answer given most often (`majority`),
-//! whether any candidate is right (`pass`), and a blind choice (`chance`).
+//! whether any candidate is right (`pass`), and a blind choice (`chance`). What scores are good for is `best` less `chance`
+//! and `vote` less `majority`, problem by problem: pairs tell apart what two intervals side by side do not.
 //!
 //! Two readings of N: *first* takes the first N candidates as they stand in the file; *expected* is the exact mean over
 //! all subsets of N, with far less variance (`best`, `pass`). A candidate without scores is never chosen over one that
@@ -18,8 +19,9 @@ use std::path::Path;
 use gradus_core::data::Outcome;
 use gradus_core::grade::{Verdict, compare};
 use gradus_core::metrics::bootstrap::{Settings, means};
+use gradus_core::select::Aggregation;
 use gradus_core::select::best_of_n::{chance, expected_best, expected_pass};
-use gradus_core::select::{Aggregation, vote};
+use gradus_core::select::vote::{self, Power};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +62,12 @@ pub struct Choice {
     pub vote: OverN,
     /// `best` over all subsets of N.
     pub expected_best: OverN,
+    /// How much more often `best` is right than `chance`, over pairs.
+    #[serde(default)]
+    pub best_over_chance: OverN,
+    /// How much more often `vote` is right than `majority`, over pairs.
+    #[serde(default)]
+    pub vote_over_majority: OverN,
 }
 
 /// One scorer.
@@ -186,8 +194,14 @@ pub fn sizes(pools: &[Pool]) -> Vec<usize> {
     sizes
 }
 
-/// The numbers over `pools`, and each problem's part of those at the largest N.
-pub fn measure(pools: &[Pool], sizes: &[usize], settings: &Settings) -> Result<(Numbers, Vec<Fact>)> {
+/// The numbers over `pools`, and each problem's part of those at the largest N. In votes a candidate weighs its aggregate to the
+/// power of `power`.
+pub fn measure(
+    pools: &[Pool],
+    sizes: &[usize],
+    power: Power,
+    settings: &Settings,
+) -> Result<(Numbers, Vec<Fact>)> {
     if pools.is_empty() {
         return Err(Error::Data("there is no solution to choose from".to_owned()));
     }
@@ -205,13 +219,21 @@ pub fn measure(pools: &[Pool], sizes: &[usize], settings: &Settings) -> Result<(
     }
     let of_set = |name: &&str| -> Vec<&Pool> { pools.iter().filter(|pool| pool.subset == **name).collect() };
     let sets: Vec<(&str, Vec<&Pool>)> = names.iter().map(|name| (*name, of_set(name))).collect();
-    let facts = sets.iter().flat_map(|(_, pools)| facts(pools, sizes.last().copied().unwrap_or(1))).collect();
-    let sets = sets.into_iter().map(|(name, pools)| set(name, &pools, sizes, settings)).collect();
+    let facts =
+        sets.iter().flat_map(|(_, pools)| facts(pools, sizes.last().copied().unwrap_or(1), power)).collect();
+    let sets = sets.into_iter().map(|(name, pools)| set(name, &pools, sizes, power, settings)).collect();
     Ok((Numbers { sizes: sizes.to_vec(), sets }, facts))
 }
 
 /// Each problem's value of one number for each N.
 type Columns = Vec<Vec<f64>>;
+
+/// The difference, problem by problem.
+fn less(columns: &Columns, others: &Columns) -> Columns {
+    let pair =
+        |(column, other): (&Vec<f64>, &Vec<f64>)| column.iter().zip(other).map(|(a, b)| a - b).collect();
+    columns.iter().zip(others).map(pair).collect()
+}
 
 fn columns(pools: &[&Pool], sizes: &[usize], value: impl Fn(&Pool, usize) -> f64 + Sync) -> Columns {
     sizes
@@ -220,26 +242,31 @@ fn columns(pools: &[&Pool], sizes: &[usize], value: impl Fn(&Pool, usize) -> f64
         .collect()
 }
 
-fn set(name: &str, pools: &[&Pool], sizes: &[usize], settings: &Settings) -> SetNumbers {
+fn set(name: &str, pools: &[&Pool], sizes: &[usize], power: Power, settings: &Settings) -> SetNumbers {
     let mut scorers: Vec<&str> =
         pools.iter().flat_map(|pool| pool.scores.keys()).map(String::as_str).collect();
     scorers.sort_unstable();
     scorers.dedup();
-    let mut all: Vec<Columns> = vec![
+    let held_against = [
         columns(pools, sizes, |pool, n| f64::from(u8::from(pool.correct[..n].contains(&true)))),
         columns(pools, sizes, |pool, n| expected_pass(&pool.correct, n).unwrap_or_default()),
         columns(pools, sizes, |pool, n| chance(&pool.correct, n).unwrap_or_default()),
         columns(pools, sizes, |pool, n| hit(pool, vote::majority(&pool.groups[..n]))),
     ];
+    let [_, _, blind, majority] = &held_against;
     let choices: Vec<(&str, Aggregation)> = scorers
         .iter()
         .flat_map(|scorer| Aggregation::ALL.into_iter().map(move |aggregation| (*scorer, aggregation)))
         .collect();
-    let found: Vec<[Columns; 3]> = choices
+    let found: Vec<[Columns; 5]> = choices
         .par_iter()
-        .map(|(scorer, aggregation)| choice_columns(pools, sizes, scorer, *aggregation))
+        .map(|(scorer, aggregation)| {
+            let [best, vote, expected] = choice_columns(pools, sizes, scorer, *aggregation, power);
+            let gains = (less(&best, blind), less(&vote, majority));
+            [best, vote, expected, gains.0, gains.1]
+        })
         .collect();
-    all.extend(found.into_iter().flatten());
+    let all: Vec<Columns> = held_against.into_iter().chain(found.into_iter().flatten()).collect();
     let mut figures = figures(&all, settings).into_iter();
     let mut next = || figures.next().unwrap_or_default();
     SetNumbers {
@@ -262,6 +289,8 @@ fn set(name: &str, pools: &[&Pool], sizes: &[usize], settings: &Settings) -> Set
                         best: next(),
                         vote: next(),
                         expected_best: next(),
+                        best_over_chance: next(),
+                        vote_over_majority: next(),
                     })
                     .to_vec(),
             })
@@ -270,7 +299,13 @@ fn set(name: &str, pools: &[&Pool], sizes: &[usize], settings: &Settings) -> Set
 }
 
 /// `best`, `vote` and `expected_best` of one scorer under one aggregation.
-fn choice_columns(pools: &[&Pool], sizes: &[usize], scorer: &str, aggregation: Aggregation) -> [Columns; 3] {
+fn choice_columns(
+    pools: &[&Pool],
+    sizes: &[usize],
+    scorer: &str,
+    aggregation: Aggregation,
+    power: Power,
+) -> [Columns; 3] {
     let mut found: [Columns; 3] = Default::default();
     let aggregates: Vec<Vec<Option<f64>>> =
         pools.iter().map(|pool| aggregated(pool, scorer, aggregation)).collect();
@@ -279,7 +314,7 @@ fn choice_columns(pools: &[&Pool], sizes: &[usize], scorer: &str, aggregation: A
         for (pool, scores) in pools.iter().zip(&aggregates) {
             let n = (*size).min(scores.len());
             columns[0].push(hit(pool, vote::best(&scores[..n])));
-            columns[1].push(hit(pool, vote::weighted(&pool.groups[..n], &scores[..n])));
+            columns[1].push(hit(pool, vote::weighted(&pool.groups[..n], &scores[..n], power)));
             columns[2].push(expected_best(scores, &pool.correct, n).unwrap_or_default());
         }
         found.iter_mut().zip(columns).for_each(|(found, column)| found.push(column));
@@ -315,7 +350,7 @@ fn hit(pool: &Pool, chosen: Option<usize>) -> f64 {
 
 /// What `compare` pairs: each problem's hits at the largest N. A single scorer is not named, so that two runs of
 /// different scorers have the same columns.
-fn facts(pools: &[&Pool], size: usize) -> Vec<Fact> {
+fn facts(pools: &[&Pool], size: usize, power: Power) -> Vec<Fact> {
     let fact = |pool: &&Pool| {
         let n = size.min(pool.correct.len());
         let mut hits = BTreeMap::from([
@@ -327,7 +362,7 @@ fn facts(pools: &[&Pool], size: usize) -> Vec<Fact> {
             for aggregation in Aggregation::ALL {
                 let scores = aggregated(pool, scorer, aggregation);
                 let best = hit(pool, vote::best(&scores[..n]));
-                let vote = hit(pool, vote::weighted(&pool.groups[..n], &scores[..n]));
+                let vote = hit(pool, vote::weighted(&pool.groups[..n], &scores[..n], power));
                 hits.insert(format!("{prefix}{aggregation}/best@{size}"), best);
                 hits.insert(format!("{prefix}{aggregation}/vote@{size}"), vote);
             }

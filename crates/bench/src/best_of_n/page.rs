@@ -133,9 +133,11 @@ fn choices_table(numbers: &Numbers, set: &SetNumbers) -> Table {
             last(&set.pass),
             nothing(),
             expected(&set.expected_pass),
+            nothing(),
+            nothing(),
         ],
-        vec![text("majority"), text(""), last(&set.majority), nothing(), nothing()],
-        vec![text("chance"), text(""), last(&set.chance), nothing(), nothing()],
+        vec![text("majority"), text(""), last(&set.majority), nothing(), nothing(), nothing(), nothing()],
+        vec![text("chance"), text(""), last(&set.chance), nothing(), nothing(), nothing(), nothing()],
     ];
     for scorer in &set.scorers {
         rows.extend(scorer.choices.iter().map(|choice| {
@@ -145,18 +147,22 @@ fn choices_table(numbers: &Numbers, set: &SetNumbers) -> Table {
                 last(&choice.best),
                 last(&choice.vote),
                 expected(&choice.expected_best),
+                last(&choice.best_over_chance),
+                last(&choice.vote_over_majority),
             ]
         }));
     }
     Table {
         title: format!("{}: every choice at N = {size}", set.name),
-        caption: "best: the candidate with the highest score; vote: the answer with the largest sum of scores; expected: best, or pass, over all subsets of that many.".to_owned(),
+        caption: "best: the candidate with the highest score; vote: the answer with the largest sum of scores; expected: best, or pass, over all subsets of that many. The last two columns are differences, problem by problem, with intervals of their own.".to_owned(),
         columns: vec![
             column("scorer", Unit::Number),
             column("aggregation", Unit::Number),
             column(format!("best@{size}"), Unit::Score),
             ranked(format!("vote@{size}"), Unit::Score, Best::Highest),
             column(format!("expected best@{fewer}"), Unit::Score),
+            column("best over chance", Unit::Score),
+            column("vote over majority", Unit::Score),
         ],
         rows,
     }

@@ -2,6 +2,7 @@
 
     python best_of_n_pools.py > best_of_n_pools.jsonl
     python ../../../../benches/peers/best_of_n.py --data best_of_n_pools.jsonl -o best_of_n_expected.json   # made with numpy 2.4.6
+    python ../../../../benches/peers/best_of_n.py --data best_of_n_pools.jsonl --vote-power 3 -o best_of_n_expected_cubed.json
 
 Three to nine candidates a problem; few distinct scores, so that ties are common; now and then no answer, no scores, no right candidate.
 Answers are whole numbers, so that equal strings and equal answers are the same and the twin needs no grader.

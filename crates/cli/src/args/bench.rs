@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use gradus_core::select::vote::Power;
 
 use super::engine::ModelOptions;
 use super::pool::Augmentation;
@@ -17,7 +18,7 @@ pub(crate) enum BenchCommand {
     #[command(name = "prmbench")]
     PrmBench(Bench),
     /// How good is the answer chosen among N solutions?
-    BestOfN(Bench),
+    BestOfN(BestOfN),
     /// Whose solutions does a judge favour? Also builds such benchmarks
     Preference(PreferenceCommand),
     /// Do an annotator's labels agree with people's?
@@ -113,6 +114,16 @@ pub(crate) struct Bench {
     pub(crate) options: ModelOptions,
     #[command(flatten)]
     pub(crate) print: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BestOfN {
+    /// A candidate weighs its score raised to this in a vote: above 1 scores count for more, towards the best candidate;
+    /// below 1 for less, towards the majority
+    #[arg(long, value_name = "POWER", default_value_t = Power::ONE)]
+    pub(crate) vote_power: Power,
+    #[command(flatten)]
+    pub(crate) bench: Bench,
 }
 
 #[derive(Debug, Args)]

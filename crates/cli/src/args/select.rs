@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use gradus_core::select::Aggregation;
+use gradus_core::select::vote::Power;
 
 use super::engine::at_least_one;
 use super::{Input, Output};
@@ -23,7 +24,7 @@ pub(crate) enum By {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gradus select scored.jsonl\n  \
-gradus select scored.jsonl --by vote --aggregation min -n 8 -o chosen.jsonl\n  \
+gradus select scored.jsonl --by vote --aggregation min --vote-power 4 -n 8 -o chosen.jsonl\n  \
 gradus select candidates.jsonl.gz --scores my-prm --by all --show 0\n\n\
 Records of the same problem are put together. Answers are equal when the grader says so; among equals the earliest \
 solution wins.")]
@@ -39,6 +40,10 @@ pub(crate) struct Select {
     /// How step scores become one: last, min, product, mean or norm_product (the geometric mean)
     #[arg(long, default_value = "last")]
     pub(crate) aggregation: Aggregation,
+    /// A solution weighs its score raised to this in a vote (1 by default): above 1 scores count for more, towards the best
+    /// solution; below 1 for less, towards the majority
+    #[arg(long, value_name = "POWER")]
+    pub(crate) vote_power: Option<Power>,
     /// Only the first N solutions of each problem
     #[arg(short = 'n', long = "first", value_name = "N", value_parser = at_least_one)]
     pub(crate) first: Option<usize>,

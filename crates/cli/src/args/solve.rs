@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use gradus_core::data::readers::Format;
 use gradus_core::select::Aggregation;
+use gradus_core::select::vote::Power;
 
 use super::engine::{ModelOptions, at_least_one};
 use super::{OnError, Output, format};
@@ -105,6 +106,9 @@ pub(crate) struct SearchOptions {
     /// How step scores become one: last, min, product, mean or norm_product (the geometric mean)
     #[arg(long, default_value = "last")]
     pub(crate) aggregation: Aggregation,
+    /// vote: a solution weighs its score raised to this (1 by default): above 1 scores count for more
+    #[arg(long, value_name = "POWER")]
+    pub(crate) vote_power: Option<Power>,
 }
 
 /// Who proposes, and who judges.

@@ -10,8 +10,9 @@ use anyhow::{Result, bail};
 use gradus_core::data::files::{Sink, Target};
 use gradus_core::data::{Outcome, Problem, Record, Solution};
 use gradus_core::grade::extract;
+use gradus_core::select::Aggregation;
 use gradus_core::select::best_of_n::chance;
-use gradus_core::select::{Aggregation, vote};
+use gradus_core::select::vote::{self, Power};
 use serde::Serialize;
 
 use super::{Status, Usage};
@@ -28,7 +29,7 @@ struct Choice {
     score: Option<f64>,
     /// Solutions that give an equivalent answer.
     votes: usize,
-    /// The sum of their aggregates.
+    /// The sum of their aggregates, raised to the vote's power.
     weight: Option<f64>,
     /// Whether it is right, where that is known.
     right: Option<bool>,
@@ -65,6 +66,8 @@ struct Report {
     scores: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     aggregation: Option<Aggregation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vote_power: Option<Power>,
     /// Candidates of the problem that has most.
     n: usize,
     problems: u64,
@@ -126,6 +129,12 @@ pub(super) fn run(args: &Select) -> Result<Status> {
     }
     report.scores = scores_name(args, &records)?;
     report.aggregation = report.scores.is_some().then_some(args.aggregation);
+    report.vote_power = args.vote_power;
+    if args.vote_power.is_some() && report.scores.is_none() {
+        bail!(Usage(
+            "--vote-power means nothing without scores: leave it out, or name some with --scores".to_owned()
+        ));
+    }
     report.n = records.iter().map(|record| record.solutions.len()).max().unwrap_or_default();
 
     let mut sink = args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?;
@@ -190,7 +199,7 @@ fn choose(record: &mut Record, args: &Select, report: &mut Report) -> Row {
         .iter()
         .map(|solution| args.aggregation.of(solution.scores.get(report.scores.as_ref()?)?))
         .collect();
-    let scored = report.scores.is_some();
+    let (scored, power) = (report.scores.is_some(), args.vote_power.unwrap_or_default());
     report.problems += 1;
     report.candidates += solutions.len() as u64;
     report.fewer += u64::from(solutions.len() < report.n);
@@ -206,7 +215,8 @@ fn choose(record: &mut Record, args: &Select, report: &mut Report) -> Row {
             answer: solutions[index].answer.clone(),
             score: scores[index],
             votes: members().count(),
-            weight: scored.then(|| members().filter_map(|member| scores[member]).sum()),
+            weight: scored
+                .then(|| members().filter_map(|member| scores[member]).map(|score| power.of(score)).sum()),
             right: solutions[index].outcome.is_correct(),
             index,
         }
@@ -223,7 +233,7 @@ fn choose(record: &mut Record, args: &Select, report: &mut Report) -> Row {
         gold: problem.answer.clone(),
         candidates: solutions.len(),
         best: scored.then(|| winner(None)),
-        vote: scored.then(|| winner(vote::weighted(&groups, &scores))),
+        vote: scored.then(|| winner(vote::weighted(&groups, &scores, power))),
         majority: winner(vote::majority(&groups)),
         pass: known.then(|| correct.contains(&true)),
         chance: if known { chance(&correct, correct.len()) } else { None },
@@ -276,10 +286,13 @@ fn print(printer: Printer, args: &Select, report: &Report) -> Result<()> {
         }
         printer.line("")?;
     }
-    let scores = match (&report.scores, report.aggregation) {
+    let mut scores = match (&report.scores, report.aggregation) {
         (Some(name), Some(aggregation)) => format!(", by `{name}` as {aggregation}"),
         _ => String::new(),
     };
+    if let Some(power) = report.vote_power {
+        scores += &format!(" (in votes to the power of {power})");
+    }
     printer.line(paint::bold(&format!(
         "{} with {}{scores}",
         printer::counted(report.problems, "problem"),

@@ -21,6 +21,7 @@ fn each_way_to_choose() {
     let lines = [
         "select scored.jsonl",
         "select scored.jsonl --by vote",
+        "select scored.jsonl --by vote --vote-power 8",
         "select scored.jsonl --by majority --show 1",
         "select scored.jsonl --by all --aggregation min",
         "select scored.jsonl --by best -n 1 --show 0",
@@ -82,15 +83,19 @@ fn what_cannot_be_chosen_from_is_said() {
         ("select two.jsonl", 2),
         ("select two.jsonl --scores prn", 2),
         ("select scored.jsonl --by all -o out.jsonl", 2),
+        ("select unscored.jsonl --by majority --vote-power 2", 2),
         ("select unscored.jsonl", 3),
         ("select problems.jsonl", 3),
         ("select nothing.jsonl", 3),
     ] {
         said.push(format!("$ gradus {line}\n{}", folder.run(line).fails(code)));
     }
-    for line in
-        ["select scored.jsonl --aggregation sum", "select scored.jsonl -n 0", "select scored.jsonl --by luck"]
-    {
+    for line in [
+        "select scored.jsonl --aggregation sum",
+        "select scored.jsonl --vote-power 0",
+        "select scored.jsonl -n 0",
+        "select scored.jsonl --by luck",
+    ] {
         let done = folder.run(line);
         assert_eq!(done.code, Some(2));
         said.push(format!("$ gradus {line}\n{}", done.stderr.lines().next().unwrap_or_default()));

@@ -113,6 +113,7 @@ fn options_without_a_use_are_refused() {
         "solve 1+1? --strategy beam --trees 2",
         "solve 1+1? --strategy tree --max-tokens 9",
         "solve 1+1? --strategy vote --step-tokens 9",
+        "solve 1+1? --strategy majority --vote-power 2",
         "solve 1+1? --temperature=-1",
         "solve 1+1? --endpoint http://127.0.0.1:9 --profile plain",
         "solve 1+1? --strategy beam --endpoint http://127.0.0.1:9 --scorer x",

@@ -32,7 +32,7 @@ pub(super) fn run(args: &Compare) -> Result<Status> {
                     difference.number.clone(),
                     difference.first.percent(),
                     difference.other.percent(),
-                    difference.difference.percent(),
+                    difference.difference.signed(),
                     p,
                 ]
             })

@@ -26,7 +26,7 @@ use gradus_retrieve::two_stage::Target;
 use serde_json::{Value, json};
 
 use super::{Status, Usage};
-use crate::args::bench::{Api, Bench, BenchCommand};
+use crate::args::bench::{Api, Bench, BenchCommand, BestOfN};
 use crate::input;
 use crate::interrupt;
 use crate::local;
@@ -87,7 +87,7 @@ fn prm_bench(args: &Bench) -> Result<Status> {
     job.finish(args, &judging, Numbers::PrmBench(Box::new(numbers)), sections, &facts)
 }
 
-fn best_of(args: &Bench) -> Result<Status> {
+fn best_of(BestOfN { vote_power, bench: args }: &BestOfN) -> Result<Status> {
     let mut job = Job::read("best-of-n", args)?;
     let asked = args.judge.model.is_some() || args.judge.scores.is_some() || args.judge.critic;
     let (judging, pools) = if asked {
@@ -101,9 +101,10 @@ fn best_of(args: &Bench) -> Result<Status> {
         job.counts.samples = job.samples.len();
         (recorded, best_of_n::pools(&job.samples, None))
     };
+    job.extra.insert("vote_power".to_owned(), json!(vote_power));
     best_of_n::write_groups(job.run()?.folder(), &pools)?;
     let sizes = best_of_n::sizes(&pools);
-    let (numbers, facts) = best_of_n::measure(&pools, &sizes, &job.settings)?;
+    let (numbers, facts) = best_of_n::measure(&pools, &sizes, *vote_power, &job.settings)?;
     show::best_of_n(&numbers, job.printer(args))?;
     let sections = best_of_n::sections(&numbers);
     job.finish(args, &judging, Numbers::BestOfN(Box::new(numbers)), sections, &facts)

@@ -141,24 +141,26 @@ pub(super) fn best_of_n(numbers: &best_of_n::Numbers, printer: Option<Printer>) 
         ))?;
         let mut heading = vec!["choice".to_owned()];
         heading.extend(numbers.sizes.iter().map(|size| format!("N={size}")));
-        let over_n = |name: String, figures: &[Figure]| {
+        heading.push("over chance, majority".to_owned());
+        let over_n = |name: String, figures: &[Figure], gain: &[Figure]| {
             let last = figures.len().saturating_sub(1);
             let cells = figures.iter().enumerate();
             let cells = cells
                 .map(|(index, figure)| if index == last { figure.percent() } else { cell(figure.value) });
-            std::iter::once(name).chain(cells).collect::<Vec<String>>()
+            let gain = gain.last().map_or_else(String::new, Figure::signed);
+            std::iter::once(name).chain(cells).chain([gain]).collect::<Vec<String>>()
         };
         let mut rows = vec![
-            over_n("pass@N".to_owned(), &set.pass),
-            over_n("majority".to_owned(), &set.majority),
-            over_n("chance".to_owned(), &set.chance),
+            over_n("pass@N".to_owned(), &set.pass, &[]),
+            over_n("majority".to_owned(), &set.majority, &[]),
+            over_n("chance".to_owned(), &set.chance, &[]),
         ];
         for scorer in &set.scorers {
             let shown = [Aggregation::Last, Aggregation::Min, Aggregation::Product, Aggregation::Mean];
             for choice in scorer.choices.iter().filter(|choice| shown.contains(&choice.aggregation)) {
                 let name = format!("{} {}", scorer.name, choice.aggregation);
-                rows.push(over_n(format!("{name} best"), &choice.best));
-                rows.push(over_n(format!("{name} vote"), &choice.vote));
+                rows.push(over_n(format!("{name} best"), &choice.best, &choice.best_over_chance));
+                rows.push(over_n(format!("{name} vote"), &choice.vote, &choice.vote_over_majority));
             }
         }
         let heading: Vec<&str> = heading.iter().map(String::as_str).collect();
@@ -191,7 +193,7 @@ pub(super) fn preference(numbers: &preference::Numbers, judge: &str, printer: Op
                 count(generator.bias.undecided as u64),
                 generator.fpr.percent(),
                 generator.fnr.percent(),
-                generator.bi.percent(),
+                generator.bi.signed(),
                 generator.accuracy.percent(),
                 generator.median_perplexity.map_or(String::new(), |value| format!("{value:.2}")),
             ]

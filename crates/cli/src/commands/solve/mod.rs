@@ -83,7 +83,7 @@ impl Plan {
 /// Turns options into a search. One that the strategy would ignore is refused.
 fn plan(strategy: Strategy, options: &SearchOptions) -> Result<Plan> {
     use Strategy::{Beam, BestOfN, Greedy, Majority, Tree, Vote};
-    let given: [(&str, bool, &[Strategy]); 8] = [
+    let given: [(&str, bool, &[Strategy]); 9] = [
         ("-n", options.n.is_some(), &[BestOfN, Vote, Majority]),
         ("--max-tokens", options.max_tokens.is_some(), &[Greedy, BestOfN, Vote, Majority]),
         ("--width", options.width.is_some(), &[Beam]),
@@ -91,6 +91,7 @@ fn plan(strategy: Strategy, options: &SearchOptions) -> Result<Plan> {
         ("--expansions", options.expansions.is_some(), &[Beam, Tree]),
         ("--max-steps", options.max_steps.is_some(), &[Beam, Tree]),
         ("--step-tokens", options.step_tokens.is_some(), &[Beam, Tree]),
+        ("--vote-power", options.vote_power.is_some(), &[Vote]),
         ("--temperature", options.temperature.is_some(), &[BestOfN, Vote, Majority, Beam, Tree]),
     ];
     if let Some((name, _, users)) =
@@ -115,6 +116,7 @@ fn plan(strategy: Strategy, options: &SearchOptions) -> Result<Plan> {
             Vote => Choose::WeightedVote,
             Majority => Choose::Majority,
         },
+        vote_power: options.vote_power.unwrap_or_default(),
     };
     let (expansions, max_steps) = (options.expansions.unwrap_or(4), options.max_steps.unwrap_or(40));
     let step_tokens = options.step_tokens.unwrap_or(512);

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use gradus_core::select::search::{Found, SearchOutcome, SearchUsage, Settings, StopReason};
-use gradus_core::select::vote;
+use gradus_core::select::vote::{self, Power};
 
 use crate::paint;
 use crate::printer::{self, Printer, counted};
@@ -28,7 +28,7 @@ pub(super) fn outcome(printer: Printer, outcome: &SearchOutcome, settings: &Sett
             printer.line(paint::red("no solution is complete"))?;
         }
     }
-    answers(printer, outcome)?;
+    answers(printer, outcome, settings.vote_power)?;
     printer.line(format!("\n{}", cost(&outcome.usage)))?;
     printer.line(format!("stopped: {}", reason(outcome.stopped)))?;
     if let Some(error) = &outcome.error {
@@ -47,7 +47,7 @@ fn solution(printer: Printer, found: &Found) -> Result<()> {
 }
 
 /// The answers of all complete solutions, the most frequent first.
-fn answers(printer: Printer, outcome: &SearchOutcome) -> Result<()> {
+fn answers(printer: Printer, outcome: &SearchOutcome, power: Power) -> Result<()> {
     let complete: Vec<&Found> = outcome.solutions.iter().filter(|found| found.complete).collect();
     let stated: Vec<Option<&str>> = complete.iter().map(|found| found.answer.as_deref()).collect();
     let groups = vote::groups(&stated);
@@ -64,7 +64,8 @@ fn answers(printer: Printer, outcome: &SearchOutcome) -> Result<()> {
     if firsts.len() > 1 || firsts.iter().any(|(_, votes)| *votes > 1) {
         let row = |(first, votes): &(usize, usize)| {
             let members = (0..groups.len()).filter(|index| groups[*index] == Some(*first));
-            let sum: Option<f64> = members.map(|index| complete[index].aggregate).sum();
+            let sum: Option<f64> =
+                members.map(|index| complete[index].aggregate.map(|score| power.of(score))).sum();
             vec![
                 printer::excerpt(stated[*first].unwrap_or_default(), 40),
                 votes.to_string(),
@@ -73,7 +74,8 @@ fn answers(printer: Printer, outcome: &SearchOutcome) -> Result<()> {
         };
         let rows: Vec<Vec<String>> = firsts.iter().take(ANSWERS).map(row).collect();
         printer.line("")?;
-        printer.table(&["answers", "votes", "sum of scores"], &rows)?;
+        let weights = if power == Power::ONE { "sum of scores" } else { "sum of powers" };
+        printer.table(&["answers", "votes", weights], &rows)?;
         if firsts.len() > ANSWERS {
             printer.line(format!("… and {} more (--json)", firsts.len() - ANSWERS))?;
         }

@@ -81,7 +81,7 @@ pub async fn beam(
     ];
     check(settings, &positive)?;
     let run = Run::new(generate, score, question, settings, Budget::new(settings.budget));
-    conclude(vec![grow(run, config, 0).await], settings.choose)
+    conclude(vec![grow(run, config, 0).await], settings)
 }
 
 /// One beam search with its own budget; `lane` keeps the seeds of several apart.

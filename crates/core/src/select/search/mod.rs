@@ -28,6 +28,7 @@ mod tree;
 use serde::{Deserialize, Serialize};
 
 use super::Aggregation;
+use super::vote::Power;
 use crate::contracts::{CallError, Sampling};
 use crate::error::Fault;
 
@@ -53,6 +54,8 @@ pub struct Settings {
     pub aggregation: Aggregation,
     /// How one of the solutions is chosen.
     pub choose: Choose,
+    /// How far a weighted vote trusts the aggregates.
+    pub vote_power: Power,
 }
 
 impl Default for Settings {
@@ -64,6 +67,7 @@ impl Default for Settings {
             budget: None,
             aggregation: Aggregation::Last,
             choose: Choose::Best,
+            vote_power: Power::ONE,
         }
     }
 }

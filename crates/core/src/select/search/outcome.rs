@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Settings;
 use crate::contracts::CallError;
 use crate::grade::extract;
-use crate::select::vote;
+use crate::select::vote::{self, Power};
 
 /// How one of several complete solutions is chosen. Among equals the earliest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -13,7 +14,7 @@ pub enum Choose {
     /// The highest aggregate.
     #[default]
     Best,
-    /// The answer with the largest sum of aggregates, and the best solution that gives it.
+    /// The answer with the largest sum of aggregates raised to the vote's power, and the best solution that gives it.
     WeightedVote,
     /// The answer that most solutions give, and the best of those.
     Majority,
@@ -144,7 +145,7 @@ pub(super) struct Ending {
 }
 
 /// The outcome of one or several independent searches; the generator's error if it failed before anything was found.
-pub(super) fn conclude(endings: Vec<Ending>, choose: Choose) -> Result<SearchOutcome, CallError> {
+pub(super) fn conclude(endings: Vec<Ending>, settings: &Settings) -> Result<SearchOutcome, CallError> {
     let mut solutions = Vec::new();
     let mut usage = SearchUsage::default();
     let (mut stopped, mut failure, mut error) = (StopReason::Enough, None, None);
@@ -160,12 +161,12 @@ pub(super) fn conclude(endings: Vec<Ending>, choose: Choose) -> Result<SearchOut
         _ => {}
     }
     solutions.sort_by_key(|found| !found.complete);
-    let chosen = chosen(&solutions, choose);
+    let chosen = chosen(&solutions, settings.choose, settings.vote_power);
     Ok(SearchOutcome { solutions, chosen, usage, stopped, error })
 }
 
 /// The complete solution that wins. Where nobody has an answer to vote for, the best.
-fn chosen(solutions: &[Found], choose: Choose) -> Option<usize> {
+fn chosen(solutions: &[Found], choose: Choose, power: Power) -> Option<usize> {
     let complete = &solutions[..solutions.iter().take_while(|found| found.complete).count()];
     let scores: Vec<Option<f64>> = complete.iter().map(|found| found.aggregate).collect();
     let answers: Vec<Option<&str>> = complete.iter().map(|found| found.answer.as_deref()).collect();
@@ -174,7 +175,7 @@ fn chosen(solutions: &[Found], choose: Choose) -> Option<usize> {
         Choose::WeightedVote | Choose::Majority => vote::groups(&answers),
     };
     let winner = match choose {
-        Choose::WeightedVote => vote::weighted(&groups, &scores),
+        Choose::WeightedVote => vote::weighted(&groups, &scores, power),
         Choose::Best | Choose::Majority => vote::majority(&groups),
     };
     if winner.is_none() {
@@ -204,11 +205,11 @@ mod tests {
             found("The answer is 3.", Some(0.6)),
             found("The answer is 0.5.", Some(0.5)),
         ];
-        assert_eq!(chosen(&solutions, Choose::Best), Some(1));
-        assert_eq!(chosen(&solutions, Choose::WeightedVote), Some(2));
-        assert_eq!(chosen(&solutions, Choose::Majority), Some(2));
-        assert_eq!(chosen(&[found("I do not know", Some(0.1))], Choose::Majority), Some(0));
-        assert_eq!(chosen(&[], Choose::WeightedVote), None);
+        assert_eq!(chosen(&solutions, Choose::Best, Power::ONE), Some(1));
+        assert_eq!(chosen(&solutions, Choose::WeightedVote, Power::ONE), Some(2));
+        assert_eq!(chosen(&solutions, Choose::Majority, Power::ONE), Some(2));
+        assert_eq!(chosen(&[found("I do not know", Some(0.1))], Choose::Majority, Power::ONE), Some(0));
+        assert_eq!(chosen(&[], Choose::WeightedVote, Power::ONE), None);
     }
 
     #[test]
@@ -219,12 +220,12 @@ mod tests {
             ending(vec![partial.clone()], StopReason::Budget),
             ending(vec![found("The answer is 3.", None)], StopReason::Enough),
         ];
-        let outcome = conclude(endings, Choose::Best).unwrap();
+        let outcome = conclude(endings, &Settings::default()).unwrap();
         assert_eq!((outcome.chosen, outcome.stopped), (Some(0), StopReason::Budget));
         assert_eq!(outcome.answer(), Some("3"));
         assert_eq!(outcome.solutions[1], partial);
         assert_eq!(
-            conclude(vec![ending(vec![partial], StopReason::Steps)], Choose::Best).unwrap().chosen,
+            conclude(vec![ending(vec![partial], StopReason::Steps)], &Settings::default()).unwrap().chosen,
             None
         );
     }

@@ -82,7 +82,7 @@ pub async fn sample(
     } else {
         StopReason::NoneLeft
     };
-    conclude(vec![run.end(solutions, stopped)], settings.choose)
+    conclude(vec![run.end(solutions, stopped)], settings)
 }
 
 /// A sample as steps, up to the one that states the answer.

@@ -80,5 +80,5 @@ pub async fn tree(
         let run = Run::new(generate, score, question, settings, share);
         grow(run, &each, lane)
     });
-    conclude(join_all(grown).await, settings.choose)
+    conclude(join_all(grown).await, settings)
 }
