@@ -33,13 +33,7 @@ impl Figure {
     /// assert_eq!(Figure::default().percent(), "–");
     /// ```
     pub fn percent(&self) -> String {
-        match (self.value, self.interval) {
-            (Some(value), Some((low, high))) => {
-                format!("{:.1} ({:.1}–{:.1})", 100.0 * value, 100.0 * low, 100.0 * high)
-            }
-            (Some(value), None) => format!("{:.1}", 100.0 * value),
-            (None, _) => "–".to_owned(),
-        }
+        self.written("–", |percent| format!("{percent:.1}"))
     }
 
     /// A difference, in percent: `+1.3 (-0.4 to +3.0)`; a dash where it is not defined.
@@ -49,12 +43,17 @@ impl Figure {
     /// assert_eq!(Figure { value: Some(0.013), interval: Some((-0.004, 0.03)) }.signed(), "+1.3 (-0.4 to +3.0)");
     /// ```
     pub fn signed(&self) -> String {
-        match (self.value, self.interval) {
-            (Some(value), Some((low, high))) => {
-                format!("{:+.1} ({:+.1} to {:+.1})", 100.0 * value, 100.0 * low, 100.0 * high)
+        self.written(" to ", |percent| format!("{percent:+.1}"))
+    }
+
+    fn written(&self, between: &str, number: fn(f64) -> String) -> String {
+        let Some(value) = self.value else { return "–".to_owned() };
+        let value = number(100.0 * value);
+        match self.interval {
+            Some((low, high)) => {
+                format!("{value} ({}{between}{})", number(100.0 * low), number(100.0 * high))
             }
-            (Some(value), None) => format!("{:+.1}", 100.0 * value),
-            (None, _) => "–".to_owned(),
+            None => value,
         }
     }
 }
