@@ -21,14 +21,16 @@
 # make install       the optimised program, into cargo's bin folder
 
 CARGO ?= cargo
-GRADUS := $(or $(CARGO_TARGET_DIR),target)/debug/gradus
+# What is built, and the models that tests use: outside the checkout when CARGO_TARGET_DIR says so, as in .ci/run.
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+GRADUS := $(TARGET)/debug/gradus
 OUT := demo-out
 # Real datasets for tests and benchmarks; tests that need them say so when they are absent.
 export GRADUS_DATA ?= $(abspath ../shared/data)
 
-# Models for the demo, tests and benchmarks stay inside the checkout.
-export GRADUS_HOME ?= $(abspath target/gradus-home)
-TOKENIZERS := target/models/tokenizers
+export GRADUS_HOME ?= $(TARGET)/gradus-home
+export GRADUS_TEST_MODELS ?= $(TARGET)/models
+TOKENIZERS := $(GRADUS_TEST_MODELS)/tokenizers
 
 .PHONY: demo test test-build test-llm-server test-models test-train test-browser check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
 
@@ -50,7 +52,7 @@ DEVICE := cpu
 FEATURES := $(if $(filter cuda%,$(DEVICE)),--features cuda)
 default-prm:
 	$(CARGO) build --locked --release $(FEATURES)
-	GRADUS=$(or $(CARGO_TARGET_DIR),target)/release/gradus DEVICE=$(DEVICE) sh recipes/default/train.sh
+	GRADUS=$(TARGET)/release/gradus DEVICE=$(DEVICE) sh recipes/default/train.sh
 
 tokenizers:
 	sh crates/engine/tests/reference/fetch_tokenizers.sh $(TOKENIZERS)
@@ -73,15 +75,15 @@ bench-grade:
 	sh benches/peers/grade.sh
 
 bench-dedup:
-	$(CARGO) bench --locked -q -p gradus-core --bench dedup
+	$(CARGO) bench --locked -q -p gradus-data --bench dedup
 
 bench-best-of-n:
 	$(CARGO) build --release --locked -p gradus
-	GRADUS=$(or $(CARGO_TARGET_DIR),target)/release/gradus sh benches/best_of_n.sh
+	GRADUS=$(TARGET)/release/gradus sh benches/best_of_n.sh
 
 bench-retrieve:
 	$(CARGO) build --release --locked -p gradus
-	GRADUS=$(or $(CARGO_TARGET_DIR),target)/release/gradus sh benches/retrieve.sh
+	GRADUS=$(TARGET)/release/gradus sh benches/retrieve.sh
 
 bench-growth:
 	$(CARGO) run --release --locked -p gradus-retrieve --example growth -- --json target/growth.json --html target/growth.html

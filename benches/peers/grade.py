@@ -40,7 +40,7 @@ def main():
         for pair in sample:
             out.write(json.dumps(pair) + "\n")
 
-    command = ["cargo", "bench", "--locked", "-q", "-p", "gradus-core", "--bench", "grade", "--", path]
+    command = ["cargo", "bench", "--locked", "-q", "-p", "gradus-grade", "--bench", "grade", "--", path]
     ours = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
     equal = 0

@@ -7,7 +7,7 @@ mod stack;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use gradus_core::data::files;
+use gradus_data::files;
 use libfuzzer_sys::fuzz_target;
 
 /// More rows than an input of this size holds, unless somebody took pains to compress them.

@@ -6,7 +6,7 @@
 
 mod stack;
 
-use gradus_core::data::dedup::{Config, Index, Kind};
+use gradus_data::dedup::{Config, Index, Kind};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(init: stack::watch(), |text: &str| {

@@ -6,7 +6,7 @@
 
 mod stack;
 
-use gradus_core::grade::{Reason, Verdict, compare, extract, grade};
+use gradus_grade::{compare, extract, grade, Reason, Verdict};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(init: stack::watch(), |text: &str| {

@@ -9,8 +9,8 @@ mod stack;
 
 use std::sync::LazyLock;
 
-use gradus_core::data::Record;
-use gradus_core::data::readers::Format;
+use gradus_core::Record;
+use gradus_data::readers::Format;
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use serde_json::{Map, Value, json};
 

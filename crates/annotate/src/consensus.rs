@@ -1,6 +1,6 @@
 //! Consensus: a solution is kept when annotators agree on where its first error is (Qwen's lessons, 2025).
 
-use gradus_core::data::{Annotation, FirstError, LabelSource};
+use gradus_core::{Annotation, FirstError, LabelSource};
 use serde::{Deserialize, Serialize};
 
 /// Where an annotator says the first error is: `Some(None)` is 'nowhere', `None` that it did not decide.

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use gradus_core::contracts::{CallError, FinishReason, Generate, GenerateRequest, Message, Prompt, Sampling};
-use gradus_core::data::{Annotation, LabelSource, Problem, Solution};
-use gradus_core::grade::{Found, extract};
+use gradus_core::{Annotation, LabelSource, Problem, Solution};
+use gradus_grade::{Found, extract};
 use minijinja::context;
 use serde::{Deserialize, Serialize};
 
@@ -167,7 +167,7 @@ pub fn read(text: &str, steps: usize, cut: bool) -> std::result::Result<Option<u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gradus_core::data::FirstError;
+    use gradus_core::FirstError;
     use gradus_llm::Scripted;
 
     fn solution() -> (Problem, Solution) {

@@ -26,7 +26,7 @@ mod spent;
 
 use std::collections::BTreeMap;
 
-use gradus_core::data::{Annotation, Cost};
+use gradus_core::{Annotation, Cost};
 use serde::{Deserialize, Serialize};
 
 pub use error::{Error, Result};

@@ -13,9 +13,9 @@
 use std::collections::BTreeMap;
 
 use gradus_core::contracts::{CallError, FinishReason, Generate, GenerateRequest, Sampling};
-use gradus_core::data::{Annotation, LabelSource, Mark, Problem, Solution, StepLabel};
-use gradus_core::grade::extract;
 use gradus_core::select::search::Ask;
+use gradus_core::{Annotation, LabelSource, Mark, Problem, Solution, StepLabel};
+use gradus_grade::extract;
 use serde::{Deserialize, Serialize};
 
 use crate::spent::Spent;

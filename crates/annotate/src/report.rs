@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use gradus_core::data::{Annotation, Cost, Mark, Outcome};
 use gradus_core::metrics::bootstrap::{self, Interval};
 use gradus_core::metrics::labels::{Agreement, Step, agreement};
 use gradus_core::metrics::process::{Located, ProcessScores, scores};
 use gradus_core::metrics::ranking::roc_auc;
+use gradus_core::{Annotation, Cost, Mark, Outcome};
 use serde::Serialize;
 
 use crate::consensus::{Agreed, Pair, Said, agree, said};
@@ -315,7 +315,7 @@ fn foretold_by(rows: &[Row], certainty: &[Option<f64>], settings: &bootstrap::Se
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gradus_core::data::LabelSource;
+    use gradus_core::LabelSource;
 
     fn row(problem: &str, right: bool, truth: Option<usize>, found: &[Said]) -> Row {
         let label = |error| Annotation::from_first_error(3, error, &LabelSource::Human);

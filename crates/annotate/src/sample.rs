@@ -4,10 +4,10 @@
 //! so: it has no final answer unless it stated one before.
 
 use gradus_core::contracts::{CallError, FinishReason, Generate, GenerateRequest, Sampling};
-use gradus_core::data::{Cost, Metadata, Outcome, Problem, Solution};
-use gradus_core::grade::extract;
 use gradus_core::select::search::Ask;
 use gradus_core::steps;
+use gradus_core::{Cost, Metadata, Outcome, Problem, Solution};
+use gradus_grade::extract;
 use serde::{Deserialize, Serialize};
 
 use crate::spent::Spent;

@@ -1,7 +1,7 @@
 //! Adds up what calls cost.
 
+use gradus_core::Cost;
 use gradus_core::contracts::{CallError, Generate, GenerateRequest, Generated};
-use gradus_core::data::Cost;
 
 /// A model whose calls are counted.
 pub(crate) struct Spent<'a> {

@@ -4,7 +4,7 @@
 //! answer by a wrong way. Reported: where the lowest score lies, on wrong and on right answers, against chance; how many
 //! right-answer solutions with a wrong step are detected, and how many without one are flagged.
 
-use gradus_core::data::FirstError;
+use gradus_core::FirstError;
 use gradus_core::metrics::drift::{self, Drift, Scored};
 use gradus_core::metrics::exact::wilson;
 use gradus_plot::bars::{BarSeries, Bars};

@@ -18,7 +18,7 @@ pub enum Error {
     },
     /// A file cannot be used.
     #[error(transparent)]
-    Core(#[from] gradus_core::Error),
+    Core(#[from] gradus_data::Error),
     /// A file of a run is not what it should be.
     #[error("{}: {message}", path.display())]
     Run {

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gradus_core::data::FirstError;
+use gradus_core::FirstError;
 use gradus_core::metrics::bias::{Judgement, bias};
 use gradus_core::metrics::bootstrap::Settings;
 use gradus_core::metrics::prmbench::Counts;

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use gradus_core::data::{Annotation, Mark};
 use gradus_core::metrics::labels::{self, Agreement, Step};
 use gradus_core::metrics::process::ProcessScores;
+use gradus_core::{Annotation, Mark};
 use gradus_plot::bars::{BarSeries, Bars};
 use gradus_plot::table::{Best, Table};
 use gradus_plot::{Block, Estimate, Section, Unit};
@@ -48,7 +48,7 @@ pub struct Numbers {
 struct Gathered<'a> {
     solutions: Vec<Vec<Step>>,
     aligned: Vec<(&'static str, Step)>,
-    costs: Vec<&'a gradus_core::data::Cost>,
+    costs: Vec<&'a gradus_core::Cost>,
 }
 
 /// The numbers of every model's labels in the data, and of `judged`, if given, under its name.
@@ -107,7 +107,7 @@ impl<'a> Gathered<'a> {
 
     fn numbers(self) -> AnnotatorNumbers {
         let all: Vec<Step> = self.solutions.iter().flatten().copied().collect();
-        let mean = |of: fn(&gradus_core::data::Cost) -> f64| {
+        let mean = |of: fn(&gradus_core::Cost) -> f64| {
             let count = self.costs.len();
             (count > 0).then(|| self.costs.iter().map(|cost| of(cost)).sum::<f64>() / count as f64)
         };
@@ -238,8 +238,8 @@ fn alignment_table(name: &str, groups: &BTreeMap<String, Agreement>) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gradus_core::data::LabelSource;
-    use gradus_core::data::{Evidence, Solution, StepLabel};
+    use gradus_core::LabelSource;
+    use gradus_core::{Evidence, Solution, StepLabel};
     use std::sync::Arc;
 
     #[test]

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use gradus_core::data::Mark;
+use gradus_core::Mark;
 use gradus_core::metrics::bootstrap::Settings;
 use gradus_core::metrics::prmbench::{self, Class, Group, Outcome, Report as Metrics};
 use gradus_plot::bars::{BarSeries, Bars};

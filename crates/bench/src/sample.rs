@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gradus_core::contracts::ScoreRequest;
-use gradus_core::data::{FirstError, Mark, Problem, Record, Solution};
+use gradus_core::{FirstError, Mark, Problem, Record, Solution};
 
 use crate::processbench::SUBSETS;
 
@@ -45,7 +45,7 @@ impl Sample {
     /// Where it first goes wrong, by the first annotation of a person, a program or an unnamed source that says so; a
     /// model's opinion is no truth.
     pub fn first_error(&self) -> FirstError {
-        let known = |annotation: &&gradus_core::data::Annotation| {
+        let known = |annotation: &&gradus_core::Annotation| {
             let models = annotation.labels.iter().flatten().any(|label| !label.source.is_truth());
             annotation.first_error != FirstError::Unknown && !models
         };
@@ -83,7 +83,7 @@ fn subset_of(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gradus_core::data::{Annotation, LabelSource, StepLabel};
+    use gradus_core::{Annotation, LabelSource, StepLabel};
 
     #[test]
     fn the_subset_is_in_the_id_or_in_the_files_name() {

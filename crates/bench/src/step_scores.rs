@@ -1,8 +1,8 @@
 //! How well step scores tell right steps from wrong ones, whatever the threshold: ranking, calibration, distributions.
 
-use gradus_core::data::{FirstError, Mark};
 use gradus_core::metrics::calibration::{self, Bin};
 use gradus_core::metrics::{exact, ranking};
+use gradus_core::{FirstError, Mark};
 use gradus_plot::histogram::{Distribution, Histogram};
 use gradus_plot::reliability::{self, Reliability};
 use gradus_plot::{Block, Estimate, Marker, Unit};

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use gradus_bench::best_of_n::{measure, pools};
 use gradus_bench::{Figure, Sample};
-use gradus_core::data::files;
 use gradus_core::metrics::bootstrap::Settings;
 use gradus_core::select::vote::Power;
+use gradus_data::files;
 use serde_json::Value;
 
 fn reference(name: &str) -> std::path::PathBuf {

@@ -7,8 +7,8 @@ use gradus_bench::judge::{Judge, Judged, Opinion, Scorer};
 use gradus_bench::run::{Run, Source, reasons};
 use gradus_bench::{Error, Sample, drift, processbench};
 use gradus_core::contracts::{Answer, CallError, ScoreRequest, ScoreSteps, StepScores, Usage};
-use gradus_core::data::{Annotation, LabelSource, Outcome, Problem, Solution};
 use gradus_core::metrics::bootstrap::Settings;
+use gradus_core::{Annotation, LabelSource, Outcome, Problem, Solution};
 
 /// Finds every first error, except that some requests fail.
 struct Perfect {

@@ -14,10 +14,10 @@ pub(crate) mod train;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use gradus_core::data::corrupt;
-use gradus_core::data::readers::Format;
 use gradus_core::steps::Strategy;
-use gradus_core::synth::{ErrorKind, Family, Style};
+use gradus_data::corrupt;
+use gradus_data::readers::Format;
+use gradus_synth::{ErrorKind, Family, Style};
 
 const EXIT_CODES: &str = "Exit codes:\n  0  done\n  1  done, and the data has problems (data check) or duplicates \
 (data dedup without -o)\n  2  the command line is wrong\n  3  the input or output is unusable\n  130  interrupted with Ctrl-C";

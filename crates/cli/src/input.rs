@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use gradus_core::data::files::{self, Item};
-use gradus_core::data::readers::Format;
+use gradus_data::files;
+use gradus_data::files::Item;
+use gradus_data::readers::Format;
 
 use crate::args::{Input, OnError};
 use crate::printer;

@@ -93,8 +93,8 @@ fn without_os_code(text: &str) -> &str {
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let io =
-            cause.downcast_ref::<io::Error>().or_else(|| match cause.downcast_ref::<gradus_core::Error>() {
-                Some(gradus_core::Error::Io { source, .. }) => Some(source),
+            cause.downcast_ref::<io::Error>().or_else(|| match cause.downcast_ref::<gradus_data::Error>() {
+                Some(gradus_data::Error::Io { source, .. }) => Some(source),
                 _ => None,
             });
         io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::data::{Problem, ReferenceProblem, ReferenceStep, References, Solution};
+use crate::{Problem, ReferenceProblem, ReferenceStep, References, Solution};
 
 /// What a contract's call returns: a future that can be held behind `dyn`.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, CallError>> + Send + 'a>>;

@@ -1,27 +1,43 @@
-//! Process supervision for reasoning models: types and pure functions, no tensors, no network, no SQL.
+//! Process supervision for reasoning models: types and pure functions, no files, no tensors, no network, no SQL.
 //!
-//! - [`data`]: problems, solutions, labels; every dataset format; files of any container
+//! - [`Problem`], [`Solution`], [`Annotation`] and the [`Record`] that holds them: the data model
 //! - [`contracts`]: what a model can be asked: generate, log-probabilities, step scores, embeddings
 //! - [`steps`]: cut free text into steps and join it back
-//! - [`grade`]: extract final answers and decide whether two are equal
-//! - [`metrics`]: numbers of benchmarks, with intervals
+//! - [`metrics`]: metrics of benchmarks, with intervals
 //! - [`select`]: choose among several solutions of one problem
-//! - [`synth`]: a synthetic world of step-labelled problems
 //! - [`time`]: when something happened
 //!
+//! Reading datasets is `gradus-data`'s job, comparing answers `gradus-grade`'s.
+//!
 //! ```
-//! use gradus_core::grade::{Verdict, compare};
-//! assert_eq!(compare(r"\frac{1}{2}", "0.5"), Verdict::Equal);
+//! use gradus_core::{FirstError, Problem, Record, Solution};
+//! let problem = Problem { id: "p".into(), text: "What is 2 + 3?".into(), ..Problem::default() };
+//! let solution = Solution { id: "s".into(), problem_id: "p".into(), steps: vec!["2 + 3 = 5".into()], ..Solution::default() };
+//! assert!(Record::new(problem, vec![solution]).validate().is_ok());
+//! assert_eq!(serde_json::to_string(&FirstError::At(2)).unwrap(), "2");
 //! ```
 
 pub mod contracts;
-pub mod data;
-mod error;
-pub mod grade;
+mod count;
+mod fault;
+pub mod id;
+mod label;
 pub mod metrics;
+mod problem;
+mod record;
+mod reference;
 pub mod select;
+mod solution;
 pub mod steps;
-pub mod synth;
 pub mod time;
 
-pub use error::{Error, Fault, Place, Result};
+pub use count::counted;
+pub use fault::Fault;
+pub use label::{Annotation, Cost, Evidence, FirstError, LabelSource, Mark, StepLabel};
+pub use problem::{Domain, Problem};
+pub use record::{Record, SCHEMA};
+pub use reference::{ReferenceProblem, ReferenceStep, References};
+pub use solution::{Outcome, Solution};
+
+/// Free-form fields that a source has and the model has no name for.
+pub type Metadata = serde_json::Map<String, serde_json::Value>;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use gradus_core::contracts::{Embed, Generate, GenerateRequest, LogProbs, LogProbsRequest, Prompt, Sampling};
-use gradus_core::data::files;
+use gradus_data::files;
 use gradus_engine::{Engine, LoadOptions, Model, Place, ServiceOptions, models};
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
@@ -144,8 +144,7 @@ fn solutions(path: &str, count: usize) -> Outcome<Vec<String>> {
     let mut texts = Vec::new();
     for item in files::open(&[data(path)], None)? {
         let record = item?.record;
-        let solution =
-            record.solutions.first().map(gradus_core::data::Solution::full_text).unwrap_or_default();
+        let solution = record.solutions.first().map(gradus_core::Solution::full_text).unwrap_or_default();
         texts.push(format!("{}\n{solution}", record.problem.text));
         if texts.len() == count {
             break;

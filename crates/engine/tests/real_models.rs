@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use gradus_core::contracts::{
     Embed, Generate, GenerateRequest, LogProbs, LogProbsRequest, Prompt, Sampling, ScoreRequest, ScoreSteps,
 };
-use gradus_core::data::files;
+use gradus_data::files;
 use gradus_engine::batch::Forest;
 use gradus_engine::profile::{Assembler, Profile};
 use gradus_engine::{Engine, LoadOptions, Model, Place, Precision, ServiceOptions, models};
@@ -221,8 +221,8 @@ fn tree_packing_changes_the_cost_and_not_the_scores() {
 
 /// Solutions with the two problems before them in the file as references, labelled as the file labels them.
 fn with_references(path: &std::path::Path, count: usize) -> Vec<ScoreRequest> {
-    use gradus_core::data::{FirstError, Mark, Record};
-    use gradus_core::data::{ReferenceProblem, ReferenceStep};
+    use gradus_core::{FirstError, Mark, Record};
+    use gradus_core::{ReferenceProblem, ReferenceStep};
     let records: Vec<Record> = files::open(&[path.to_owned()], None)
         .unwrap()
         .take(count + 2)

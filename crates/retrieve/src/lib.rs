@@ -12,7 +12,7 @@
 //! Models are known only through [`Embed`](gradus_core::contracts::Embed).
 //!
 //! ```no_run
-//! # async fn example(records: Vec<gradus_core::data::Record>, encoder: &dyn gradus_core::contracts::Embed)
+//! # async fn example(records: Vec<gradus_core::Record>, encoder: &dyn gradus_core::contracts::Embed)
 //! # -> gradus_retrieve::Result<()> {
 //! use gradus_retrieve::{pool, two_stage};
 //! let folder = std::path::Path::new("math.pool");

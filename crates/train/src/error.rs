@@ -53,7 +53,7 @@ pub enum Error {
     Data(String),
     /// A dataset cannot be read.
     #[error(transparent)]
-    Files(#[from] gradus_core::Error),
+    Files(#[from] gradus_data::Error),
     /// The engine refused.
     #[error(transparent)]
     Engine(#[from] gradus_engine::Error),

@@ -7,10 +7,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use gradus_core::data::{Mark, Record};
-use gradus_core::synth::{self, Config, ErrorKind, Family, Style};
+use gradus_core::{Mark, Record};
 use gradus_engine::profile::{Assembler, Profile};
 use gradus_engine::{LoadOptions, Model, Place, Precision, models};
+use gradus_synth::{Config, ErrorKind, Family, Style};
 use gradus_train::data::labelled_steps;
 use gradus_train::example::pack;
 use gradus_train::run::Recipe;

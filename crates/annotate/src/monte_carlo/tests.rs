@@ -1,6 +1,6 @@
 use super::*;
-use gradus_core::data::{Cost, FirstError};
 use gradus_core::select::search::Plain;
+use gradus_core::{Cost, FirstError};
 use gradus_llm::Scripted;
 
 /// A solution whose second step is wrong, and completions of its prefixes: after the first step 2 of 4 are right, after

@@ -1,6 +1,6 @@
 //! What the model writes: the schema it is held to, and how its answer is read.
 
-use gradus_core::data::{Evidence, Mark};
+use gradus_core::{Evidence, Mark};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use thiserror::Error;

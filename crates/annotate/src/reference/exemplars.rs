@@ -21,8 +21,9 @@
 use std::path::Path;
 
 use gradus_core::contracts::Message;
-use gradus_core::data::{Domain, Problem, Solution};
-use gradus_core::steps::{self, Strategy};
+use gradus_core::steps;
+use gradus_core::steps::Strategy;
+use gradus_core::{Domain, Problem, Solution};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;

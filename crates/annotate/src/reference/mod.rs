@@ -12,7 +12,7 @@ mod exemplars;
 use gradus_core::contracts::{
     CallError, Constraint, FinishReason, Generate, GenerateRequest, Message, Prompt, Sampling,
 };
-use gradus_core::data::{Annotation, LabelSource, Problem, Solution, StepLabel};
+use gradus_core::{Annotation, LabelSource, Problem, Solution, StepLabel};
 use serde::{Deserialize, Serialize};
 
 pub use answer::{Unusable, read, schema};

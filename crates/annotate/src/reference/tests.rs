@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use gradus_core::data::{Domain, FirstError, Mark};
+use gradus_core::{Domain, FirstError, Mark};
 use gradus_llm::Scripted;
 
 use super::*;

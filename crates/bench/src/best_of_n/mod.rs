@@ -16,12 +16,12 @@ pub use page::sections;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gradus_core::data::Outcome;
-use gradus_core::grade::{Verdict, compare};
+use gradus_core::Outcome;
 use gradus_core::metrics::bootstrap::{Settings, means};
 use gradus_core::select::Aggregation;
 use gradus_core::select::best_of_n::{chance, expected_best, expected_pass};
 use gradus_core::select::vote::{self, Power};
+use gradus_grade::{Verdict, compare};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 

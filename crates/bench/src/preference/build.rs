@@ -14,11 +14,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use gradus_core::data::{FirstError, Outcome, Record, Solution};
-use gradus_core::grade::{Verdict, compare, extract};
 use gradus_core::metrics::process::first_error;
 use gradus_core::select::vote;
 use gradus_core::steps;
+use gradus_core::{FirstError, Outcome, Record, Solution};
+use gradus_grade::{Verdict, compare, extract};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -396,7 +396,7 @@ fn choose_families(units: &[Unit], count: usize) -> Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gradus_core::data::Problem;
+    use gradus_core::Problem;
 
     fn solution(problem: &str, index: usize, model: &str, answer: &str, correct: bool) -> Solution {
         Solution {

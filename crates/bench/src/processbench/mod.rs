@@ -13,7 +13,7 @@ mod page;
 
 pub use page::sections;
 
-use gradus_core::data::FirstError;
+use gradus_core::FirstError;
 use gradus_core::metrics::bootstrap::Settings;
 use gradus_core::metrics::process::{self, Confusion, Located, ProcessScores};
 use serde::{Deserialize, Serialize};

@@ -7,7 +7,7 @@ use gradus_engine::{Place, Precision};
 
 use super::pool::Augmentation;
 use super::{Input, OnError, Output, format};
-use gradus_core::data::readers::Format;
+use gradus_data::readers::Format;
 
 /// Which model runs, and how.
 #[derive(Debug, Clone, Args)]

@@ -7,7 +7,7 @@ use gradus_retrieve::two_stage;
 
 use super::engine::{ModelOptions, at_least_one};
 use super::{Input, OnError, Output, format};
-use gradus_core::data::readers::Format;
+use gradus_data::readers::Format;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PoolCommand {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use gradus_core::data::readers::Format;
 use gradus_core::select::Aggregation;
 use gradus_core::select::vote::Power;
+use gradus_data::readers::Format;
 
 use super::engine::{ModelOptions, at_least_one};
 use super::{OnError, Output, format};

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use anyhow::Result;
-use gradus_core::Error;
-use gradus_core::data::files;
+use gradus_data::Error;
+use gradus_data::files;
 use serde::Serialize;
 
 use super::Status;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use gradus_core::data::files::{Sink, Target};
-use gradus_core::data::readers::Format;
+use gradus_data::files::{Sink, Target};
+use gradus_data::readers::Format;
 use serde::Serialize;
 
 use super::Status;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use gradus_core::data::corrupt::{Kind, Layout, right, right_part, wrong};
-use gradus_core::data::files::{Sink, Target};
-use gradus_core::data::{Problem, Record, Solution};
+use gradus_core::{Problem, Record, Solution};
+use gradus_data::corrupt::{Kind, Layout, right, right_part, wrong};
+use gradus_data::files::{Sink, Target};
 use serde::Serialize;
 
 use super::Status;

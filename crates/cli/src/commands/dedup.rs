@@ -1,9 +1,9 @@
 //! `gradus data dedup`: the same problem again, within the input or in other files.
 
 use anyhow::Result;
-use gradus_core::Place;
-use gradus_core::data::dedup::{Config, Index, Kind};
-use gradus_core::data::files::{Item, Sink, Target};
+use gradus_data::SourceLocation;
+use gradus_data::dedup::{Config, Index, Kind};
+use gradus_data::files::{Item, Sink, Target};
 use serde::Serialize;
 
 use super::{Status, Usage};
@@ -44,7 +44,7 @@ struct Duplicate {
 /// Problems to look for. The index knows each by its place in `problems`.
 struct Known {
     index: Index,
-    problems: Vec<(Place, String)>,
+    problems: Vec<(SourceLocation, String)>,
 }
 
 impl Known {
@@ -54,7 +54,7 @@ impl Known {
     }
 
     /// The place and id of a problem that was found.
-    fn get(&self, found: &str) -> &(Place, String) {
+    fn get(&self, found: &str) -> &(SourceLocation, String) {
         found
             .parse()
             .ok()
@@ -80,7 +80,7 @@ pub(super) fn run(args: &Dedup) -> Result<Status> {
     let tally = input::for_each(&args.input, |item| {
         let problem = &item.record.problem;
         let found = known.index.find(&problem.text);
-        let counts = |found: &&gradus_core::data::dedup::Match<'_>| !args.same_numbers || found.same_numbers;
+        let counts = |found: &&gradus_data::dedup::Match<'_>| !args.same_numbers || found.same_numbers;
         // Among equals, the first.
         let best = found.iter().filter(counts).rev().max_by(|a, b| {
             (a.kind == Kind::Exact).cmp(&(b.kind == Kind::Exact)).then(a.similarity.total_cmp(&b.similarity))

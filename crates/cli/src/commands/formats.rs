@@ -1,7 +1,7 @@
 //! `gradus data formats`: what can be read and written.
 
 use anyhow::Result;
-use gradus_core::data::readers::Format;
+use gradus_data::readers::Format;
 use serde_json::json;
 
 use super::Status;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use anyhow::{Context, Result};
-use gradus_core::data::files::{Sink, Target};
-use gradus_core::data::{Outcome, Record};
-use gradus_core::grade::{self, Verdict};
+use gradus_core::{Outcome, Record};
+use gradus_data::files::{Sink, Target};
+use gradus_grade::Verdict;
 use serde::Serialize;
 
 use super::Status;
@@ -17,21 +17,21 @@ use crate::printer::{self, Printer};
 pub(super) fn run(args: &Grade) -> Result<Status> {
     match (&args.gold, &args.answer) {
         (Some(gold), Some(answer)) => {
-            let verdict = grade::compare(gold, answer);
-            show(args, &grade::Grade { verdict, answer: Some(answer.clone()), found: None })
+            let verdict = gradus_grade::compare(gold, answer);
+            show(args, &gradus_grade::Grade { verdict, answer: Some(answer.clone()), found: None })
         }
         (Some(gold), None) => {
             let mut solution = String::new();
             std::io::stdin()
                 .read_to_string(&mut solution)
                 .context("cannot read a solution from standard input")?;
-            show(args, &grade::grade(gold, &solution))
+            show(args, &gradus_grade::grade(gold, &solution))
         }
         (None, _) => dataset(args),
     }
 }
 
-fn show(args: &Grade, grade: &grade::Grade) -> Result<Status> {
+fn show(args: &Grade, grade: &gradus_grade::Grade) -> Result<Status> {
     let printer = Printer::new(None);
     if args.print.json {
         printer.json(grade)?;
@@ -105,11 +105,11 @@ fn grade_record(record: &mut Record, report: &mut Report) {
     let aliases = record.problem.aliases.clone();
     for solution in &mut record.solutions {
         let text = solution.full_text();
-        let mut found = grade::grade(&gold, &text);
+        let mut found = gradus_grade::grade(&gold, &text);
         if found.answer.is_none()
             && let Some(answer) = &solution.answer
         {
-            found.verdict = grade::compare(&gold, answer);
+            found.verdict = gradus_grade::compare(&gold, answer);
             found.answer = Some(answer.clone());
         }
         for alias in &aliases {
@@ -117,7 +117,7 @@ fn grade_record(record: &mut Record, report: &mut Report) {
                 break;
             }
             if let Some(answer) = &found.answer
-                && grade::compare(alias, answer) == Verdict::Equal
+                && gradus_grade::compare(alias, answer) == Verdict::Equal
             {
                 found.verdict = Verdict::Equal;
             }

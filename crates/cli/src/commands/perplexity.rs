@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
+use gradus_core::Record;
 use gradus_core::contracts::{LogProbs as _, LogProbsRequest, Message, Prompt, TokenLogProbs};
-use gradus_core::data::Record;
-use gradus_core::data::files::{Sink, Target};
+use gradus_data::files::{Sink, Target};
 use serde::Serialize;
 use serde_json::json;
 

@@ -7,9 +7,9 @@ use anyhow::{Result, bail};
 use gradus_annotate::prompt::Template;
 use gradus_annotate::sample::{Config, Sampled, sample};
 use gradus_core::contracts::{CallError, Sampling};
-use gradus_core::data::files::{Sink, Target};
-use gradus_core::data::{Cost, Outcome, Problem, Record};
 use gradus_core::steps;
+use gradus_core::{Cost, Outcome, Problem, Record};
+use gradus_data::files::{Sink, Target};
 use serde::Serialize;
 
 use super::annotate::cost::{self, Running};

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use anyhow::{Result, bail};
 use gradus_core::contracts::{Answer, CallError, ScoreRequest, ScoreSteps as _, StepScores};
-use gradus_core::data::files::{Journal, Sink, Target};
-use gradus_core::data::{FirstError, Record, Solution};
+use gradus_core::{FirstError, Record, Solution};
+use gradus_data::files::{Journal, Sink, Target};
 use gradus_retrieve::two_stage::{self, Seen, Settings};
 use serde::Serialize;
 use serde_json::Value;

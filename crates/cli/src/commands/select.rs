@@ -7,12 +7,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use gradus_core::data::files::{Sink, Target};
-use gradus_core::data::{Outcome, Problem, Record, Solution};
-use gradus_core::grade::extract;
 use gradus_core::select::Aggregation;
 use gradus_core::select::best_of_n::chance;
 use gradus_core::select::vote::{self, Power};
+use gradus_core::{Outcome, Problem, Record, Solution};
+use gradus_data::files::{Sink, Target};
+use gradus_grade::extract;
 use serde::Serialize;
 
 use super::{Status, Usage};

@@ -1,8 +1,8 @@
 //! `gradus data split`: parts by problem, stable under reordering and growth of the input.
 
 use anyhow::{Context, Result};
-use gradus_core::data::files::{Sink, Target};
-use gradus_core::data::split;
+use gradus_data::files::{Sink, Target};
+use gradus_data::split;
 use serde::Serialize;
 
 use super::{Status, Usage};

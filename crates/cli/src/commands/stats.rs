@@ -1,7 +1,7 @@
 //! `gradus data stats`: what is in a dataset.
 
 use anyhow::Result;
-use gradus_core::data::stats::{Bin, Stats, Summary};
+use gradus_data::stats::{Bin, Stats, Summary};
 use serde::Serialize;
 
 use super::Status;

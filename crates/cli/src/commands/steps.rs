@@ -4,8 +4,8 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use gradus_core::data::files::{Sink, Target};
 use gradus_core::steps::{Config, split};
+use gradus_data::files::{Sink, Target};
 use serde::Serialize;
 use serde_json::json;
 

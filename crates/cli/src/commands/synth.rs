@@ -1,9 +1,9 @@
 //! `gradus synth`: writes the synthetic world.
 
 use anyhow::Result;
-use gradus_core::data::FirstError;
-use gradus_core::data::files::{Sink, Target};
-use gradus_core::synth::{Config, ErrorKind, Family, Style, generate};
+use gradus_core::FirstError;
+use gradus_data::files::{Sink, Target};
+use gradus_synth::{Config, ErrorKind, Family, Style, generate};
 use serde::Serialize;
 
 use super::{Status, Usage};

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::grade::{Verdict, compare};
+use gradus_grade::{Verdict, compare};
 
 /// How far a vote trusts the scores: a candidate weighs its score raised to this, with the score's sign.
 ///

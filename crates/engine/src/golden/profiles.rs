@@ -2,7 +2,7 @@
 //! the same scores; `tests/reference/profiles/make_profiles.py` made the values.
 
 use gradus_core::contracts::{ScoreRequest, ScoreSteps};
-use gradus_core::data::{Mark, ReferenceProblem, ReferenceStep};
+use gradus_core::{Mark, ReferenceProblem, ReferenceStep};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

@@ -1,27 +1,23 @@
 //! HTTP for the hub: what a file is, and its bytes, resumed after a cut.
 //!
-//! `hf-hub` has a client of its own. Ours is here because that one waits for ever on a silent server, appends the whole
-//! file to what is there when a retry follows a resume, cannot finish a part that is already complete, does not compare
-//! sums, and trusts no certificates but its own, so a company's proxy breaks it. The cache layout is still `hf-hub`'s.
+//! A silent server is given up, a retry after a resume asks for what is missing only, sums are compared, and the
+//! platform's certificates are trusted, so that a company's proxy works.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
+use gradus_http::{USER_AGENT, Url, cause, is_loopback, tls};
+use reqwest::blocking::{Client as Connections, RequestBuilder, Response};
+use reqwest::{StatusCode, redirect};
 use serde_json::Value;
-use ureq::config::RedirectAuthHeaders;
-use ureq::http::{Response, StatusCode};
-use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
-use ureq::typestate::WithoutBody;
-use ureq::{Agent, Body, RequestBuilder};
 
 use super::Events;
 use super::store::Store;
 use crate::{Error, Result};
 
-/// A silent server is given up after this.
+/// A silent server is given up after this: before its answer, or between two pieces of it.
 const SILENCE: Duration = Duration::from_secs(60);
 const CONNECT: Duration = Duration::from_secs(20);
 /// Attempts in a row that brought nothing.
@@ -30,7 +26,10 @@ const ATTEMPTS: u32 = 4;
 const DESCRIPTION: u64 = 64 << 20;
 
 pub(super) struct Client {
-    agent: Agent,
+    /// Follows redirects, without the token where they lead to another host.
+    following: Connections,
+    /// Shows a redirect instead of following it.
+    staying: Connections,
     endpoint: String,
     token: Option<String>,
 }
@@ -45,22 +44,9 @@ pub(super) struct Remote {
 
 impl Client {
     pub(super) fn new(store: &Store) -> Result<Self> {
-        let mut config = Agent::config_builder()
-            .http_status_as_error(false)
-            .redirect_auth_headers(RedirectAuthHeaders::SameHost)
-            .max_redirects_will_error(false)
-            .accept_encoding("identity")
-            .user_agent(concat!("gradus/", env!("CARGO_PKG_VERSION")))
-            .timeout_connect(Some(CONNECT))
-            .timeout_resolve(Some(CONNECT))
-            .timeout_recv_response(Some(SILENCE))
-            .timeout_per_read(Some(SILENCE));
-        if let Some(file) = std::env::var_os("SSL_CERT_FILE").filter(|file| !file.is_empty()) {
-            let roots = certificates(Path::new(&file))?;
-            config = config.tls_config(TlsConfig::builder().root_certs(roots).build());
-        }
         Ok(Self {
-            agent: config.build().into(),
+            following: connections(&store.endpoint, redirect::Policy::default())?,
+            staying: connections(&store.endpoint, redirect::Policy::none())?,
             endpoint: store.endpoint.clone(),
             token: store.token.clone(),
         })
@@ -69,10 +55,11 @@ impl Client {
     /// The hub's description of a repository at a revision.
     pub(super) fn describe(&self, id: &str, revision: &str) -> Result<Value> {
         let url = format!("{}/api/models/{id}/revision/{}", self.endpoint, revision.replace('/', "%2F"));
-        let response = self.send(self.agent.get(&url)).map_err(|error| self.unreachable(&error))?;
+        let response = self.send(self.following.get(&url)).map_err(|error| self.unreachable(&error))?;
         self.refuse(response.status(), id, revision, None)?;
-        let body = response.into_body().into_with_config().limit(DESCRIPTION).read_to_vec();
-        let body = body.map_err(|error| self.unreachable(&error))?;
+        let mut body = Vec::new();
+        let read = response.take(DESCRIPTION).read_to_end(&mut body);
+        read.map_err(|error| self.unreachable(&error))?;
         serde_json::from_slice(&body).map_err(|_| {
             Error::Fetch(format!(
                 "{} does not speak the hub's protocol: its description of {id} is not JSON",
@@ -87,8 +74,7 @@ impl Client {
         for _ in 0..5 {
             // The first answer has the headers that count; where it sends us to is another server's business, unless it
             // only moves the repository to another name.
-            let request = self.agent.head(&url).config().max_redirects(0).build();
-            let response = self.send(request).map_err(|error| self.unreachable(&error))?;
+            let response = self.send(self.staying.head(&url)).map_err(|error| self.unreachable(&error))?;
             let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
             let moved = header("location").filter(|to| to.starts_with('/') && !to.starts_with("//"));
             if let (true, Some(to)) = (response.status().is_redirection(), moved) {
@@ -160,8 +146,9 @@ impl Client {
         out: &mut File,
         events: &mut Events<'_>,
     ) -> Result<Option<String>> {
-        let request = self.agent.get(self.url(id, commit, file)).header("Range", format!("bytes={have}-"));
-        let response = match self.send(request) {
+        let request =
+            self.following.get(self.url(id, commit, file)).header("Range", format!("bytes={have}-"));
+        let mut response = match self.send(request) {
             Ok(response) => response,
             Err(error) => return Ok(Some(reason_of(&error))),
         };
@@ -190,15 +177,17 @@ impl Client {
                 return Ok(Some(format!("the server answers {status}")));
             }
         }
-        let mut body = response.into_body().into_reader();
         let mut piece = vec![0; 1 << 16];
         loop {
-            let read = match body.read(&mut piece) {
+            let read = match response.read(&mut piece) {
                 Ok(0) if have == size => return Ok(None),
                 Ok(0) => return Ok(Some(format!("the connection ended after {have} of {size} bytes"))),
                 Ok(read) => read,
                 Err(error) => {
-                    return Ok(Some(format!("the connection broke after {have} of {size} bytes: {error}")));
+                    return Ok(Some(format!(
+                        "the connection broke after {have} of {size} bytes: {}",
+                        cause(&error)
+                    )));
                 }
             };
             have += read as u64;
@@ -219,17 +208,14 @@ impl Client {
         format!("{}/{id}/resolve/{commit}/{file}", self.endpoint)
     }
 
-    fn send(
-        &self,
-        mut request: RequestBuilder<WithoutBody>,
-    ) -> std::result::Result<Response<Body>, ureq::Error> {
+    fn send(&self, mut request: RequestBuilder) -> reqwest::Result<Response> {
         if let Some(token) = &self.token {
-            request = request.header("Authorization", format!("Bearer {token}"));
+            request = request.bearer_auth(token);
         }
-        request.call()
+        request.send()
     }
 
-    fn unreachable(&self, error: &ureq::Error) -> Error {
+    fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> Error {
         Error::Fetch(format!(
             "{} cannot be reached: {}; HF_ENDPOINT may name a mirror",
             self.endpoint,
@@ -267,26 +253,31 @@ fn is_plain(etag: &str) -> bool {
         && etag.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
-fn reason_of(error: &ureq::Error) -> String {
-    match error {
-        ureq::Error::Io(error) => error.to_string().split(" (os error").next().unwrap_or_default().to_owned(),
-        ureq::Error::HostNotFound => "no such host".to_owned(),
-        ureq::Error::Timeout(_) => "it does not answer".to_owned(),
-        other => other.to_string(),
+fn connections(endpoint: &str, redirects: redirect::Policy) -> Result<Connections> {
+    let address = Url::parse(endpoint)
+        .map_err(|error| Error::Fetch(format!("HF_ENDPOINT is no address ({error}): {endpoint}")))?;
+    // The hub's answer may lead to another host, so certificates are read even where its own address needs none.
+    let tls = tls(!is_loopback(&address)).map_err(|error| Error::Fetch(error.to_string()))?;
+    let mut client = Connections::builder()
+        .tls_backend_preconfigured(tls)
+        .user_agent(USER_AGENT)
+        .redirect(redirects)
+        .connect_timeout(CONNECT)
+        .timeout(SILENCE);
+    if is_loopback(&address) {
+        client = client.no_proxy();
     }
+    client.build().map_err(|error| Error::Fetch(cause(&error)))
 }
 
-/// The certificates of `SSL_CERT_FILE`, as other programs take them.
-fn certificates(path: &Path) -> Result<RootCerts> {
-    let text = std::fs::read(path).map_err(|error| Error::io(path, error))?;
-    let certificates: Vec<_> = parse_pem(&text)
-        .filter_map(|item| match item {
-            Ok(PemItem::Certificate(certificate)) => Some(certificate),
-            _ => None,
-        })
-        .collect();
-    match certificates.is_empty() {
-        true => Err(Error::model(path, "SSL_CERT_FILE names a file without a certificate")),
-        false => Ok(RootCerts::Specific(Arc::new(certificates))),
+fn reason_of(error: &(dyn std::error::Error + 'static)) -> String {
+    let error_of_client = error.downcast_ref::<reqwest::Error>();
+    if error_of_client.is_some_and(reqwest::Error::is_timeout) {
+        return "it does not answer".to_owned();
     }
+    let cause = cause(error);
+    if cause.starts_with("failed to lookup address") {
+        return "no such host".to_owned();
+    }
+    cause.split(" (os error").next().unwrap_or_default().to_owned()
 }

@@ -14,7 +14,6 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use hf_hub::{Cache, CacheRepo, Repo, RepoType};
 use serde_json::Value;
 
 use super::Events;
@@ -34,11 +33,6 @@ pub(super) struct Fetched {
     pub(super) files: Vec<FileSum>,
 }
 
-fn cache_of(store: &Store, name: &HubName) -> CacheRepo {
-    let repo = Repo::with_revision(name.id.clone(), RepoType::Model, name.revision().to_owned());
-    Cache::new(store.hub_cache.clone()).repo(repo)
-}
-
 /// The folder of a model in the hub's cache, if it is there, whole or not.
 pub(super) fn snapshot(store: &Store, name: &HubName) -> Option<PathBuf> {
     let folder = repo_folder(store, &name.id);
@@ -49,7 +43,15 @@ pub(super) fn snapshot(store: &Store, name: &HubName) -> Option<PathBuf> {
 }
 
 fn repo_folder(store: &Store, id: &str) -> PathBuf {
-    store.hub_cache.join(Repo::model(id.to_owned()).folder_name())
+    store.hub_cache.join(format!("models--{id}").replace('/', "--"))
+}
+
+/// Writes which commit a revision is. A revision may contain slashes and so be in folders.
+fn name_commit(store: &Store, name: &HubName, commit: &str) -> Result<()> {
+    let path = repo_folder(store, &name.id).join("refs").join(name.revision());
+    let io = |error| Error::io(&path, error);
+    fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(io)?;
+    fs::write(&path, commit.trim()).map_err(io)
 }
 
 /// The ids of all models in the hub's cache.
@@ -94,8 +96,7 @@ pub(super) fn fetch(store: &Store, name: &HubName, force: bool, events: &mut Eve
         files.push(download.file(&file, events)?);
     }
     files.sort_by(|a, b| a.file.cmp(&b.file));
-    let cache = cache_of(store, name);
-    cache.create_ref(&commit).map_err(|error| Error::io(repo_folder(store, &name.id), error))?;
+    name_commit(store, name, &commit)?;
     let licence = about["cardData"]["license"].as_str().map(str::to_owned);
     Ok(Fetched { folder: download.snapshot(), commit, licence, files })
 }
@@ -161,7 +162,7 @@ struct Download<'a> {
 
 impl Download<'_> {
     fn snapshot(&self) -> PathBuf {
-        cache_of(self.store, self.name).pointer_path(self.commit)
+        repo_folder(self.store, &self.name.id).join("snapshots").join(self.commit)
     }
 
     /// Brings one file into the cache unless it is there, and sums it up.
@@ -175,7 +176,7 @@ impl Download<'_> {
             return Ok(here);
         }
         let remote = self.client.about(&self.name.id, self.commit, file)?;
-        let blob = cache_of(self.store, self.name).blob_path(&remote.etag);
+        let blob = repo_folder(self.store, &self.name.id).join("blobs").join(&remote.etag);
         let in_order = |path: &Path| fs::metadata(path).is_ok_and(|about| about.len() == remote.size);
         let io = |path: &Path| {
             let path = path.to_owned();

@@ -51,8 +51,10 @@ impl Store {
         let text =
             |name: &str| env::var(name).ok().map(|text| text.trim().to_owned()).filter(|t| !t.is_empty());
         let endpoint = text("HF_ENDPOINT").unwrap_or_else(|| "https://huggingface.co".to_owned());
-        // `hf-hub` looks for the token beside its cache folder, which is right unless HF_HUB_CACHE moved that.
-        let token = text("HF_TOKEN").or_else(|| hf_hub::Cache::new(hub_home.join("hub")).token());
+        let token = text("HF_TOKEN").or_else(|| {
+            let token = fs::read_to_string(hub_home.join("token")).ok()?.trim().to_owned();
+            (!token.is_empty()).then_some(token)
+        });
         let offline = text("HF_HUB_OFFLINE")
             .is_some_and(|value| ["1", "on", "yes", "true"].contains(&value.to_lowercase().as_str()));
         Ok(Self {

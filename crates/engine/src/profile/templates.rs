@@ -1,7 +1,7 @@
 //! A profile's templates, compiled.
 
 use gradus_core::contracts::{Message, ScoreRequest};
-use gradus_core::data::{Mark, ReferenceProblem};
+use gradus_core::{Mark, ReferenceProblem};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Value, context};
 
@@ -118,7 +118,7 @@ fn marked(text: &str, mark: Mark) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gradus_core::data::ReferenceStep;
+    use gradus_core::ReferenceStep;
 
     /// Written by hand from the strings that RetrievalPRM's checkpoint was tuned on.
     const PUBLISHED: &str = "Reference Question 1:

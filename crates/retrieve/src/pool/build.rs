@@ -7,8 +7,9 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use gradus_core::Record;
 use gradus_core::contracts::{Embed, Usage};
-use gradus_core::data::{Record, dedup};
+use gradus_data::dedup;
 use serde::{Deserialize, Serialize};
 
 use super::draft::{Draft, Dropped};

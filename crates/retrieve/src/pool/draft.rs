@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use gradus_core::data::{Mark, Record, Solution};
+use gradus_core::{Mark, Record, Solution};
 use serde::{Deserialize, Serialize};
 
 use super::Pool;
@@ -148,7 +148,7 @@ fn name(question: usize, solution: &Labelled) -> Key {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gradus_core::data::{Annotation, LabelSource, Problem};
+    use gradus_core::{Annotation, LabelSource, Problem};
 
     #[test]
     fn people_and_programs_count_up_to_the_first_error() {

@@ -1,6 +1,6 @@
 //! Finds the questions of a pool that are a target's own, by their text: keys propose, the texts decide.
 
-use gradus_core::data::dedup::{Config, Filing, normalise};
+use gradus_data::dedup::{Config, Filing, normalise};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 

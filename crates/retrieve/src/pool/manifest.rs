@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gradus_core::data::dedup;
+use gradus_data::dedup;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};

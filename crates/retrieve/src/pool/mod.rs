@@ -25,7 +25,7 @@ mod write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use gradus_core::data::Mark;
+use gradus_core::Mark;
 
 pub use build::{Encoder, Progress, Report, Settings, add, build};
 pub use draft::Dropped;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gradus_core::data::dedup;
+use gradus_data::dedup;
 
 use super::draft::Draft;
 use super::files::{self, Mapped, Writer};

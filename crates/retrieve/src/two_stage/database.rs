@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use gradus_core::data::{Mark, ReferenceStep};
+use gradus_core::{Mark, ReferenceStep};
 use rand::seq::index::sample;
 
 use super::found::Neighbour;

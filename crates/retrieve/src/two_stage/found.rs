@@ -1,7 +1,7 @@
 //! What was found for each target, where it is from, and what the guard kept out.
 
+use gradus_core::References;
 use gradus_core::contracts::ScoreRequest;
-use gradus_core::data::References;
 use serde::{Deserialize, Serialize};
 
 /// References of several targets.

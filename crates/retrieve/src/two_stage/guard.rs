@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use gradus_core::data::dedup::Shingles;
+use gradus_data::dedup::Shingles;
 use rayon::prelude::*;
 
 use super::Settings;

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use gradus_core::data::{ReferenceProblem, References};
+use gradus_core::{ReferenceProblem, References};
 use rand::SeedableRng;
 use rand::seq::index::sample;
 use rand_chacha::ChaCha8Rng;

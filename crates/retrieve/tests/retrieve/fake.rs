@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use gradus_core::contracts::{Answer, CallError, Embed, Embeddings, Usage};
-use gradus_core::data::{Annotation, LabelSource, Problem, Record, Solution};
+use gradus_core::{Annotation, LabelSource, Problem, Record, Solution};
 
 pub(crate) const DIMENSION: usize = 48;
 

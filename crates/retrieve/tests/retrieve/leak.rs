@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use gradus_core::data::dedup::{Config, normalise};
-use gradus_core::data::{Problem, Record, files};
+use gradus_core::{Problem, Record};
+use gradus_data::dedup::{Config, normalise};
+use gradus_data::files;
 use gradus_retrieve::pool::{self, Encoder, Pool};
 use gradus_retrieve::two_stage::{Settings, Target, retrieve};
 use rayon::prelude::*;

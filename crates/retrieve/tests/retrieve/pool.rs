@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gradus_core::data::{Mark, Problem, Record};
+use gradus_core::{Mark, Problem, Record};
 use gradus_retrieve::pca::Pca;
 use gradus_retrieve::pool::{self, Encoder, Pool, Report, Settings};
 use gradus_retrieve::{Error, Result};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gradus_core::data::Mark;
+use gradus_core::Mark;
 use gradus_retrieve::pool::{self, Encoder, Pool};
 use gradus_retrieve::two_stage::{Excluded, Settings, Strategy, Target, retrieve};
 

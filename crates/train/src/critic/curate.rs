@@ -14,8 +14,8 @@
 
 use std::collections::BTreeMap;
 
-use gradus_core::data::{Annotation, FirstError, LabelSource, Outcome, Record, Solution};
 use gradus_core::metrics::process::first_error;
+use gradus_core::{Annotation, FirstError, LabelSource, Outcome, Record, Solution};
 use serde::{Deserialize, Serialize};
 
 /// Version of the format, written into every example.
@@ -228,7 +228,7 @@ fn balanced(
 
 #[cfg(test)]
 mod tests {
-    use gradus_core::data::Problem;
+    use gradus_core::Problem;
 
     use super::*;
 
@@ -311,8 +311,8 @@ mod tests {
 
     #[test]
     fn the_order_of_records_does_not_choose() {
-        let config = gradus_core::synth::Config { problems: 40, wrong_share: 0.7, ..Default::default() };
-        let mut records: Vec<Record> = gradus_core::synth::generate(&config).collect();
+        let config = gradus_synth::Config { problems: 40, wrong_share: 0.7, ..Default::default() };
+        let mut records: Vec<Record> = gradus_synth::generate(&config).collect();
         let chosen = |records: &[Record], seed| {
             let (examples, counts) = curate(records, &Curation { seed, ..Curation::default() });
             assert!(counts.values().all(|counts| counts.correct == counts.wrong));

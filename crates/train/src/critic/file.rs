@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gradus_core::data::files;
+use gradus_data::files;
 
 use super::curate::{CRITIC_SCHEMA, CriticExample};
 use crate::{Error, Result};

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use gradus_core::contracts::Message;
-use gradus_core::data::files;
-use gradus_core::data::readers::Format;
-use gradus_core::data::{FirstError, Outcome, Record, Solution};
+use gradus_core::{FirstError, Outcome, Record, Solution};
+use gradus_data::files;
+use gradus_data::readers::Format;
 use gradus_engine::text::Tokenizer;
 use serde_json::Value;
 

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gradus_core::contracts::ScoreRequest;
-use gradus_core::data::files;
-use gradus_core::data::readers::Format;
-use gradus_core::data::{Record, Solution};
+use gradus_core::{Record, Solution};
+use gradus_data::files;
+use gradus_data::readers::Format;
 use gradus_engine::profile::Assembler;
 use gradus_engine::text::Tokenizer;
 use rayon::prelude::*;

@@ -1,6 +1,6 @@
 //! Whole solutions with their outcome, for outcome reward models: read where the last step's verdict is.
 
-use gradus_core::data::Record;
+use gradus_core::Record;
 use gradus_engine::profile::Assembler;
 use gradus_engine::text::Tokenizer;
 

@@ -3,7 +3,7 @@
 //! - by outcome: a right solution over a wrong one
 //! - by outcome and steps (SPARE-ORPO): the right one's mean step label must be higher, too
 
-use gradus_core::data::{Outcome, Record, Solution, StepLabel};
+use gradus_core::{Outcome, Record, Solution, StepLabel};
 
 use super::LeftOut;
 use super::chat::{Conversation, answer_text, question};

@@ -1,6 +1,6 @@
 //! Labelled steps as a reward model sees them: the profile writes the solution out and says where verdicts are read.
 
-use gradus_core::data::{Mark, Record, StepLabel};
+use gradus_core::{Mark, Record, StepLabel};
 use gradus_engine::batch::Forest;
 use gradus_engine::profile::{Assembled, Assembler};
 use gradus_engine::text::Tokenizer;

@@ -1,8 +1,8 @@
 //! How many problems a model answers rightly, greedily: what supervised and preference training are for.
 
+use gradus_core::Record;
 use gradus_core::contracts::{GenerateRequest, Prompt, Sampling};
-use gradus_core::data::Record;
-use gradus_core::grade::{Verdict, grade};
+use gradus_grade::{Verdict, grade};
 
 use crate::Result;
 use crate::data::{question, records};

@@ -6,8 +6,8 @@ use anyhow::{Result, bail};
 use gradus_annotate::consensus::{self, Agreed, Pair, agree};
 use gradus_annotate::dawid_skene::{Item, Model, Reliability};
 use gradus_annotate::ensemble::{Rule, combine};
-use gradus_core::data::files::{Sink, Target};
-use gradus_core::data::{Annotation, Record};
+use gradus_core::{Annotation, Record};
+use gradus_data::files::{Sink, Target};
 use serde::Serialize;
 
 use super::sources::{Gathered, gather};

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use anyhow::Result;
-use gradus_core::data::Cost;
+use gradus_core::Cost;
 
 use crate::generator::{Generator, Traffic};
 use crate::paint;

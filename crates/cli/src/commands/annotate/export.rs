@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use gradus_core::data::files::{Sink, Target, journal_key};
-use gradus_core::data::readers::Format;
-use gradus_core::data::{Annotation, FirstError, Mark, Record, Solution};
+use gradus_core::{Annotation, FirstError, Mark, Record, Solution};
+use gradus_data::files::{Sink, Target, journal_key};
+use gradus_data::readers::Format;
 use serde::Serialize;
 
 use crate::args::annotate::{Export, ExportForm};

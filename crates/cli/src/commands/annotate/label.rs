@@ -9,11 +9,11 @@ use gradus_annotate::reference::{Annotator, Guide};
 use gradus_annotate::report::{Panel, Row, report};
 use gradus_annotate::{Annotated, judge as by_judge, monte_carlo as by_sampling, reference as by_reference};
 use gradus_core::contracts::{CallError, Sampling};
-use gradus_core::data::files::{Sink, Target};
-use gradus_core::data::{Cost, Problem, Record, Solution};
 use gradus_core::metrics::bootstrap;
 use gradus_core::metrics::labels::Agreement;
 use gradus_core::metrics::process::ProcessScores;
+use gradus_core::{Cost, Problem, Record, Solution};
+use gradus_data::files::{Sink, Target};
 use serde::Serialize;
 
 use super::cost::{self, Running};

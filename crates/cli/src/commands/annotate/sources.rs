@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use gradus_annotate::report::{Panel, Row};
-use gradus_core::data::{Annotation, LabelSource, Record, Solution};
 use gradus_core::metrics::process::first_error;
+use gradus_core::{Annotation, LabelSource, Record, Solution};
 
 use crate::args::OnError;
 use crate::args::annotate::Sources;

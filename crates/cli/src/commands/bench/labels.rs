@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use anyhow::Result;
 use gradus_bench::report::Numbers;
 use gradus_bench::{Error, labels};
-use gradus_core::data::Annotation;
+use gradus_core::Annotation;
 
 use super::judging::Judging;
 use super::{Job, show};

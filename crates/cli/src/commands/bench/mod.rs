@@ -19,7 +19,7 @@ use gradus_bench::judge::Judged;
 use gradus_bench::report::{Counts, InputFile, Numbers, Report, SCHEMA, input_file};
 use gradus_bench::run::{Progress as Done, Run, reasons};
 use gradus_bench::{Error, Sample, best_of_n, drift, fact, prmbench, processbench};
-use gradus_core::data::FirstError;
+use gradus_core::FirstError;
 use gradus_core::metrics::bootstrap::Settings;
 use gradus_plot::Section;
 use gradus_retrieve::two_stage::Target;

@@ -10,10 +10,10 @@ use gradus_bench::preference::build::{self, Plan};
 use gradus_bench::report::Numbers;
 use gradus_bench::run::Progress as Done;
 use gradus_bench::{Error, perplexity, preference};
+use gradus_core::Record;
 use gradus_core::contracts::LogProbs;
-use gradus_core::data::Record;
-use gradus_core::data::files::{Sink, Target};
 use gradus_core::metrics::bias::Judgement;
+use gradus_data::files::{Sink, Target};
 use gradus_plot::{Page, Section};
 use serde_json::json;
 

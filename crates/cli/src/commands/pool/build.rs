@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anyhow::Result;
-use gradus_core::data::Record;
+use gradus_core::Record;
 use gradus_retrieve::pca::{self, Keep, Pca};
 use gradus_retrieve::pool::{self, Progress as Embedded, Report, Settings};
 use serde::Serialize;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use gradus_core::contracts::{Message, ScoreRequest};
-use gradus_core::data::files::{Sink, Target as File};
-use gradus_core::data::{Annotation, Mark, Problem, Record, Solution};
+use gradus_core::{Annotation, Mark, Problem, Record, Solution};
+use gradus_data::files::{Sink, Target as File};
 use gradus_engine::profile::{Profile, Score, Templates};
 use gradus_retrieve::two_stage::{Retrieved, Seen, Settings, Target};
 use serde::Serialize;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use gradus_core::contracts::ScoreRequest;
-use gradus_core::data::files::{Sink, Target as File};
+use gradus_data::files::{Sink, Target as File};
 use gradus_retrieve::two_stage::{Retrieved, Settings, Target};
 use serde::Serialize;
 
@@ -87,11 +87,11 @@ fn one(args: &PoolSearch, library: &Library, mut settings: Settings, question: &
     Ok(Status::Done)
 }
 
-fn mark_of(mark: gradus_core::data::Mark) -> &'static str {
+fn mark_of(mark: gradus_core::Mark) -> &'static str {
     match mark {
-        gradus_core::data::Mark::Correct => "+",
-        gradus_core::data::Mark::Incorrect => "-",
-        gradus_core::data::Mark::Neutral => "0",
+        gradus_core::Mark::Correct => "+",
+        gradus_core::Mark::Incorrect => "-",
+        gradus_core::Mark::Neutral => "0",
     }
 }
 

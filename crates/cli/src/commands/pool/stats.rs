@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use gradus_core::data::Mark;
+use gradus_core::Mark;
 use gradus_retrieve::pool::{Manifest, Pool};
 use serde::Serialize;
 

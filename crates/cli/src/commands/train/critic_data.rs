@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use gradus_core::Record;
 use gradus_core::contracts::{LogProbs as _, LogProbsRequest, Message, Prompt};
-use gradus_core::data::Record;
 use gradus_train::critic;
 use gradus_train::critic::{Answer, Counts, CriticExample, Curation, TruthSource, curate, prompt};
 use serde::Serialize;

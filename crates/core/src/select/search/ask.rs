@@ -1,7 +1,7 @@
 //! How a question and the beginning of a solution become a prompt, and when a solution is at its end.
 
 use crate::contracts::{Choice, Prompt};
-use crate::grade::{Found, extract};
+use gradus_grade::{Found, extract};
 
 /// What a search must know about the generator: its prompt, and its end.
 ///

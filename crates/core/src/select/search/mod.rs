@@ -29,8 +29,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Aggregation;
 use super::vote::Power;
+use crate::Fault;
 use crate::contracts::{CallError, Sampling};
-use crate::error::Fault;
 
 pub use ask::{Ask, Plain, Question, states_answer};
 pub use beam::{BeamConfig, beam};

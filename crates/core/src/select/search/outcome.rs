@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Settings;
 use crate::contracts::CallError;
-use crate::grade::extract;
 use crate::select::vote::{self, Power};
+use gradus_grade::extract;
 
 /// How one of several complete solutions is chosen. Among equals the earliest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

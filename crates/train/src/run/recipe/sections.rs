@@ -405,9 +405,9 @@ impl From<Steps> for WrittenSteps {
 
 impl Data {
     /// The reader that `format` names.
-    pub fn reader(&self) -> crate::Result<Option<gradus_core::data::readers::Format>> {
+    pub fn reader(&self) -> crate::Result<Option<gradus_data::readers::Format>> {
         let known = |name: &String| {
-            gradus_core::data::readers::Format::from_name(name).ok_or_else(|| {
+            gradus_data::readers::Format::from_name(name).ok_or_else(|| {
                 crate::Error::Data(format!("`format` in [data] is `{name}`: see gradus data formats"))
             })
         };

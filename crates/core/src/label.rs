@@ -1,0 +1,291 @@
+//! Step labels: what somebody says about each step, who says so, and what it cost.
+//!
+//! `y_j` says whether steps 0..=j are all right, so what comes after the first error is unknown and never a
+//! training target. Some sources (PRM800K, PRMBench) judge later steps on their own; those labels are kept as
+//! the source gave them, and [`Annotation::targets`] leaves them out.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::record::labels_for_steps;
+use crate::Fault;
+
+/// A verdict about one step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mark {
+    /// Right and useful.
+    Correct,
+    /// Wrong.
+    Incorrect,
+    /// Neither: PRM800K's 0, a redundant step. Counts as correct unless a setting says otherwise.
+    Neutral,
+}
+
+impl Mark {
+    /// Correct or incorrect.
+    pub fn from_correct(correct: bool) -> Self {
+        if correct { Self::Correct } else { Self::Incorrect }
+    }
+
+    /// PRM800K's rating: 1, 0 or -1.
+    pub fn from_rating(rating: i64) -> Option<Self> {
+        match rating {
+            1 => Some(Self::Correct),
+            0 => Some(Self::Neutral),
+            -1 => Some(Self::Incorrect),
+            _ => None,
+        }
+    }
+
+    /// PRM800K's rating: 1, 0 or -1.
+    pub fn rating(self) -> i64 {
+        match self {
+            Self::Correct => 1,
+            Self::Neutral => 0,
+            Self::Incorrect => -1,
+        }
+    }
+}
+
+/// Where a label comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum LabelSource {
+    /// The file does not say.
+    #[default]
+    Unstated,
+    /// A person.
+    Human,
+    /// A program or model put the error there on purpose, so its place is known.
+    Injected,
+    /// Completions sampled from the prefix that ends with this step.
+    MonteCarlo {
+        /// Completions that reached the right answer.
+        successes: u32,
+        /// Completions sampled.
+        samples: u32,
+    },
+    /// A model that reviewed the solution.
+    Judge {
+        /// The model.
+        model: String,
+        /// Votes for this label.
+        agreeing: u32,
+        /// Votes in all.
+        votes: u32,
+    },
+    /// A model that compared the solution with a reference (SPARE).
+    Reference {
+        /// The model.
+        model: String,
+    },
+    /// A reward model's score on one side of a threshold.
+    Prm {
+        /// The reward model.
+        model: String,
+    },
+    /// Several annotators that agreed.
+    Consensus {
+        /// Their names.
+        of: Vec<String>,
+    },
+}
+
+impl LabelSource {
+    /// Whether labels are to be believed: a person's, a program's that put the error there, or a dataset's that does not
+    /// say; a model's opinion is none.
+    pub fn is_truth(&self) -> bool {
+        matches!(self, Self::Human | Self::Injected | Self::Unstated)
+    }
+
+    /// The name of the annotator, such as `judge Qwen2.5-72B`; none for a source of truth.
+    pub fn annotator(&self) -> Option<String> {
+        match self {
+            Self::Unstated | Self::Human | Self::Injected => None,
+            Self::MonteCarlo { .. } => Some("monte-carlo".to_owned()),
+            Self::Judge { model, .. } => Some(format!("judge {model}")),
+            Self::Reference { model } => Some(format!("reference {model}")),
+            Self::Prm { model } => Some(format!("prm {model}")),
+            Self::Consensus { of } => Some(format!("consensus of {}", of.join(", "))),
+        }
+    }
+}
+
+/// Why a reference-guided annotator labelled a step as it did (SPARE).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Evidence {
+    /// The annotator's explanation.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub explanation: String,
+    /// Context sentences the step rests on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<usize>,
+    /// Other steps of the solution it goes with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<usize>,
+    /// Reference steps it corresponds to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reference: Vec<usize>,
+    /// Error categories, such as `NUMERIC`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<String>,
+}
+
+/// One step's label.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepLabel {
+    /// The verdict.
+    pub mark: Mark,
+    /// A soft label in [0, 1], where the source has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
+    /// Who says so.
+    #[serde(default)]
+    pub source: LabelSource,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
+}
+
+impl StepLabel {
+    /// A hard label.
+    pub fn hard(mark: Mark, source: LabelSource) -> Self {
+        Self { mark, value: None, source, evidence: None }
+    }
+
+    /// A soft label: correct from one half on.
+    pub fn soft(value: f64, source: LabelSource) -> Self {
+        Self { mark: Mark::from_correct(value >= 0.5), value: Some(value), source, evidence: None }
+    }
+}
+
+/// Where a solution first goes wrong. In JSON: a 0-based index, `"none"`, or `"unknown"`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum FirstError {
+    /// Nobody has said.
+    #[default]
+    Unknown,
+    /// Every step is right.
+    None,
+    /// The 0-based index of the first wrong step.
+    At(usize),
+}
+
+impl Serialize for FirstError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Unknown => serializer.serialize_str("unknown"),
+            Self::None => serializer.serialize_str("none"),
+            Self::At(index) => serializer.serialize_u64(*index as u64),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for FirstError {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Raw {
+            Index(usize),
+            Word(String),
+        }
+        match Raw::deserialize(deserializer) {
+            Ok(Raw::Index(index)) => Ok(Self::At(index)),
+            Ok(Raw::Word(word)) if word == "none" => Ok(Self::None),
+            Ok(Raw::Word(word)) if word == "unknown" => Ok(Self::Unknown),
+            _ => Err(de::Error::custom("expected a 0-based step index, \"none\" or \"unknown\"")),
+        }
+    }
+}
+
+/// What an annotation cost.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Cost {
+    /// Model requests.
+    pub requests: u64,
+    /// Prompt tokens.
+    pub prompt_tokens: u64,
+    /// Completion tokens.
+    pub completion_tokens: u64,
+    /// Wall-clock seconds, where they are kept: they differ from run to run.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub seconds: f64,
+}
+
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
+}
+
+/// What one annotator says about one solution.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Annotation {
+    /// One entry per step; `null` is unknown.
+    pub labels: Vec<Option<StepLabel>>,
+    /// Where the solution first goes wrong.
+    #[serde(default)]
+    pub first_error: FirstError,
+    /// What it cost, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+}
+
+impl Annotation {
+    /// From the place of the first error: right before it, wrong at it, unknown after it.
+    ///
+    /// ```
+    /// use gradus_core::{Annotation, LabelSource, Mark};
+    /// let annotation = Annotation::from_first_error(3, Some(1), &LabelSource::Human);
+    /// let marks: Vec<_> = annotation.labels.iter().map(|l| l.as_ref().map(|l| l.mark)).collect();
+    /// assert_eq!(marks, [Some(Mark::Correct), Some(Mark::Incorrect), None]);
+    /// ```
+    pub fn from_first_error(steps: usize, first_error: Option<usize>, source: &LabelSource) -> Self {
+        let label = |mark| Some(StepLabel::hard(mark, source.clone()));
+        let labels = (0..steps)
+            .map(|step| match first_error {
+                Some(error) if step > error => None,
+                Some(error) if step == error => label(Mark::Incorrect),
+                _ => label(Mark::Correct),
+            })
+            .collect();
+        Self { labels, first_error: first_error.map_or(FirstError::None, FirstError::At), cost: None }
+    }
+
+    /// From labels alone. The first error is the first incorrect label; without one it is known to be none only
+    /// when every step has a label.
+    pub fn from_labels(labels: Vec<Option<StepLabel>>) -> Self {
+        let wrong = labels.iter().position(|label| label.as_ref().is_some_and(|l| l.mark == Mark::Incorrect));
+        let first_error = match wrong {
+            Some(index) => FirstError::At(index),
+            None if labels.iter().all(Option::is_some) => FirstError::None,
+            None => FirstError::Unknown,
+        };
+        Self { labels, first_error, cost: None }
+    }
+
+    /// The same annotation, if it has a label for each of `steps` steps; `field` names the labels in the fault.
+    pub fn check_length(self, steps: usize, field: &str) -> Result<Self, Fault> {
+        if self.labels.len() == steps {
+            Ok(self)
+        } else {
+            Err(Fault::new(field, labels_for_steps(self.labels.len(), steps)))
+        }
+    }
+
+    /// The name of the annotator; none where the labels are to be believed, or there are none.
+    pub fn annotator(&self) -> Option<String> {
+        self.labels.iter().flatten().find_map(|label| label.source.annotator())
+    }
+
+    /// The labels that may be trained on: every known one up to and including the first error.
+    pub fn targets(&self) -> impl Iterator<Item = (usize, &StepLabel)> {
+        let end = match self.first_error {
+            FirstError::At(index) => index + 1,
+            FirstError::None | FirstError::Unknown => self.labels.len(),
+        };
+        self.labels.iter().take(end).enumerate().filter_map(|(step, label)| Some((step, label.as_ref()?)))
+    }
+}

@@ -1,0 +1,4 @@
+//! Guided search over a synthetic world, and cutting text into steps.
+
+mod search;
+mod steps;

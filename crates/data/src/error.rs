@@ -1,0 +1,115 @@
+//! What can go wrong in this crate.
+//!
+//! Every message is one sentence that says what, where and how to fix it: the path and line of the record, the
+//! field, what was expected and what was found. Nothing here is recoverable by retrying.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gradus_core::Fault;
+use thiserror::Error;
+
+/// Where a record is in an input file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceLocation {
+    /// The file, or `-` for standard input.
+    pub path: Arc<Path>,
+    /// 1-based line on which the record starts; for Parquet, the 1-based row.
+    pub line: u64,
+}
+
+impl fmt::Display for SourceLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if &*self.path == Path::new("-") {
+            write!(f, "standard input:{}", self.line)
+        } else {
+            write!(f, "{}:{}", self.path.display(), self.line)
+        }
+    }
+}
+
+/// Every error of `gradus-data`.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused.
+    #[error("{}: {}", path.display(), without_code(source))]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// One record is unusable; the records after it may be fine.
+    #[error("{place}: {fault}")]
+    Record {
+        /// Where the record starts.
+        place: SourceLocation,
+        /// What is wrong with it.
+        fault: Fault,
+    },
+    /// The file cannot be read past this point.
+    #[error("{place}: {message}")]
+    Broken {
+        /// The last line that was reached.
+        place: SourceLocation,
+        /// What happened.
+        message: String,
+    },
+    /// The file holds no record.
+    #[error("{}: the file is empty: expected at least one record", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A folder without a data file.
+    #[error(
+        "{}: no data file in this folder: expected .json, .jsonl or .parquet files, optionally .gz or .zst",
+        path.display()
+    )]
+    NoFiles {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The first record matches no known format.
+    #[error(
+        "{place}: no known dataset format has the fields {found}: name the format with --from (one of {known})"
+    )]
+    UnknownFormat {
+        /// Where the first record starts.
+        place: SourceLocation,
+        /// The fields of the first record.
+        found: String,
+        /// Names of the formats there are.
+        known: String,
+    },
+    /// The output cannot be written in the requested form.
+    #[error("{}: {message}", path.display())]
+    Output {
+        /// The file that was to be written.
+        path: PathBuf,
+        /// Why not.
+        message: String,
+    },
+}
+
+impl Error {
+    /// True when only one record is lost and reading can go on after it.
+    pub fn is_record(&self) -> bool {
+        matches!(self, Self::Record { .. })
+    }
+
+    pub(crate) fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        Self::Io { path: path.into(), source }
+    }
+}
+
+/// `No such file or directory (os error 2)` without the number, which helps nobody.
+fn without_code(source: &std::io::Error) -> String {
+    let text = source.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+/// Shorthand for this crate's results.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,248 @@
+//! Writes records to a file in one piece: into a temporary file beside it, renamed when all is well.
+//!
+//! The name decides the container: `.json` is an array, `.parquet` is Parquet, anything else is JSONL; `.gz` and
+//! `.zst` compress. `-` is JSONL on standard output.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use flate2::write::GzEncoder;
+use serde::Serialize;
+use tempfile::NamedTempFile;
+
+use super::parquet::ParquetSink;
+use crate::{Error, Result};
+
+/// Where output goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// Standard output, as JSONL.
+    Stdout,
+    /// A file, replaced when everything has been written.
+    File(PathBuf),
+}
+
+impl Target {
+    /// `-` is standard output.
+    pub fn new(path: &Path) -> Self {
+        if path == Path::new("-") { Self::Stdout } else { Self::File(path.to_path_buf()) }
+    }
+
+    /// What errors call it.
+    fn path(&self) -> &Path {
+        match self {
+            Self::Stdout => Path::new("standard output"),
+            Self::File(path) => path,
+        }
+    }
+}
+
+enum Compressed<W: Write> {
+    Plain(W),
+    Gzip(GzEncoder<W>),
+    Zstd(zstd::Encoder<'static, W>),
+}
+
+impl<W: Write> Write for Compressed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(inner) => inner.write(bytes),
+            Self::Gzip(inner) => inner.write(bytes),
+            Self::Zstd(inner) => inner.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(inner) => inner.flush(),
+            Self::Gzip(inner) => inner.flush(),
+            Self::Zstd(inner) => inner.flush(),
+        }
+    }
+}
+
+impl<W: Write> Compressed<W> {
+    fn finish(self) -> io::Result<W> {
+        match self {
+            Self::Plain(inner) => Ok(inner),
+            Self::Gzip(inner) => inner.finish(),
+            Self::Zstd(inner) => inner.finish(),
+        }
+    }
+}
+
+type FileOutput = Compressed<BufWriter<File>>;
+
+enum Form {
+    Lines(Box<dyn Write + Send>),
+    FileLines(Box<FileOutput>),
+    Array(Box<FileOutput>),
+    Parquet(Box<ParquetSink<BufWriter<File>>>),
+}
+
+/// Temporary files of outputs that are not finished; see [`remove_unfinished`].
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Removes what unfinished outputs have written so far. For a program that is about to end without dropping them, as
+/// on Ctrl-C.
+pub fn remove_unfinished() {
+    for path in UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        // It may have been finished or removed in this very moment.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+fn forget_unfinished(path: &Path) {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).retain(|unfinished| unfinished != path);
+}
+
+/// An output file being written. Dropped without [`Sink::finish`], it leaves nothing behind.
+pub struct Sink {
+    target: Target,
+    form: Form,
+    /// The file being written, and the place it will take.
+    temporary: Option<(NamedTempFile, PathBuf)>,
+    rows: u64,
+}
+
+impl Sink {
+    /// Begins an output.
+    pub fn create(target: Target) -> Result<Self> {
+        let Target::File(path) = &target else {
+            let form = Form::Lines(Box::new(BufWriter::new(io::stdout())));
+            return Ok(Self { target, form, temporary: None, rows: 0 });
+        };
+        if path.is_dir() {
+            let message = "is a folder: name a file to write".to_owned();
+            return Err(Error::Output { path: path.clone(), message });
+        }
+        if path.exists() && !path.is_file() {
+            // A device or pipe, such as /dev/null or a shell's >(…): there is nothing to put in its place.
+            let file = File::options().write(true).open(path).map_err(|source| Error::io(path, source))?;
+            let form = form_for(path, BufWriter::with_capacity(256 << 10, file))?;
+            return Ok(Self { target, form, temporary: None, rows: 0 });
+        }
+        // A link stays a link: what it leads to is replaced.
+        let place = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let folder = match place.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        if !folder.is_dir() {
+            let message =
+                format!("cannot be written: there is no folder {}, make it first", folder.display());
+            return Err(Error::Output { path: path.clone(), message });
+        }
+        let temporary = tempfile::Builder::new()
+            .prefix(".gradus-")
+            .tempfile_in(folder)
+            .map_err(|source| Error::io(folder, source))?;
+        UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(temporary.path().to_path_buf());
+        let file = temporary.reopen().map_err(|source| Error::io(path, source))?;
+        let form = form_for(path, BufWriter::with_capacity(256 << 10, file))?;
+        Ok(Self { target, form, temporary: Some((temporary, place)), rows: 0 })
+    }
+
+    /// Adds one record.
+    pub fn push(&mut self, row: &impl Serialize) -> Result<()> {
+        let first = self.rows == 0;
+        self.rows += 1;
+        let done = match &mut self.form {
+            Form::Lines(output) => write_line(output, row),
+            Form::FileLines(output) => write_line(output, row),
+            Form::Array(output) => output
+                .write_all(if first { b"[\n" } else { b",\n" })
+                .and_then(|()| serde_json::to_writer(output, row).map_err(Into::into)),
+            Form::Parquet(output) => {
+                let row = serde_json::to_value(row).map_err(io::Error::from);
+                return match row {
+                    Ok(row) => output.push(row).map_err(|message| self.failed(message)),
+                    Err(error) => Err(Error::io(self.target.path(), error)),
+                };
+            }
+        };
+        done.map_err(|source| Error::io(self.target.path(), source))
+    }
+
+    /// Completes the output and puts it in place. Returns the number of rows.
+    pub fn finish(self) -> Result<u64> {
+        let path = self.target.path().to_path_buf();
+        let failed = |source| Error::io(&path, source);
+        match self.form {
+            Form::Lines(mut output) => output.flush().map_err(failed)?,
+            Form::FileLines(output) => {
+                output.finish().and_then(|mut inner| inner.flush()).map_err(failed)?;
+            }
+            Form::Array(mut output) => {
+                output.write_all(if self.rows == 0 { b"[]\n" } else { b"\n]\n" }).map_err(failed)?;
+                output.finish().and_then(|mut inner| inner.flush()).map_err(failed)?;
+            }
+            Form::Parquet(output) => {
+                let mut inner =
+                    output.finish().map_err(|message| Error::Output { path: path.clone(), message })?;
+                inner.flush().map_err(failed)?;
+            }
+        }
+        if let Some((temporary, place)) = self.temporary {
+            make_readable(&temporary, &place)?;
+            temporary.as_file().sync_all().map_err(failed)?;
+            forget_unfinished(temporary.path());
+            temporary.persist(&place).map_err(|error| failed(error.error))?;
+        }
+        Ok(self.rows)
+    }
+
+    fn failed(&self, message: String) -> Error {
+        Error::Output { path: self.target.path().to_path_buf(), message }
+    }
+}
+
+fn form_for(path: &Path, output: BufWriter<File>) -> Result<Form> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let (stem, compressed) = if let Some(stem) = name.strip_suffix(".gz") {
+        (stem.to_owned(), Compressed::Gzip(GzEncoder::new(output, flate2::Compression::default())))
+    } else if let Some(stem) = name.strip_suffix(".zst") {
+        // Without a checksum, damage could go unseen.
+        let encoder = zstd::Encoder::new(output, 3)
+            .and_then(|mut encoder| encoder.include_checksum(true).map(|()| encoder))
+            .map_err(|source| Error::io(path, source))?;
+        (stem.to_owned(), Compressed::Zstd(encoder))
+    } else {
+        (name.clone(), Compressed::Plain(output))
+    };
+    Ok(match (stem.rsplit('.').next(), compressed) {
+        (Some("parquet"), Compressed::Plain(output)) => Form::Parquet(Box::new(ParquetSink::new(output))),
+        (Some("parquet"), _) => {
+            let message = "Parquet files are compressed inside: leave out .gz or .zst".to_owned();
+            return Err(Error::Output { path: path.to_path_buf(), message });
+        }
+        (Some("json"), compressed) => Form::Array(Box::new(compressed)),
+        (_, compressed) => Form::FileLines(Box::new(compressed)),
+    })
+}
+
+fn write_line(output: &mut impl Write, row: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *output, row)?;
+    output.write_all(b"\n")
+}
+
+/// Temporary files are private; the finished file gets the permissions a plain `create` would have given it.
+#[cfg(unix)]
+fn make_readable(temporary: &NamedTempFile, path: &Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = match path.metadata() {
+        Ok(existing) => existing.permissions().mode(),
+        Err(_) => 0o644,
+    };
+    temporary
+        .as_file()
+        .set_permissions(std::fs::Permissions::from_mode(mode))
+        .map_err(|source| Error::io(path, source))
+}
+
+#[cfg(not(unix))]
+fn make_readable(_: &NamedTempFile, _: &Path) -> Result<()> {
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! Dataset formats: a file for each, with one raw record at its top.
+//!
+//! A reader turns one upstream record into one [`Record`]; a writer turns a record back into upstream records.
+//! Reading and then writing the same format gives back what the format can express. To add a format: write its
+//! file, add it to [`Format`] and to the `match` in `Format::dataset`, and give `tests/formats/` records of it.
+
+mod best_of_n;
+mod bigbench_mistake;
+mod candidate_outcomes;
+mod fields;
+mod gradus;
+mod gsm8k;
+mod gsm8k_solutions;
+mod many_models;
+mod math;
+mod math_shepherd;
+mod mr_ben;
+mod mr_gsm8k;
+mod musique;
+mod numbered;
+mod openrlhf;
+mod paddlenlp;
+mod prm800k;
+mod prm800k_ratings;
+mod prmbench;
+mod problems;
+mod processbench;
+mod reasoneval;
+mod rlhflow;
+mod row;
+mod stepverify;
+mod tagged;
+mod trl;
+mod verdicts;
+
+use serde_json::Value;
+
+use gradus_core::{Metadata, Record};
+use fields::Fields;
+use gradus_core::Fault;
+use row::Row;
+
+/// What a reader returns.
+#[derive(Debug, Clone)]
+pub struct Parsed {
+    /// The record.
+    pub record: Record,
+    /// What the source says that cannot be right; see [`super::files::Item::issues`].
+    pub issues: Vec<Fault>,
+}
+
+impl From<Record> for Parsed {
+    fn from(record: Record) -> Self {
+        Self { record, issues: Vec::new() }
+    }
+}
+
+/// What a writer returns: rows, and for every solution it had to leave out, why.
+#[derive(Debug, Clone, Default)]
+pub struct Written {
+    /// Records of the format.
+    pub rows: Vec<Value>,
+    /// One reason for each solution or problem that the format cannot express.
+    pub dropped: Vec<&'static str>,
+    /// Solutions whose steps after the first error were left out, because the format wants a label for every step.
+    pub cut: usize,
+}
+
+/// One dataset format: how to recognise, read and write it.
+pub(crate) struct Dataset {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// True for a record of this format, judged by its fields alone.
+    pub(crate) recognises: fn(&Metadata) -> bool,
+    pub(crate) read: fn(Fields) -> Result<Parsed, Fault>,
+    pub(crate) write: fn(&Record) -> Written,
+}
+
+/// The formats Gradus reads and writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each is described by `Format::about`")]
+pub enum Format {
+    Gradus,
+    Trl,
+    Prm800k,
+    Prm800kRatings,
+    MathShepherd,
+    OpenRlhf,
+    PaddleNlp,
+    RlhFlow,
+    ProcessBench,
+    PrmBench,
+    MrBen,
+    MrGsm8k,
+    ReasonEval,
+    StepVerify,
+    BigBenchMistake,
+    BestOfN,
+    CandidateOutcomes,
+    ManyModels,
+    Gsm8kSolutions,
+    Gsm8k,
+    Musique,
+    Math,
+    Problems,
+}
+
+impl Format {
+    /// Every format, in the order in which they are tried on a record: the most specific first.
+    pub const ALL: [Self; 23] = [
+        Self::Gradus,
+        Self::Trl,
+        Self::Prm800k,
+        Self::Prm800kRatings,
+        Self::MathShepherd,
+        Self::OpenRlhf,
+        Self::PaddleNlp,
+        Self::RlhFlow,
+        Self::ProcessBench,
+        Self::PrmBench,
+        Self::MrBen,
+        Self::MrGsm8k,
+        Self::ReasonEval,
+        Self::StepVerify,
+        Self::BigBenchMistake,
+        Self::BestOfN,
+        Self::CandidateOutcomes,
+        Self::ManyModels,
+        Self::Gsm8kSolutions,
+        Self::Gsm8k,
+        Self::Musique,
+        Self::Math,
+        Self::Problems,
+    ];
+
+    fn dataset(self) -> &'static Dataset {
+        match self {
+            Self::Gradus => &gradus::DATASET,
+            Self::Trl => &trl::DATASET,
+            Self::Prm800k => &prm800k::DATASET,
+            Self::Prm800kRatings => &prm800k_ratings::DATASET,
+            Self::MathShepherd => &math_shepherd::DATASET,
+            Self::OpenRlhf => &openrlhf::DATASET,
+            Self::PaddleNlp => &paddlenlp::DATASET,
+            Self::RlhFlow => &rlhflow::DATASET,
+            Self::ProcessBench => &processbench::DATASET,
+            Self::PrmBench => &prmbench::DATASET,
+            Self::MrBen => &mr_ben::DATASET,
+            Self::MrGsm8k => &mr_gsm8k::DATASET,
+            Self::ReasonEval => &reasoneval::DATASET,
+            Self::StepVerify => &stepverify::DATASET,
+            Self::BigBenchMistake => &bigbench_mistake::DATASET,
+            Self::BestOfN => &best_of_n::DATASET,
+            Self::CandidateOutcomes => &candidate_outcomes::DATASET,
+            Self::ManyModels => &many_models::DATASET,
+            Self::Gsm8kSolutions => &gsm8k_solutions::DATASET,
+            Self::Gsm8k => &gsm8k::DATASET,
+            Self::Musique => &musique::DATASET,
+            Self::Math => &math::DATASET,
+            Self::Problems => &problems::DATASET,
+        }
+    }
+
+    /// The name used on the command line and as a record's source.
+    pub fn name(self) -> &'static str {
+        self.dataset().name
+    }
+
+    /// One line about the format.
+    pub fn about(self) -> &'static str {
+        self.dataset().about
+    }
+
+    /// The format of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// The format of a record, judged by its fields.
+    pub fn detect(record: &Metadata) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| (format.dataset().recognises)(record))
+    }
+
+    /// Reads one upstream record.
+    ///
+    /// ```
+    /// use gradus_data::readers::Format;
+    /// let row = serde_json::json!({"prompt": "1 + 1?", "completions": ["2"], "labels": [true]});
+    /// let format = Format::detect(row.as_object().unwrap()).unwrap();
+    /// let parsed = format.read(row.as_object().unwrap().clone())?;
+    /// assert_eq!(parsed.record.problem.text, "1 + 1?");
+    /// assert_eq!(format.write(&parsed.record).rows, [row]);
+    /// # Ok::<(), gradus_core::Fault>(())
+    /// ```
+    pub fn read(self, record: Metadata) -> Result<Parsed, Fault> {
+        let parsed = (self.dataset().read)(Fields::new(record)?)?;
+        parsed.record.validate()?;
+        Ok(parsed)
+    }
+
+    /// Writes one record in this format.
+    pub fn write(self, record: &Record) -> Written {
+        (self.dataset().write)(record)
+    }
+}
+
+/// True when `record` has all of `keys`.
+fn has(record: &Metadata, keys: &[&str]) -> bool {
+    keys.iter().all(|key| record.contains_key(*key))
+}

@@ -1,0 +1,528 @@
+//! For every format: a random record, as far as the format can express it, comes back exactly as it was.
+
+use std::collections::BTreeMap;
+
+use gradus_core::Record;
+use gradus_data::readers::Format;
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::comes_back;
+
+/// Free text: any characters, and many of those that formats give a meaning.
+fn text() -> BoxedStrategy<String> {
+    prop_oneof![
+        2 => "\\PC{0,12}",
+        2 => "[ab \n\t?.:+\\-$\\\\{}]{0,12}",
+        1 => any::<String>().prop_map(|text| text.chars().take(8).collect()),
+    ]
+    .prop_filter("holds a mark of a format", |text| !text.contains("ки") && !text.contains("####"))
+    .boxed()
+}
+
+fn texts() -> BoxedStrategy<Vec<String>> {
+    vec(text(), 0..4).boxed()
+}
+
+/// Any JSON.
+fn json() -> BoxedStrategy<Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        prop::num::f64::NORMAL.prop_map(Value::from),
+        text().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(2, 8, 3, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..3).prop_map(Value::from),
+            btree_map("[a-z]{1,3}", inner, 0..3).prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+    .boxed()
+}
+
+/// An object of the fields that must be there, some of those that need not (or are null), and unknown ones.
+fn record(
+    must: impl Strategy<Value = Value> + 'static,
+    may: Vec<(&'static str, BoxedStrategy<Value>)>,
+) -> BoxedStrategy<Value> {
+    let may: Vec<_> = may
+        .into_iter()
+        .map(|(key, value)| option::of(option::weighted(0.7, value)).prop_map(move |value| (key, value)))
+        .collect();
+    (must, may, btree_map("x_[a-z]{1,3}|joined|spacing|rated|separator", json(), 0..3))
+        .prop_map(|(must, may, unknown): (Value, _, BTreeMap<String, Value>)| {
+            let mut fields: Map<String, Value> = must.as_object().expect("an object").clone();
+            for (key, value) in may {
+                if let Some(value) = value {
+                    fields.entry(key).or_insert(value.unwrap_or(Value::Null));
+                }
+            }
+            fields.extend(unknown);
+            Value::Object(fields)
+        })
+        .boxed()
+}
+
+fn string() -> BoxedStrategy<Value> {
+    text().prop_map(Value::from).boxed()
+}
+
+fn flag() -> BoxedStrategy<Value> {
+    any::<bool>().prop_map(Value::from).boxed()
+}
+
+fn number() -> BoxedStrategy<Value> {
+    prop_oneof![any::<i32>().prop_map(Value::from), (-1e6..1e6).prop_map(Value::from)].boxed()
+}
+
+fn id() -> BoxedStrategy<Value> {
+    prop_oneof!["[a-z#/é]{1,8}".prop_map(Value::from), any::<u32>().prop_map(Value::from)].boxed()
+}
+
+fn one_of(values: Vec<Value>) -> BoxedStrategy<Value> {
+    prop::sample::select(values).boxed()
+}
+
+fn rating() -> BoxedStrategy<Value> {
+    one_of(vec![json!(1), json!(0), json!(-1)])
+}
+
+/// A step label of a training format.
+fn label() -> BoxedStrategy<Value> {
+    let hard = vec![json!(true), json!(false), json!("+"), json!("-"), json!(0), json!(1), json!(1.0)];
+    prop_oneof![one_of(hard), (0.0..=1.0).prop_map(Value::from)].boxed()
+}
+
+/// Steps with something for each, as two lists.
+fn steps_with(each: BoxedStrategy<Value>) -> BoxedStrategy<(Vec<String>, Vec<Value>)> {
+    vec((text(), each), 0..4).prop_map(|pairs| pairs.into_iter().unzip()).boxed()
+}
+
+/// Steps and the index of one of them, or none.
+fn steps_with_index() -> BoxedStrategy<(Vec<String>, Option<usize>)> {
+    texts()
+        .prop_flat_map(|steps| {
+            let count = steps.len();
+            (Just(steps), option::of(0..count.max(1)).prop_map(move |index| index.filter(|_| count > 0)))
+        })
+        .boxed()
+}
+
+/// Steps that often, but not always, begin with a number.
+fn numbered_steps() -> BoxedStrategy<Vec<String>> {
+    let step = (option::weighted(0.8, 0..5u8), text()).prop_map(|(number, text)| match number {
+        Some(number) => format!("Step {number}{text}"),
+        None => text,
+    });
+    vec(step, 0..4).boxed()
+}
+
+/// A text with `n` tags, `n` from 1 on: the pieces before the tags, and the tail.
+fn tagged() -> BoxedStrategy<(Vec<String>, String)> {
+    let first = (text(), prop::sample::select(vec!["", " Step 1: ", "? ", "\n\n", "Step 1"]), text())
+        .prop_map(|(question, end, step)| format!("{question}{end}{step}"));
+    (first, texts(), text())
+        .prop_map(|(first, later, tail)| (std::iter::once(first).chain(later).collect(), tail))
+        .prop_filter("makes a tag", |(pieces, tail): &(Vec<String>, String)| {
+            pieces.iter().chain([tail]).all(|piece| !piece.contains('к') && !piece.contains('и'))
+        })
+        .boxed()
+}
+
+fn strategy(format: Format) -> BoxedStrategy<Value> {
+    match format {
+        Format::Trl => {
+            let must = (text(), steps_with(label())).prop_map(|(prompt, (completions, labels))| {
+                json!({"prompt": prompt, "completions": completions, "labels": labels})
+            });
+            record(must, vec![])
+        }
+        Format::Prm800k => prm800k(),
+        Format::Prm800kRatings => {
+            let rating = prop_oneof![rating(), Just(Value::Null)].boxed();
+            let must = (text(), steps_with(rating)).prop_map(
+                |(problem, (steps, ratings))| json!({"problem": problem, "steps": steps, "ratings": ratings}),
+            );
+            record(must, vec![("gt_answer", string()), ("problem_source", string()), ("n_copies", number())])
+        }
+        Format::MathShepherd => {
+            let must = (tagged(), vec(any::<bool>(), 5)).prop_map(|((pieces, tail), marks)| {
+                let join = |tag: &dyn Fn(usize) -> &'static str| {
+                    let body: String =
+                        pieces.iter().enumerate().map(|(i, piece)| format!("{piece}{}", tag(i))).collect();
+                    body + &tail
+                };
+                let label = join(&|index| if marks[index] { "+" } else { "-" });
+                json!({"input": join(&|_| "ки"), "label": label})
+            });
+            record(must, vec![("task", string())])
+        }
+        Format::OpenRlhf => {
+            let must =
+                (tagged(), vec(label(), 5), any::<bool>()).prop_map(|((pieces, tail), labels, value)| {
+                    let input: String = pieces.iter().map(|piece| format!("{piece}ки")).collect();
+                    let key = if value { "value" } else { "label" };
+                    json!({"input": input + &tail, key: labels[..pieces.len()]})
+                });
+            record(must, vec![])
+        }
+        Format::PaddleNlp => {
+            let src = prop_oneof![string(), texts().prop_map(Value::from)];
+            let must = (src, steps_with(label())).prop_map(|(src, (responses, labels))| {
+                json!({"src": src, "tgt": [], "responses": responses, "labels": labels})
+            });
+            record(must, vec![])
+        }
+        Format::RlhFlow => {
+            let turn = |role: &'static str, content: BoxedStrategy<String>| {
+                record(content.prop_map(move |content| json!({"role": role, "content": content})), vec![])
+            };
+            let user = turn("user", tagged().prop_map(|(pieces, tail)| pieces.concat() + &tail).boxed());
+            let assistant =
+                turn("assistant", prop_oneof![Just("+".to_owned()), Just("-".to_owned())].boxed());
+            let must = (vec((user, assistant), 1..4), any::<bool>()).prop_map(|(turns, messages)| {
+                let turns: Vec<Value> =
+                    turns.into_iter().flat_map(|(user, assistant)| [user, assistant]).collect();
+                json!({if messages { "messages" } else { "conversations" }: turns})
+            });
+            record(must, vec![])
+        }
+        Format::ProcessBench => {
+            let must = (text(), steps_with_index(), any::<bool>()).prop_map(|(problem, (steps, error), correct)| {
+                let label = error.map_or(-1, |index| index as i64);
+                json!({"problem": problem, "steps": steps, "label": label, "final_answer_correct": correct})
+            });
+            record(must, vec![("id", id()), ("generator", string())])
+        }
+        Format::PrmBench => {
+            let must = (text(), texts(), vec(-1..7i64, 0..4)).prop_map(|(question, process, errors)| {
+                json!({"modified_question": question, "modified_process": process, "error_steps": errors})
+            });
+            let may = vec![
+                ("original_question", string()),
+                ("original_process", texts().prop_map(Value::from).boxed()),
+                ("idx", id()),
+                ("classification", string()),
+                ("ground_truth", json()),
+            ];
+            record(must, may)
+        }
+        Format::MrBen => {
+            let numbers = vec![json!("N/A"), json!("1"), json!("2"), json!(3), json!("04"), json!(99)];
+            let words = one_of(vec![json!("correct"), json!("incorrect")]);
+            let must = (text(), numbered_steps(), one_of(numbers), words).prop_map(
+                |(question, steps, number, word)| {
+                    json!({"Question": question, "Model_Solution_Steps": steps,
+                    "Model_Solution_First_Error_Step": number, "Model_Solution_Correctness": word})
+                },
+            );
+            let may = vec![
+                ("Question_UUID", "[a-z]{1,5}".prop_map(Value::from).boxed()),
+                ("Options", string()),
+                ("Subject", string()),
+                ("Ground_Truth_Answer", string()),
+                ("Ground_Truth_Analysis", string()),
+                ("Sampled_Model", string()),
+                ("Model_Solution_Error_Reason", json()),
+            ];
+            record(must, may)
+        }
+        Format::MrGsm8k => {
+            let numbers = vec![json!("N/A"), json!(1), json!(2), json!("3"), json!(99)];
+            let word = || one_of(vec![json!("correct"), json!("wrong")]);
+            let must = (text(), numbered_steps(), one_of(numbers), word()).prop_map(|(question, steps, number, word)| {
+                json!({"question": question, "model_output_steps": steps,
+                    "model_output_solution_first_error_step": number, "model_output_solution_correctness": word})
+            });
+            let may = vec![
+                ("uuid", id()),
+                ("ground_truth_solution", string()),
+                ("ground_truth_answer", prop_oneof![string(), number()].boxed()),
+                ("model_output_answer_correctness", word()),
+                ("question_type", string()),
+            ];
+            record(must, may)
+        }
+        Format::ReasonEval => {
+            let step = texts().prop_map(Value::from).boxed();
+            let word = || one_of(vec![json!("correct"), json!("wrong")]);
+            let rated = (text(), vec((step.clone(), rating()), 0..4)).prop_map(|(question, steps)| {
+                let (steps, rating): (Vec<_>, Vec<_>) = steps.into_iter().unzip();
+                json!({"question": question, "model_output_step_format": steps, "rating": rating})
+            });
+            let placed =
+                (text(), vec(step, 0..4), any::<prop::sample::Index>()).prop_map(|(question, steps, at)| {
+                    let number = match at.index(steps.len() + 1) {
+                        0 => json!("N/A"),
+                        number => json!(number),
+                    };
+                    json!({"question": question, "model_output_step_format": steps,
+                    "model_output_solution_first_error_step": number})
+                });
+            let may = vec![
+                ("id", id()),
+                ("generator", string()),
+                ("ground_truth_answer", string()),
+                ("model_output", string()),
+                ("model_output_answer_correctness", word()),
+                ("model_output_solution_correctness", word()),
+            ];
+            record(prop_oneof![rated, placed], may)
+        }
+        Format::StepVerify => {
+            let must = (text(), vec(text(), 1..4), any::<prop::sample::Index>(), text()).prop_map(
+                |(problem, steps, at, step)| {
+                    let index = at.index(steps.len());
+                    json!({"problem": problem, "student_incorrect_solution": steps, "incorrect_index": index,
+                        "incorrect_step": step})
+                },
+            );
+            record(
+                must,
+                vec![("reference_solution", string()), ("topic", string()), ("dialog_history", json())],
+            )
+        }
+        Format::BigBenchMistake => {
+            let must = (text(), steps_with_index()).prop_map(
+                |(input, (steps, mistake))| json!({"input": input, "steps": steps, "mistake_index": mistake}),
+            );
+            record(must, vec![("target", string()), ("answer", string())])
+        }
+        Format::BestOfN => best_of_n(),
+        Format::CandidateOutcomes => {
+            let must = (text(), vec((texts(), any::<bool>()), 0..4)).prop_map(|(question, candidates)| {
+                let (steps, labels): (Vec<_>, Vec<_>) = candidates.into_iter().unzip();
+                json!({"question": question, "steps": steps, "labels": labels})
+            });
+            record(must, vec![("id", id())])
+        }
+        Format::ManyModels => {
+            let solution = record(
+                text().prop_map(|output| json!({"output": output})),
+                vec![("model", string()), ("answer", string()), ("correct", flag())],
+            );
+            let gold = prop_oneof![string(), text().prop_map(|gold| format!("# {gold}").into()), number()];
+            let must = (text(), gold, vec(solution, 0..4)).prop_map(|(question, gold, solutions)| {
+                json!({"question": question, "gold": gold, "solutions": solutions})
+            });
+            record(must, vec![("id", id())])
+        }
+        Format::Gsm8kSolutions => {
+            let solution = record(
+                (worked("A: "), any::<bool>())
+                    .prop_map(|(solution, correct)| json!({"solution": solution, "is_correct": correct})),
+                vec![],
+            );
+            let must = (text(), worked("A: "), btree_map("m_[a-z]{1,3}", solution, 1..4)).prop_map(
+                |(question, truth, models)| {
+                    let mut fields = json!({"question": question, "ground_truth": truth});
+                    fields.as_object_mut().expect("an object").extend(models);
+                    fields
+                },
+            );
+            record(must, vec![])
+        }
+        Format::Gsm8k => {
+            let must = (text(), text(), worked("#### ")).prop_map(|(question, lead, worked)| {
+                let worked = if worked.contains("####") { worked } else { worked + "\n####" };
+                json!({"question": question, "answer": lead + &worked})
+            });
+            record(must, vec![])
+        }
+        Format::Musique => {
+            let paragraph = record(
+                text().prop_map(|text| json!({"paragraph_text": text})),
+                vec![("title", string()), ("idx", number()), ("is_supporting", flag())],
+            );
+            let hop = record(
+                (text(), text())
+                    .prop_map(|(question, tail)| json!({"question": format!("{question} → {tail}")})),
+                vec![("answer", string()), ("id", number()), ("paragraph_support_idx", number())],
+            );
+            let must = (text(), vec(hop, 0..4))
+                .prop_map(|(question, hops)| json!({"question": question, "question_decomposition": hops}));
+            let may = vec![
+                ("id", id()),
+                ("answer", string()),
+                ("answer_aliases", texts().prop_map(Value::from).boxed()),
+                ("paragraphs", vec(paragraph, 0..4).prop_map(Value::from).boxed()),
+                ("answerable", flag()),
+            ];
+            record(must, may)
+        }
+        Format::Math => {
+            let must = (text(), prop_oneof![text(), worked("\\boxed{")], one_of(vec!["level".into(), "type".into()]))
+                .prop_map(|(problem, solution, key)| {
+                    json!({"problem": problem, "solution": solution, key.as_str().expect("a key"): "x"})
+                });
+            record(must, vec![("answer", prop_oneof![string(), number()].boxed()), ("unique_id", id())])
+        }
+        Format::Problems => {
+            let answers = texts().prop_map(Value::from).boxed();
+            let must =
+                (text(), any::<bool>(), prop_oneof![string(), number()], answers.clone(), any::<bool>())
+                    .prop_map(|(text, problem, answer, answers, plain)| {
+                        let key = if problem { "problem" } else { "question" };
+                        if plain {
+                            json!({key: text, "answer": answer})
+                        } else {
+                            json!({key: text, "final_answer": answers})
+                        }
+                    });
+            let solution =
+                prop_oneof![string(), worked("\n\n").prop_map(Value::from), answers.clone()].boxed();
+            let may = vec![
+                ("id", id()),
+                ("solution", solution),
+                ("question", string()),
+                ("answer", string()),
+                ("final_answer", answers),
+                ("unit", string()),
+            ];
+            record(must, may)
+        }
+        other => unreachable!("no records of {}", other.name()),
+    }
+}
+
+/// Lines, often with `mark` before the last of them.
+fn worked(mark: &'static str) -> BoxedStrategy<String> {
+    (texts(), option::of(text()))
+        .prop_map(move |(lines, last)| {
+            let last = last.map(|last| format!("{mark}{last}"));
+            lines.into_iter().chain(last).collect::<Vec<_>>().join("\n")
+        })
+        .boxed()
+}
+
+fn best_of_n() -> BoxedStrategy<Value> {
+    let score = prop_oneof![(0.0..1.0).prop_map(Value::from), Just(json!(0)), Just(json!(1))];
+    let candidate = texts().prop_flat_map(move |steps| {
+        let column = vec(score.clone(), steps.len()).prop_map(Value::from);
+        let scores = btree_map("[a-z]{1,3}", column, 0..3)
+            .prop_map(|columns| Value::Object(columns.into_iter().collect()));
+        record(
+            Just(json!({"steps": steps})),
+            vec![
+                ("solution", string()),
+                ("answer", string()),
+                ("correct", flag()),
+                ("prm_scores", scores.boxed()),
+            ],
+        )
+    });
+    let must = (text(), vec(candidate, 0..3))
+        .prop_map(|(problem, candidates)| json!({"problem": problem, "candidates": candidates}));
+    record(must, vec![("id", id()), ("gold_answer", string()), ("generator", string())])
+}
+
+fn prm800k() -> BoxedStrategy<Value> {
+    let completion = record(
+        text().prop_map(|text| json!({"text": text})),
+        vec![("rating", rating()), ("flagged", flag())],
+    );
+    let step =
+        (vec(completion.clone(), 0..3), option::of(any::<prop::sample::Index>()), option::of(completion))
+            .prop_map(|(completions, chosen, human)| {
+                let chosen = chosen.filter(|_| !completions.is_empty()).map(|at| at.index(completions.len()));
+                json!({"completions": completions, "chosen_completion": chosen, "human_completion": human})
+            });
+    let label = record(
+        vec(step, 0..4).prop_map(|steps| json!({"steps": steps})),
+        vec![("finish_reason", string()), ("total_time", number())],
+    );
+    let question = record(
+        text().prop_map(|problem| json!({"problem": problem})),
+        vec![("ground_truth_answer", string()), ("pre_generated_steps", json())],
+    );
+    let must = (question, label).prop_map(|(question, label)| json!({"question": question, "label": label}));
+    record(must, vec![("labeler", string()), ("generation", number())])
+}
+
+macro_rules! laws {
+    ($($name:ident: $format:ident),* $(,)?) => {
+        proptest! {
+            #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+            $(
+                #[test]
+                fn $name(row in strategy(Format::$format)) {
+                    let record = comes_back(&row, Format::$format);
+                    let ours = Format::Gradus.write(&record).rows;
+                    let again = Format::Gradus.read(ours[0].as_object().unwrap().clone()).unwrap();
+                    prop_assert_eq!(again.record, record);
+                }
+            )*
+        }
+
+        #[test]
+        fn every_format_has_a_law() {
+            let with = [Format::Gradus, $(Format::$format),*];
+            assert_eq!(with, Format::ALL);
+        }
+    };
+}
+
+laws! {
+    trl: Trl,
+    prm800k_as_published: Prm800k,
+    prm800k_ratings: Prm800kRatings,
+    math_shepherd: MathShepherd,
+    openrlhf: OpenRlhf,
+    paddlenlp: PaddleNlp,
+    rlhflow: RlhFlow,
+    processbench: ProcessBench,
+    prmbench: PrmBench,
+    mr_ben: MrBen,
+    mr_gsm8k: MrGsm8k,
+    reasoneval: ReasonEval,
+    stepverify: StepVerify,
+    bigbench_mistake: BigBenchMistake,
+    best_of_n_candidates: BestOfN,
+    candidate_outcomes: CandidateOutcomes,
+    many_models: ManyModels,
+    gsm8k_solutions: Gsm8kSolutions,
+    gsm8k: Gsm8k,
+    musique: Musique,
+    math: Math,
+    problems: Problems,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// What a format writes of another format's record, it reads again without a fault.
+    #[test]
+    fn records_cross_formats(rows in Format::ALL[1..].iter().map(|&format| strategy(format)).collect::<Vec<_>>()) {
+        for row in &rows {
+            let (from, parsed) = super::read(row);
+            for to in Format::ALL.into_iter().filter(|&to| to != from) {
+                for written in to.write(&parsed.record).rows {
+                    let again = to.read(written.as_object().unwrap().clone());
+                    prop_assert!(again.is_ok(), "{} to {}: {:?}: {written}", from.name(), to.name(), again.err());
+                    let again = again.unwrap();
+                    prop_assert!(again.issues.is_empty(), "{} to {}: {written}", from.name(), to.name());
+                }
+            }
+        }
+    }
+
+    /// Records of every format survive a file of them.
+    #[test]
+    fn records_survive_jsonl(rows in Format::ALL[1..].iter().map(|&format| strategy(format)).collect::<Vec<_>>()) {
+        let records: Vec<Record> = rows.iter().map(|row| super::read(row).1.record).collect();
+        let scratch = super::Scratch::new();
+        let path = scratch.path("records.jsonl.zst");
+        let mut sink = gradus_data::files::Sink::create(gradus_data::files::Target::File(path.clone())).unwrap();
+        for record in &records {
+            sink.push(record).unwrap();
+        }
+        sink.finish().unwrap();
+        let back: Vec<Record> =
+            gradus_data::files::open(&[path], None).unwrap().map(|item| item.unwrap().record).collect();
+        prop_assert_eq!(back, records);
+    }
+}

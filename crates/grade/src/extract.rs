@@ -1,0 +1,318 @@
+//! Finds the final answer in a solution.
+//!
+//! In this order: the last `\boxed{…}`; the line after the last `####`; a heading `# Answer`; the `answer` of a JSON
+//! object; what follows the last 'answer is' or 'answer:'; an option letter; the last number, or the formula it stands
+//! in. Later ways are weaker, so the way is reported beside the answer.
+
+use serde::{Deserialize, Serialize};
+
+use super::lex::Reading;
+use super::parse::parse;
+use super::text::strip;
+
+/// Where an answer was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Found {
+    /// In `\boxed{…}` or `\fbox{…}`.
+    Boxed,
+    /// After `####`.
+    Hashes,
+    /// Under a heading `# Answer`.
+    Heading,
+    /// In the `answer` field of a JSON object.
+    Json,
+    /// After 'the answer is' or its like.
+    Phrase,
+    /// As an option letter, `(B)`.
+    Choice,
+    /// As the last number.
+    LastNumber,
+}
+
+/// A final answer and where it was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Extracted {
+    /// The answer as it was written.
+    pub answer: String,
+    /// Where.
+    pub found: Found,
+}
+
+/// How far back from the end a phrase or number is looked for.
+const TAIL_BYTES: usize = 4_000;
+
+/// The final answer of `solution`, or `None` if there is none to be seen.
+///
+/// ```
+/// use gradus_grade::{extract, Found};
+/// let found = extract("Half of 8 is 4.\n#### 4").unwrap();
+/// assert_eq!((found.answer.as_str(), found.found), ("4", Found::Hashes));
+/// ```
+pub fn extract(solution: &str) -> Option<Extracted> {
+    let take = |answer: &str, found: Found| {
+        let answer = strip(answer);
+        (!answer.is_empty()).then(|| Extracted { answer: answer.to_owned(), found })
+    };
+    if let Some(answer) = boxed(solution) {
+        return take(&answer, Found::Boxed);
+    }
+    // `####` also starts a Markdown heading; GSM8K's is the last line.
+    if let Some((_, rest)) = solution.rsplit_once("####")
+        && !rest.trim().contains('\n')
+    {
+        return take(rest, Found::Hashes);
+    }
+    if let Some((_, rest)) = solution.rsplit_once("# Answer\n") {
+        return take(rest.trim_start().lines().next()?, Found::Heading);
+    }
+    if let Some(answer) = json_answer(solution) {
+        return take(&answer, Found::Json);
+    }
+    let tail = tail(solution);
+    if let Some(answer) = after_phrase(tail).and_then(readable).and_then(|answer| take(answer, Found::Phrase))
+    {
+        return Some(answer);
+    }
+    if let Some(letter) = option_letter(tail) {
+        return take(letter, Found::Choice);
+    }
+    take(last_value(tail)?, Found::LastNumber)
+}
+
+fn tail(text: &str) -> &str {
+    let mut start = text.len().saturating_sub(TAIL_BYTES);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
+}
+
+/// The content of the last box. Boxes that follow each other in one sentence are parts of one answer.
+fn boxed(text: &str) -> Option<String> {
+    let boxes = boxes(text);
+    let (mut first, last) = (boxes.len().checked_sub(1)?, boxes.last()?);
+    // Walk back over `\boxed{2}$ and $\boxed{3}`.
+    while first > 0 && joins(&text[boxes[first - 1].end..boxes[first].start]) {
+        first -= 1;
+    }
+    if boxes.len() - first == 1 {
+        return Some(last.content.to_owned());
+    }
+    Some(boxes[first..].iter().map(|found| found.content).collect::<Vec<_>>().join(", "))
+}
+
+struct BoxedAnswer<'a> {
+    start: usize,
+    end: usize,
+    content: &'a str,
+}
+
+fn boxes(text: &str) -> Vec<BoxedAnswer<'_>> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(start) = text[from..].find('\\').map(|at| at + from) {
+        let name = &text[start + 1..];
+        let length = ["boxed", "fbox"].iter().find(|word| name.starts_with(**word)).map(|word| word.len());
+        from = start + 1;
+        let Some((content, end)) = length.and_then(|length| argument(text, from + length)) else { continue };
+        found.push(BoxedAnswer { start, end, content });
+        from = end;
+    }
+    found
+}
+
+/// `{…}` with balanced braces, or the word after a space as in `\boxed 3`.
+fn argument(text: &str, from: usize) -> Option<(&str, usize)> {
+    let rest = &text[from..];
+    let skipped = rest.len() - rest.trim_start_matches(' ').len();
+    let rest = &rest[skipped..];
+    if !rest.starts_with('{') {
+        let length =
+            rest.find(|c: char| c.is_whitespace() || matches!(c, '$' | '.' | ',')).unwrap_or(rest.len());
+        return (length > 0).then(|| (&rest[..length], from + skipped + length));
+    }
+    let mut depth = 0usize;
+    let mut escaped = false;
+    for (index, byte) in rest.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'{' => depth += 1,
+            b'}' => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some((&rest[1..index], from + skipped + index + 1));
+                }
+            }
+            _ => {}
+        }
+    }
+    // A box that the end of the text cut off: what is there may be half an answer.
+    None
+}
+
+/// True when the text between two boxes makes them one answer.
+fn joins(between: &str) -> bool {
+    if between.len() > 40 {
+        return false;
+    }
+    let words: String =
+        between.chars().map(|c| if c.is_ascii_alphabetic() { c.to_ascii_lowercase() } else { ' ' }).collect();
+    let mut words = words.split_whitespace().peekable();
+    let has_mark = between.contains(',') || between.contains('&');
+    let mut seen = 0;
+    for word in words.by_ref() {
+        if !matches!(word, "and" | "or") {
+            return false;
+        }
+        seen += 1;
+    }
+    seen > 0 || has_mark
+}
+
+/// The value of the last `"answer":` of something like a JSON object; models forget to escape the rest of it.
+fn json_answer(text: &str) -> Option<String> {
+    let rest = &text[text.rfind("\"answer\"")? + "\"answer\"".len()..];
+    let value = rest.trim_start().strip_prefix(':')?.trim_start();
+    let Some(inner) = value.strip_prefix('"') else {
+        let end = value.find([',', '}', '\n']).unwrap_or(value.len());
+        return (value[..end].trim() != "null").then(|| value[..end].to_owned());
+    };
+    let mut escaped = false;
+    let end = inner.bytes().position(|byte| {
+        let closes = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        closes
+    })?;
+    let raw = &inner[..end];
+    Some(serde_json::from_str(&format!("\"{raw}\"")).unwrap_or_else(|_| raw.to_owned()))
+}
+
+const PHRASES: [&str; 10] = [
+    "final answer is",
+    "answer is",
+    "final answer:",
+    "answer:",
+    "answer =",
+    "answer to the question is",
+    "correct option is",
+    "correct choice is",
+    "answer should be",
+    "answer would be",
+];
+
+/// What follows the last phrase that announces an answer, up to the end of its sentence.
+fn after_phrase(text: &str) -> Option<&str> {
+    let lower = text.to_ascii_lowercase();
+    let (end, _) = PHRASES
+        .iter()
+        .filter_map(|phrase| lower.rfind(phrase).map(|at| (at + phrase.len(), at)))
+        .max_by_key(|(end, at)| (*end, usize::MAX - at))?;
+    let rest = text[end..].trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ':' | '*' | '='));
+    let rest = strip_option(rest);
+    // Mathematics in dollars or brackets is the answer, if the sentence begins with it.
+    for (open, close) in [("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]")] {
+        if let Some(inner) = rest.strip_prefix(open) {
+            if let Some((answer, _)) = inner.split_once(close)
+                && !answer.trim().is_empty()
+            {
+                return Some(answer);
+            }
+            break;
+        }
+    }
+    let line = rest.lines().next()?;
+    Some(sentence(line))
+}
+
+/// A phrase as it is when it can be read or is a word or two; else the value that its sentence ends in.
+fn readable(phrase: &str) -> Option<&str> {
+    let words = phrase.split_whitespace().count();
+    if words <= 2 || parse(strip(phrase), Reading::Usual).is_some() {
+        return Some(phrase);
+    }
+    last_value(phrase)
+}
+
+/// The one number of a sentence such as `The book has 300 pages`; `None` when it has several, or is no sentence.
+pub(super) fn only_number(text: &str) -> Option<&str> {
+    let end = text.bytes().rposition(|byte| byte.is_ascii_digit())? + 1;
+    let number = number_ending_at(text, end);
+    let start = end - number.len();
+    let alone = !text[..start].bytes().any(|byte| byte.is_ascii_digit());
+    let long_words = text.split(|c: char| !c.is_alphabetic()).filter(|word| word.len() > 2).count();
+    // `… is 50%` is 50%.
+    let end = end + usize::from(text[end..].starts_with('%'));
+    (alone && long_words >= 3 && !text.contains(['\\', '^', '=', '+', '*', '/'])).then_some(&text[start..end])
+}
+
+/// Drops 'option' before a letter.
+fn strip_option(text: &str) -> &str {
+    for word in ["option ", "choice ", "Option ", "Choice "] {
+        if let Some(rest) = text.strip_prefix(word) {
+            return rest;
+        }
+    }
+    text
+}
+
+/// Up to the full stop that ends a sentence: one that is followed by a space or the end, not by a digit.
+fn sentence(line: &str) -> &str {
+    let end = line
+        .match_indices(['.', '!', '?'])
+        .find(|(at, _)| line[at + 1..].chars().next().is_none_or(char::is_whitespace))
+        .map_or(line.len(), |(at, _)| at);
+    &line[..end]
+}
+
+/// A lone option letter in brackets at the end: `… so the choice is (B).`
+fn option_letter(text: &str) -> Option<&str> {
+    let line = text.trim_end().lines().next_back()?;
+    let at = line.rfind('(')?;
+    let inner = &line[at + 1..];
+    let mut characters = inner.chars();
+    let letter = characters.next()?;
+    (letter.is_ascii_uppercase() && letter <= 'J' && characters.next() == Some(')')).then(|| &inner[..1])
+}
+
+/// The last number of the text, or the whole formula if it stands in one.
+fn last_value(text: &str) -> Option<&str> {
+    let end = text.bytes().rposition(|byte| byte.is_ascii_digit())? + 1;
+    for (open, close) in [("\\[", "\\]"), ("\\(", "\\)"), ("$$", "$$"), ("$", "$")] {
+        let Some(start) = text[..end].rfind(open).map(|at| at + open.len()) else { continue };
+        let Some(length) = text[start..].find(close) else { continue };
+        let formula = &text[start..start + length];
+        // `$5 and $6` are prices, not a formula.
+        let prices = open == "$" && (formula.ends_with(' ') || text[..start - 1].ends_with('\\'));
+        if start + length >= end && !prices && !formula.trim().is_empty() {
+            return Some(formula);
+        }
+    }
+    Some(number_ending_at(text, end))
+}
+
+/// The number whose last digit is at `end`, sign, thousands and fraction included.
+fn number_ending_at(text: &str, end: usize) -> &str {
+    let bytes = text.as_bytes();
+    let mut start = end;
+    // Digits since the last mark: a comma joins only groups of three, and a list such as `1, 2` is not one number.
+    let mut group = 0;
+    while start > 0 {
+        let byte = bytes[start - 1];
+        if byte.is_ascii_digit() {
+            group += 1;
+        } else {
+            let after_digit = start >= 2 && bytes[start - 2].is_ascii_digit();
+            if !after_digit || !(matches!(byte, b'.' | b'/') || (byte == b',' && group == 3)) {
+                break;
+            }
+            group = 0;
+        }
+        start -= 1;
+    }
+    let signed = start > 0
+        && bytes[start - 1] == b'-'
+        && (start == 1 || matches!(bytes[start - 2], b' ' | b'$' | b'(' | b'=' | b'\n' | b':'));
+    &text[start - usize::from(signed)..end]
+}
