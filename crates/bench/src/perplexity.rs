@@ -2,7 +2,7 @@
 
 use futures_util::{StreamExt, stream};
 use gradus_core::contracts::{LogProbs, LogProbsRequest, Message, Prompt, TokenLogProbs};
-use gradus_data::files::{Journal, journal_key};
+use gradus_durable::{Journal, journal_key};
 use serde_json::json;
 
 use crate::error::{Error, Result};

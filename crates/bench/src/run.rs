@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use futures_util::StreamExt;
 use futures_util::stream;
 use gradus_core::contracts::ScoreRequest;
-use gradus_data::files::{Journal, journal_key};
+use gradus_durable::{Journal, journal_key};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};

@@ -15,7 +15,7 @@ pub(crate) fn install() {
             printer::note("stopping after this step (Ctrl-C again stops at once)");
             return;
         }
-        gradus_data::files::remove_unfinished();
+        gradus_durable::remove_unfinished();
         std::process::exit(130);
     });
     if let Err(error) = installed {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use gradus_core::contracts::CallError;
-use gradus_data::files::journal_key;
+use gradus_durable::journal_key;
 use gradus_engine::models::Store as Home;
 use gradus_store::{Event, JobId, Spec, Sqlite, State, Stop, Store as _, Trouble, Workers, work};
 use serde::Serialize;

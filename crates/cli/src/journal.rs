@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use gradus_core::contracts::ScoreRequest;
-use gradus_data::files::{Journal, journal_key};
+use gradus_durable::{Journal, journal_key};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -105,6 +105,12 @@ impl Error {
     }
 }
 
+impl From<gradus_durable::Error> for Error {
+    fn from(error: gradus_durable::Error) -> Self {
+        Self::io(error.path, error.source)
+    }
+}
+
 /// `No such file or directory (os error 2)` without the number, which helps nobody.
 fn without_code(source: &std::io::Error) -> String {
     let text = source.to_string();

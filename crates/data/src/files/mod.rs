@@ -9,7 +9,6 @@
 //! # Ok::<(), gradus_data::Error>(())
 //! ```
 
-mod journal;
 mod json;
 mod parquet;
 mod shards;
@@ -22,12 +21,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 
-use gradus_core::Record;
 use super::readers::Format;
 use crate::{Error, Result, SourceLocation};
 use gradus_core::Fault;
-pub use journal::{Journal, journal_key};
-pub use sink::{Sink, Target, remove_unfinished};
+use gradus_core::Record;
+pub use sink::{Sink, Target};
 
 /// One record as read, with where it stood and what was odd about it.
 #[derive(Debug, Clone)]

@@ -6,11 +6,10 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use flate2::write::GzEncoder;
+use gradus_durable::PendingFile;
 use serde::Serialize;
-use tempfile::NamedTempFile;
 
 use super::parquet::ParquetSink;
 use crate::{Error, Result};
@@ -82,28 +81,12 @@ enum Form {
     Parquet(Box<ParquetSink<BufWriter<File>>>),
 }
 
-/// Temporary files of outputs that are not finished; see [`remove_unfinished`].
-static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-/// Removes what unfinished outputs have written so far. For a program that is about to end without dropping them, as
-/// on Ctrl-C.
-pub fn remove_unfinished() {
-    for path in UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-        // It may have been finished or removed in this very moment.
-        let _ = std::fs::remove_file(path);
-    }
-}
-
-fn forget_unfinished(path: &Path) {
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).retain(|unfinished| unfinished != path);
-}
-
 /// An output file being written. Dropped without [`Sink::finish`], it leaves nothing behind.
 pub struct Sink {
     target: Target,
     form: Form,
-    /// The file being written, and the place it will take.
-    temporary: Option<(NamedTempFile, PathBuf)>,
+    /// What puts the file in its place; none for standard output and devices.
+    pending: Option<PendingFile>,
     rows: u64,
 }
 
@@ -112,7 +95,7 @@ impl Sink {
     pub fn create(target: Target) -> Result<Self> {
         let Target::File(path) = &target else {
             let form = Form::Lines(Box::new(BufWriter::new(io::stdout())));
-            return Ok(Self { target, form, temporary: None, rows: 0 });
+            return Ok(Self { target, form, pending: None, rows: 0 });
         };
         if path.is_dir() {
             let message = "is a folder: name a file to write".to_owned();
@@ -122,11 +105,9 @@ impl Sink {
             // A device or pipe, such as /dev/null or a shell's >(…): there is nothing to put in its place.
             let file = File::options().write(true).open(path).map_err(|source| Error::io(path, source))?;
             let form = form_for(path, BufWriter::with_capacity(256 << 10, file))?;
-            return Ok(Self { target, form, temporary: None, rows: 0 });
+            return Ok(Self { target, form, pending: None, rows: 0 });
         }
-        // A link stays a link: what it leads to is replaced.
-        let place = path.canonicalize().unwrap_or_else(|_| path.clone());
-        let folder = match place.parent() {
+        let folder = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
@@ -135,14 +116,10 @@ impl Sink {
                 format!("cannot be written: there is no folder {}, make it first", folder.display());
             return Err(Error::Output { path: path.clone(), message });
         }
-        let temporary = tempfile::Builder::new()
-            .prefix(".gradus-")
-            .tempfile_in(folder)
-            .map_err(|source| Error::io(folder, source))?;
-        UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(temporary.path().to_path_buf());
-        let file = temporary.reopen().map_err(|source| Error::io(path, source))?;
+        let pending = PendingFile::create(path)?;
+        let file = pending.file().try_clone().map_err(|source| Error::io(path, source))?;
         let form = form_for(path, BufWriter::with_capacity(256 << 10, file))?;
-        Ok(Self { target, form, temporary: Some((temporary, place)), rows: 0 })
+        Ok(Self { target, form, pending: Some(pending), rows: 0 })
     }
 
     /// Adds one record.
@@ -185,11 +162,8 @@ impl Sink {
                 inner.flush().map_err(failed)?;
             }
         }
-        if let Some((temporary, place)) = self.temporary {
-            make_readable(&temporary, &place)?;
-            temporary.as_file().sync_all().map_err(failed)?;
-            forget_unfinished(temporary.path());
-            temporary.persist(&place).map_err(|error| failed(error.error))?;
+        if let Some(pending) = self.pending {
+            pending.commit()?;
         }
         Ok(self.rows)
     }
@@ -226,23 +200,4 @@ fn form_for(path: &Path, output: BufWriter<File>) -> Result<Form> {
 fn write_line(output: &mut impl Write, row: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *output, row)?;
     output.write_all(b"\n")
-}
-
-/// Temporary files are private; the finished file gets the permissions a plain `create` would have given it.
-#[cfg(unix)]
-fn make_readable(temporary: &NamedTempFile, path: &Path) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = match path.metadata() {
-        Ok(existing) => existing.permissions().mode(),
-        Err(_) => 0o644,
-    };
-    temporary
-        .as_file()
-        .set_permissions(std::fs::Permissions::from_mode(mode))
-        .map_err(|source| Error::io(path, source))
-}
-
-#[cfg(not(unix))]
-fn make_readable(_: &NamedTempFile, _: &Path) -> Result<()> {
-    Ok(())
 }

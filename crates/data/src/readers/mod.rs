@@ -35,9 +35,9 @@ mod verdicts;
 
 use serde_json::Value;
 
-use gradus_core::{Metadata, Record};
 use fields::Fields;
 use gradus_core::Fault;
+use gradus_core::{Metadata, Record};
 use row::Row;
 
 /// What a reader returns.

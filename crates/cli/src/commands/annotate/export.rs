@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use gradus_core::{Annotation, FirstError, Mark, Record, Solution};
-use gradus_data::files::{Sink, Target, journal_key};
+use gradus_data::files::{Sink, Target};
 use gradus_data::readers::Format;
+use gradus_durable::journal_key;
 use serde::Serialize;
 
 use crate::args::annotate::{Export, ExportForm};

@@ -10,7 +10,8 @@ use futures_util::stream::{self, StreamExt as _};
 use gradus_core::contracts::CallError;
 use gradus_core::select::search::{SearchOutcome, SearchUsage, StopReason};
 use gradus_core::{Metadata, Outcome, Problem, Record, Solution};
-use gradus_data::files::{Journal, Sink, Target, journal_key};
+use gradus_data::files::{Sink, Target};
+use gradus_durable::{Journal, journal_key};
 use serde::Serialize;
 
 use super::parties::Parties;

@@ -5,12 +5,14 @@
 //! ```
 //!
 //! Entries are found by a key, a hash of everything that determines them; the id is for people who read the file. A line
-//! that was cut off is no entry, and the next one starts on a line of its own.
+//! that was cut off is no entry, and the next one starts on a line of its own. A killed process loses nothing that was
+//! added; a machine that loses power loses at most what was added in the last second.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -24,10 +26,13 @@ struct Entry<T> {
     found: T,
 }
 
+/// How long an entry may wait until it is synced to disk.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+
 /// A journal of things of one kind.
 ///
 /// ```
-/// use gradus_data::files::{Journal, journal_key};
+/// use gradus_durable::{Journal, journal_key};
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("scores.journal");
 /// let key = journal_key(&("model", "What is 2 + 3?"));
@@ -38,7 +43,13 @@ struct Entry<T> {
 /// ```
 pub struct Journal<T> {
     known: HashMap<String, T>,
-    file: Option<(PathBuf, File)>,
+    file: Option<Open>,
+}
+
+struct Open {
+    path: PathBuf,
+    file: File,
+    synced: Instant,
 }
 
 /// A hash of `parts`, which determine what is to be found.
@@ -52,11 +63,14 @@ impl<T: Clone + Serialize + DeserializeOwned> Journal<T> {
     pub fn open(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         let file = File::options().create(true).append(true).open(path);
-        let mut file = file.map_err(|source| Error::io(path, source))?;
+        let mut file = file.map_err(Error::at(path))?;
         if !text.is_empty() && !text.ends_with('\n') {
-            file.write_all(b"\n").map_err(|source| Error::io(path, source))?;
+            file.write_all(b"\n").map_err(Error::at(path))?;
         }
-        Ok(Self { known: entries(&text), file: Some((path.to_owned(), file)) })
+        Ok(Self {
+            known: entries(&text),
+            file: Some(Open { path: path.to_owned(), file, synced: Instant::now() }),
+        })
     }
 
     /// A journal that remembers nothing.
@@ -66,7 +80,7 @@ impl<T: Clone + Serialize + DeserializeOwned> Journal<T> {
 
     /// Knows the entries of another journal, too, without copying them.
     pub fn also(&mut self, path: &Path) -> Result<()> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
+        let text = std::fs::read_to_string(path).map_err(Error::at(path))?;
         self.known.extend(entries(&text));
         Ok(())
     }
@@ -78,17 +92,22 @@ impl<T: Clone + Serialize + DeserializeOwned> Journal<T> {
 
     /// Keeps what was found.
     pub fn add(&mut self, key: &str, id: &str, found: &T) -> Result<()> {
-        let Some((path, file)) = &mut self.file else { return Ok(()) };
+        let Some(Open { path, file, synced }) = &mut self.file else { return Ok(()) };
         let entry = Entry { key: key.to_owned(), id: id.to_owned(), found };
         let line = serde_json::to_string(&entry).map(|line| line + "\n");
         let written = line.map_err(Into::into).and_then(|line| file.write_all(line.as_bytes()));
-        written.map_err(|source| Error::io(&*path, source))
+        written.map_err(Error::at(path))?;
+        if synced.elapsed() >= SYNC_EVERY {
+            file.sync_data().map_err(Error::at(path))?;
+            *synced = Instant::now();
+        }
+        Ok(())
     }
 
     /// Nothing needs to be remembered any more.
     pub fn remove(self) -> Result<()> {
         match self.file {
-            Some((path, _)) => std::fs::remove_file(&path).map_err(|source| Error::io(path, source)),
+            Some((path, _)) => std::fs::remove_file(&path).map_err(Error::at(path)),
             None => Ok(()),
         }
     }

@@ -1,0 +1,30 @@
+//! What the operating system refused, and for which path.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A path that could not be written or read, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {}", path.display(), without_code(source))]
+pub struct Error {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// Why.
+    pub source: io::Error,
+}
+
+impl Error {
+    pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self { path, source }
+    }
+}
+
+/// `No such file or directory (os error 2)` without the number, which helps nobody.
+fn without_code(source: &io::Error) -> String {
+    let text = source.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+/// Shorthand for this crate's results.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,95 @@
+//! A folder that replaces another when all of it is on disk.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use crate::unfinished::{InUse, UNFINISHED, folder_of, sync_folder};
+use crate::{Error, Result};
+
+/// Makes a folder in one piece, from what `fill` puts into it. An earlier folder of that name is moved away first and
+/// removed last; a stop between the two renames leaves it under a temporary name.
+pub fn replace_folder<E: From<Error>>(
+    path: &Path,
+    fill: impl FnOnce(&Path) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let parent = folder_of(path);
+    let temporary =
+        tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(parent).map_err(Error::at(path))?;
+    let in_use = InUse::new(temporary.path());
+    let filled = fill(temporary.path());
+    let moved = filled.and_then(|()| put_in_place(temporary.path(), path).map_err(E::from));
+    drop(in_use);
+    if moved.is_ok() {
+        // It has another name now.
+        let _ = temporary.keep();
+    }
+    moved
+}
+
+fn put_in_place(from: &Path, to: &Path) -> Result<()> {
+    open_to_others(from).and_then(|()| sync_tree(from)).map_err(Error::at(from))?;
+    let parent = folder_of(to);
+    if to.symlink_metadata().is_ok() {
+        let old = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(parent).map_err(Error::at(to))?;
+        let aside = old.path().join("old");
+        fs::rename(to, &aside).map_err(Error::at(to))?;
+        if let Err(error) = fs::rename(from, to) {
+            // The old one is better than none.
+            let _ = fs::rename(&aside, to);
+            return Err(Error::at(to)(error));
+        }
+    } else {
+        fs::rename(from, to).map_err(Error::at(to))?;
+    }
+    sync_folder(parent).map_err(Error::at(to))
+}
+
+/// Temporary folders are private; the finished one is like any other.
+fn open_to_others(folder: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
+    }
+    let _ = folder;
+    Ok(())
+}
+
+fn sync_tree(folder: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            sync_tree(&entry.path())?;
+        } else if kind.is_file() {
+            File::open(entry.path())?.sync_all()?;
+        }
+    }
+    sync_folder(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_replaced_whole_or_stays() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("adapter");
+        let fill = |text: &'static str| {
+            move |folder: &Path| crate::replace_file(&folder.join("weights"), text.as_bytes())
+        };
+        replace_folder(&path, fill("old")).unwrap();
+        let failed = replace_folder(&path, |folder| {
+            fill("half")(folder)?;
+            crate::replace_file(&folder.join("no such folder/x"), b"")
+        });
+        assert!(failed.is_err());
+        assert_eq!(fs::read_to_string(path.join("weights")).unwrap(), "old");
+        replace_folder(&path, fill("new")).unwrap();
+        assert_eq!(fs::read_to_string(path.join("weights")).unwrap(), "new");
+        let left: Vec<_> =
+            fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["adapter"]);
+    }
+}

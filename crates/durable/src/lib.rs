@@ -1,0 +1,29 @@
+//! Durability: whenever the process or the machine stops, a file is there whole or not at all.
+//!
+//! - [`replace_file`], [`replace_file_with`] and [`PendingFile`]: a file appears under its name when all of it is on disk
+//! - [`replace_folder`]: the same for a folder
+//! - [`Journal`]: results appended one by one, found again after a kill
+//!
+//! Everything is written beside its destination under a temporary name that begins with [`UNFINISHED`] and ends at
+//! random, so that two writers never share one, then synced to disk and renamed. What a killed process leaves behind is
+//! recognized by [`is_unfinished`]; [`remove_unfinished`] is for a process that is about to end.
+//!
+//! ```
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("report.json");
+//! gradus_durable::replace_file(&path, b"{}")?;
+//! assert_eq!(std::fs::read(&path)?, b"{}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod file;
+mod folder;
+mod journal;
+mod unfinished;
+
+pub use error::{Error, Result};
+pub use file::{PendingFile, replace_file, replace_file_with};
+pub use folder::replace_folder;
+pub use journal::{Journal, journal_key};
+pub use unfinished::{UNFINISHED, is_unfinished, remove_unfinished};
