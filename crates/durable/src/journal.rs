@@ -107,7 +107,7 @@ impl<T: Clone + Serialize + DeserializeOwned> Journal<T> {
     /// Nothing needs to be remembered any more.
     pub fn remove(self) -> Result<()> {
         match self.file {
-            Some((path, _)) => std::fs::remove_file(&path).map_err(Error::at(path)),
+            Some(Open { path, .. }) => std::fs::remove_file(&path).map_err(Error::at(&path)),
             None => Ok(()),
         }
     }
