@@ -3,11 +3,11 @@
 use gradus_core::{Annotation, FirstError, LabelSource};
 use serde::{Deserialize, Serialize};
 
-/// Where an annotator says the first error is: `Some(None)` is 'nowhere', `None` that it did not decide.
-pub type Said = Option<Option<usize>>;
+/// An annotator's first error: `Some(None)` is 'no error', `None` is undecided.
+pub type FirstErrorVote = Option<Option<usize>>;
 
-/// What an annotation says about the first error.
-pub fn said(annotation: &Annotation) -> Said {
+/// An annotation's vote on the first error.
+pub(crate) fn first_error_vote(annotation: &Annotation) -> FirstErrorVote {
     match annotation.first_error {
         FirstError::Unknown => None,
         FirstError::None => Some(None),
@@ -35,11 +35,11 @@ pub enum Agreed {
 /// assert_eq!(agree(&[Some(None), Some(Some(2))]), Agreed::Disagree);
 /// assert_eq!(agree(&[Some(None), None]), Agreed::Undecided);
 /// ```
-pub fn agree(said: &[Said]) -> Agreed {
-    let Some(first) = said.first().copied().flatten() else { return Agreed::Undecided };
-    if said.contains(&None) {
+pub fn agree(votes: &[FirstErrorVote]) -> Agreed {
+    let Some(first) = votes.first().copied().flatten() else { return Agreed::Undecided };
+    if votes.contains(&None) {
         Agreed::Undecided
-    } else if said.iter().all(|said| *said == Some(first)) {
+    } else if votes.iter().all(|vote| *vote == Some(first)) {
         Agreed::Kept(first)
     } else {
         Agreed::Disagree
@@ -53,7 +53,7 @@ pub fn annotation(steps: usize, first_error: Option<usize>, names: &[String]) ->
 
 /// How two annotators go together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pair {
+pub struct PairCounts {
     /// Solutions that both decided.
     pub both: usize,
     /// Both say that there is no error.
@@ -68,9 +68,9 @@ pub struct Pair {
     pub second_only: usize,
 }
 
-impl Pair {
+impl PairCounts {
     /// Counts one solution.
-    pub fn count(&mut self, first: Said, second: Said) {
+    pub fn count(&mut self, first: FirstErrorVote, second: FirstErrorVote) {
         let (Some(first), Some(second)) = (first, second) else { return };
         self.both += 1;
         match (first, second) {
@@ -88,7 +88,7 @@ impl Pair {
     }
 
     /// Of the solutions in which either sees an error, the share in which both see the same first one.
-    pub fn overlap(self) -> Option<f64> {
+    pub(crate) fn overlap(self) -> Option<f64> {
         let either = self.same_error + self.other_error + self.first_only + self.second_only;
         (either > 0).then(|| self.same_error as f64 / either as f64)
     }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn pairs_add_up() {
-        let mut pair = Pair::default();
+        let mut pair = PairCounts::default();
         let cases = [
             (Some(None), Some(None)),
             (Some(Some(1)), Some(Some(1))),
@@ -114,7 +114,7 @@ mod tests {
         }
         assert_eq!(
             pair,
-            Pair { both: 5, no_error: 1, same_error: 1, other_error: 1, first_only: 1, second_only: 1 }
+            PairCounts { both: 5, no_error: 1, same_error: 1, other_error: 1, first_only: 1, second_only: 1 }
         );
         assert_eq!((pair.kept(), pair.overlap()), (2, Some(0.25)));
     }
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn consensus_labels_stop_at_the_error() {
         let labels = annotation(3, Some(1), &["a".into(), "b".into()]);
-        assert_eq!((labels.labels[2].clone(), said(&labels)), (None, Some(Some(1))));
+        assert_eq!((labels.labels[2].clone(), first_error_vote(&labels)), (None, Some(Some(1))));
         assert_eq!(agree(&[]), Agreed::Undecided);
     }
 }

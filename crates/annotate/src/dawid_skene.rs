@@ -1,4 +1,4 @@
-//! Dawid and Skene (1979): how reliable is each annotator, and what is probably true, found together without truth.
+//! Dawid and Skene (1979): annotator reliability and the most probable labels, estimated together without true labels.
 //!
 //! An item is a step of a solution. Annotator i votes on
 //! step j if it has seen no error before j: after its first error it says nothing. With T_j ∈ {right, wrong}, prior
@@ -12,7 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::consensus::Said;
+use crate::consensus::FirstErrorVote;
 
 /// Iterations at most; it is done when the likelihood rises by less than [`ENOUGH`] a vote.
 const ITERATIONS: usize = 500;
@@ -27,9 +27,9 @@ pub struct Reliability {
     pub false_alarm: f64,
 }
 
-/// What was found.
+/// A fitted Dawid–Skene model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Model {
+pub struct DawidSkene {
     /// P(a step is wrong, given that all before it are right).
     pub prior: f64,
     /// One for each annotator.
@@ -38,19 +38,19 @@ pub struct Model {
     pub iterations: usize,
 }
 
-/// What the annotators say about one solution.
+/// The annotators' votes on one solution.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
+pub struct SolutionVotes {
     /// Its steps.
     pub steps: usize,
     /// One for each annotator.
-    pub said: Vec<Said>,
+    pub votes: Vec<FirstErrorVote>,
 }
 
-impl Item {
+impl SolutionVotes {
     /// Votes on a step: annotators that decided, and saw no error before it; whether they call it wrong.
-    fn votes(&self, step: usize) -> impl Iterator<Item = (usize, bool)> {
-        self.said.iter().enumerate().filter_map(move |(annotator, said)| match said {
+    fn step_votes(&self, step: usize) -> impl Iterator<Item = (usize, bool)> {
+        self.votes.iter().enumerate().filter_map(move |(annotator, votes)| match votes {
             None => None,
             Some(Some(error)) if *error < step => None,
             Some(error) => Some((annotator, *error == Some(step))),
@@ -59,16 +59,16 @@ impl Item {
 
     /// Steps on which somebody votes.
     fn voted(&self) -> usize {
-        if self.said.contains(&Some(None)) {
+        if self.votes.contains(&Some(None)) {
             return self.steps;
         }
-        self.said.iter().flatten().flatten().max().map_or(0, |last| last + 1)
+        self.votes.iter().flatten().flatten().max().map_or(0, |last| last + 1)
     }
 }
 
 /// Where the first error probably is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Estimate {
+pub struct FirstErrorEstimate {
     /// The most probable place; `None` is nowhere.
     pub first_error: Option<usize>,
     /// Its probability.
@@ -77,24 +77,25 @@ pub struct Estimate {
     pub all_right: f64,
 }
 
-impl Model {
+impl DawidSkene {
     /// Fits `annotators` to what they say about `items`, until nothing changes; none without a vote.
-    pub fn fit(items: &[Item], annotators: usize) -> Option<Self> {
+    pub fn fit(items: &[SolutionVotes], annotators: usize) -> Option<Self> {
         Self::iterated(items, annotators, ITERATIONS, ENOUGH)
     }
 
-    /// Fits for exactly so many iterations.
-    pub fn fit_for(items: &[Item], annotators: usize, iterations: usize) -> Option<Self> {
+    /// Fits for an exact number of iterations, as the reference values were made.
+    #[cfg(test)]
+    fn fit_for(items: &[SolutionVotes], annotators: usize, iterations: usize) -> Option<Self> {
         Self::iterated(items, annotators, iterations, f64::NEG_INFINITY)
     }
 
-    fn iterated(items: &[Item], annotators: usize, iterations: usize, enough: f64) -> Option<Self> {
+    fn iterated(items: &[SolutionVotes], annotators: usize, iterations: usize, enough: f64) -> Option<Self> {
         // Most steps are right and most annotators are better than chance: this also tells the two classes apart.
         let start = Reliability { sensitivity: 0.7, false_alarm: 0.1 };
         let mut model = Self { prior: 0.1, annotators: vec![start; annotators], iterations: 0 };
         let votes: usize = items
             .iter()
-            .map(|item| (0..item.voted()).map(|step| item.votes(step).count()).sum::<usize>())
+            .map(|item| (0..item.voted()).map(|step| item.step_votes(step).count()).sum::<usize>())
             .sum();
         if votes == 0 {
             return None;
@@ -111,8 +112,8 @@ impl Model {
         Some(model)
     }
 
-    /// One step of expectation and maximisation; the log-likelihood before it.
-    fn iterate(&mut self, items: &[Item]) -> f64 {
+    /// One step of expectation and maximization; the log-likelihood before it.
+    fn iterate(&mut self, items: &[SolutionVotes]) -> f64 {
         let mut likelihood = 0.0;
         let (mut wrong, mut all) = (0.5, 1.0);
         // Of each annotator: votes 'wrong' and all votes, on wrong and on right steps.
@@ -123,7 +124,7 @@ impl Model {
                 likelihood += log;
                 wrong += p;
                 all += 1.0;
-                for (annotator, vote) in item.votes(step) {
+                for (annotator, vote) in item.step_votes(step) {
                     let count = &mut counts[annotator];
                     let vote = f64::from(vote);
                     count[0] += p * vote;
@@ -141,9 +142,9 @@ impl Model {
     }
 
     /// The probability that a step is wrong, and the logarithm of that of its votes.
-    fn posterior(&self, item: &Item, step: usize) -> (f64, f64) {
+    fn posterior(&self, item: &SolutionVotes, step: usize) -> (f64, f64) {
         let (mut wrong, mut right) = (self.prior.ln(), (1.0 - self.prior).ln());
-        for (annotator, vote) in item.votes(step) {
+        for (annotator, vote) in item.step_votes(step) {
             let Reliability { sensitivity, false_alarm } = self.annotators[annotator];
             wrong += if vote { sensitivity } else { 1.0 - sensitivity }.ln();
             right += if vote { false_alarm } else { 1.0 - false_alarm }.ln();
@@ -154,8 +155,8 @@ impl Model {
     }
 
     /// Where the first error of a solution is; none where nobody decided.
-    pub fn estimate(&self, item: &Item) -> Option<Estimate> {
-        if item.said.iter().all(Option::is_none) {
+    pub fn estimate(&self, item: &SolutionVotes) -> Option<FirstErrorEstimate> {
+        if item.votes.iter().all(Option::is_none) {
             return None;
         }
         let mut right = 1.0;
@@ -171,64 +172,9 @@ impl Model {
         if right >= best.1 {
             best = (None, right);
         }
-        Some(Estimate { first_error: best.0, probability: best.1, all_right: right })
+        Some(FirstErrorEstimate { first_error: best.0, probability: best.1, all_right: right })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use rand::{RngExt, SeedableRng};
-    use rand_chacha::ChaCha8Rng;
-
-    /// Votes drawn from the model itself.
-    fn drawn(solutions: usize, annotators: &[Reliability], prior: f64) -> (Vec<Item>, Vec<Option<usize>>) {
-        let mut random = ChaCha8Rng::seed_from_u64(3);
-        let mut truths = Vec::new();
-        let items = (0..solutions).map(|_| {
-            let steps = 6;
-            let truth = (0..steps).find(|_| random.random_bool(prior));
-            truths.push(truth);
-            let said = annotators.iter().map(|annotator| {
-                Some((0..steps).find(|step| {
-                    // After the true first error everything is wrong.
-                    let wrong = truth.is_some_and(|truth| *step >= truth);
-                    random.random_bool(if wrong { annotator.sensitivity } else { annotator.false_alarm })
-                }))
-            });
-            Item { steps, said: said.collect() }
-        });
-        (items.collect(), truths)
-    }
-
-    #[test]
-    fn it_finds_who_is_reliable_and_beats_the_majority() {
-        let of = |sensitivity, false_alarm| Reliability { sensitivity, false_alarm };
-        let annotators = [of(0.9, 0.02), of(0.55, 0.15), of(0.5, 0.2), of(0.6, 0.15)];
-        let (items, truths) = drawn(3000, &annotators, 0.12);
-        let model = Model::fit(&items, annotators.len()).unwrap();
-        let best = model.annotators[0];
-        // Steps after the true first error are all wrong, which the model does not know: sensitivities are a little off.
-        assert!((best.sensitivity - 0.9).abs() < 0.08 && (best.false_alarm - 0.02).abs() < 0.02, "{model:?}");
-        assert!(model.annotators[1..].iter().all(|other| other.sensitivity < best.sensitivity), "{model:?}");
-        let right = |said: &dyn Fn(&Item) -> Option<usize>| {
-            items.iter().zip(&truths).filter(|(item, truth)| said(item) == **truth).count()
-        };
-        let ours = right(&|item| model.estimate(item).unwrap().first_error);
-        let majority =
-            right(&|item| crate::ensemble::combine(crate::ensemble::Rule::Majority, &item.said).unwrap());
-        assert!(ours > majority + 100, "{ours} against {majority}");
-    }
-
-    #[test]
-    fn probabilities_add_up_and_silence_decides_nothing() {
-        let item = |said: Vec<Said>| Item { steps: 3, said };
-        let items = [item(vec![Some(None), Some(Some(1))]), item(vec![None, Some(None)])];
-        let model = Model::fit(&items, 2).unwrap();
-        let estimate = model.estimate(&items[0]).unwrap();
-        assert!(estimate.probability <= 1.0 && estimate.all_right <= 1.0);
-        assert_eq!(model.estimate(&item(vec![None, None])), None);
-        assert_eq!(Model::fit(&[item(vec![None, None])], 2), None);
-        assert_eq!(Model::fit(&[], 2), None);
-    }
-}
+mod tests;

@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::consensus::Said;
+use crate::consensus::FirstErrorVote;
 
 /// How opinions become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Intersection, Self::Union, Self::Majority];
+    pub(crate) const ALL: [Self; 3] = [Self::Intersection, Self::Union, Self::Majority];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -43,21 +43,21 @@ impl Rule {
 ///
 /// ```
 /// use gradus_annotate::ensemble::{Rule, combine};
-/// let said = [Some(Some(3)), Some(None), Some(Some(1))];
-/// assert_eq!(combine(Rule::Union, &said), Some(Some(1)));
-/// assert_eq!(combine(Rule::Majority, &said), Some(Some(3)));
-/// assert_eq!(combine(Rule::Intersection, &said), Some(None));
+/// let votes = [Some(Some(3)), Some(None), Some(Some(1))];
+/// assert_eq!(combine(Rule::Union, &votes), Some(Some(1)));
+/// assert_eq!(combine(Rule::Majority, &votes), Some(Some(3)));
+/// assert_eq!(combine(Rule::Intersection, &votes), Some(None));
 /// assert_eq!(combine(Rule::Union, &[None]), None);
 /// ```
-pub fn combine(rule: Rule, said: &[Said]) -> Said {
-    let mut errors: Vec<usize> = said.iter().flatten().map(|error| error.unwrap_or(usize::MAX)).collect();
+pub fn combine(rule: Rule, votes: &[FirstErrorVote]) -> FirstErrorVote {
+    let mut errors: Vec<usize> = votes.iter().flatten().map(|error| error.unwrap_or(usize::MAX)).collect();
     errors.sort_unstable();
-    let place = match rule {
+    let rank = match rule {
         Rule::Union => 0,
         Rule::Intersection => errors.len().checked_sub(1)?,
         Rule::Majority => errors.len() / 2,
     };
-    errors.get(place).map(|error| (*error != usize::MAX).then_some(*error))
+    errors.get(rank).map(|error| (*error != usize::MAX).then_some(*error))
 }
 
 #[cfg(test)]
@@ -66,8 +66,8 @@ mod tests {
     use proptest::prelude::*;
 
     /// By the definition: the first step that enough annotators call wrong.
-    fn by_steps(rule: Rule, said: &[Said], steps: usize) -> Said {
-        let known: Vec<Option<usize>> = said.iter().flatten().copied().collect();
+    fn by_steps(rule: Rule, votes: &[FirstErrorVote], steps: usize) -> FirstErrorVote {
+        let known: Vec<Option<usize>> = votes.iter().flatten().copied().collect();
         if known.is_empty() {
             return None;
         }
@@ -83,9 +83,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn as_defined(said in prop::collection::vec(prop::option::of(prop::option::of(0usize..5)), 0..7)) {
+        fn as_defined(votes in prop::collection::vec(prop::option::of(prop::option::of(0usize..5)), 0..7)) {
             for rule in Rule::ALL {
-                prop_assert_eq!(combine(rule, &said), by_steps(rule, &said, 5));
+                prop_assert_eq!(combine(rule, &votes), by_steps(rule, &votes, 5));
             }
         }
     }

@@ -12,33 +12,35 @@ use gradus_grade::{Found, extract};
 use minijinja::context;
 use serde::{Deserialize, Serialize};
 
+use crate::annotated::{Annotated, refused};
+use crate::error::{Error, Result};
+use crate::metered_model::MeteredModel;
 use crate::prompt::Template;
-use crate::spent::Spent;
-use crate::{Annotated, Error, Result, seed_of};
+use crate::seed::seed_of;
 
 /// How a judge is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct JudgeConfig {
     /// Independent reviews.
     pub votes: usize,
-    /// Most tokens of a review.
+    /// Maximum tokens per review.
     pub max_tokens: usize,
-    /// How tokens are drawn.
+    /// Sampling parameters.
     pub sampling: Sampling,
-    /// Same seed, same reviews.
+    /// Random seed.
     pub seed: u64,
 }
 
-impl Default for Config {
+impl Default for JudgeConfig {
     fn default() -> Self {
         let sampling = Sampling { temperature: 0.0, ..Sampling::default() };
         Self { votes: 1, max_tokens: 2048, sampling, seed: 0 }
     }
 }
 
-impl Config {
-    /// Refuses what cannot be meant.
+impl JudgeConfig {
+    /// Validates the settings.
     pub fn check(&self) -> Result<()> {
         let refuse = |field, message: &str| Err(Error::Setting { field, message: message.to_owned() });
         if self.votes == 0 {
@@ -56,7 +58,7 @@ impl Config {
 pub struct Judge<'a> {
     /// The model.
     pub model: &'a dyn Generate,
-    /// What it is called.
+    /// Its name.
     pub name: &'a str,
     /// The prompt.
     pub template: &'a Template,
@@ -77,12 +79,12 @@ pub async fn annotate(
     judge: Judge<'_>,
     problem: &Problem,
     solution: &Solution,
-    config: &Config,
+    config: &JudgeConfig,
 ) -> std::result::Result<Annotated, CallError> {
     let invalid = |error: Error| CallError::Invalid(error.to_string());
     config.check().map_err(invalid)?;
-    if solution.steps.is_empty() {
-        return Ok(Annotated::undecided("the solution has no steps", Vec::new(), Default::default()));
+    if let Some(refused) = refused(None, solution) {
+        return Ok(refused);
     }
     let said = judge
         .template
@@ -90,7 +92,7 @@ pub async fn annotate(
         .map_err(invalid)?;
     let system = judge.system.map(|system| Message::new("system", system));
     let messages = system.into_iter().chain([Message::new("user", said)]).collect();
-    let mut model = Spent::new(judge.model);
+    let mut model = MeteredModel::new(judge.model);
     let answer = model
         .generate(GenerateRequest {
             n: config.votes,
@@ -143,14 +145,7 @@ fn tagged(steps: &[String]) -> String {
 }
 
 /// The index in the last box: −1 is none.
-///
-/// ```
-/// use gradus_annotate::judge::read;
-/// assert_eq!(read("Paragraph 2 adds wrongly. \\boxed{2}", 4, false), Ok(Some(2)));
-/// assert_eq!(read("All is well: \\boxed{-1}", 4, false), Ok(None));
-/// assert!(read("\\boxed{7}", 4, false).is_err());
-/// ```
-pub fn read(text: &str, steps: usize, cut: bool) -> std::result::Result<Option<usize>, &'static str> {
+fn read(text: &str, steps: usize, cut: bool) -> std::result::Result<Option<usize>, &'static str> {
     let boxed = extract(text).filter(|found| found.found == Found::Boxed);
     let Some(found) = boxed else {
         return Err(if cut { "cut off before an index" } else { "no index in \\boxed{}" });
@@ -181,7 +176,7 @@ mod tests {
         let template = Template::judge();
         let judge = Judge { model, name: "m", template: &template, system: None };
         let sampling = Sampling { temperature: 0.7, ..Sampling::default() };
-        let config = Config { votes, sampling, ..Config::default() };
+        let config = JudgeConfig { votes, sampling, ..JudgeConfig::default() };
         annotate(judge, &problem, &solution, &config).await.unwrap()
     }
 
@@ -218,6 +213,9 @@ mod tests {
 
     #[test]
     fn indices_are_read_leniently_but_not_guessed() {
+        assert_eq!(read("Paragraph 2 adds wrongly. \\boxed{2}", 4, false), Ok(Some(2)));
+        assert_eq!(read("All is well: \\boxed{-1}", 4, false), Ok(None));
+        assert!(read("\\boxed{7}", 4, false).is_err());
         assert_eq!(read("so $\\boxed{paragraph_1}$", 3, false), Ok(Some(1)));
         assert_eq!(read("\\boxed{\u{2212}1}", 3, false), Ok(None));
         assert_eq!(read("first \\boxed{0}, no: \\boxed{2}", 3, false), Ok(Some(2)));

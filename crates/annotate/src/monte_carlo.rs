@@ -18,10 +18,12 @@ use gradus_core::{Annotation, LabelSource, Mark, Problem, Solution, StepLabel};
 use gradus_grade::extract;
 use serde::{Deserialize, Serialize};
 
-use crate::spent::Spent;
-use crate::{Annotated, Error, Result, seed_of};
+use crate::annotated::{Annotated, refused};
+use crate::error::{Error, Result};
+use crate::metered_model::MeteredModel;
+use crate::seed::seed_of;
 
-/// Which labels are wanted.
+/// Kind of labels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Labels {
@@ -32,7 +34,7 @@ pub enum Labels {
     Soft,
 }
 
-/// In which order steps are looked at.
+/// Order in which steps are searched.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Search {
@@ -46,28 +48,28 @@ pub enum Search {
 /// How completions are drawn and counted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// Completions of a prefix, K.
+pub struct MonteCarloConfig {
+    /// Completions per prefix, K.
     pub samples: u32,
     /// A prefix is correct if more completions than this are right, t.
     pub threshold: u32,
-    /// Which labels are wanted.
+    /// Kind of labels.
     pub labels: Labels,
-    /// In which order steps are looked at.
+    /// Order in which steps are searched.
     pub search: Search,
     /// Hard labels: stop sampling a prefix when its label is certain.
     pub early_stop: bool,
-    /// Most tokens of a completion.
+    /// Maximum tokens per completion.
     pub max_tokens: usize,
-    /// How tokens are drawn.
+    /// Sampling parameters.
     pub sampling: Sampling,
-    /// What stands between steps.
+    /// Separator between steps.
     pub separator: String,
-    /// Same seed, same completions.
+    /// Random seed.
     pub seed: u64,
 }
 
-impl Default for Config {
+impl Default for MonteCarloConfig {
     fn default() -> Self {
         Self {
             samples: 8,
@@ -83,8 +85,8 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    /// Refuses what cannot be meant.
+impl MonteCarloConfig {
+    /// Validates the settings.
     pub fn check(&self) -> Result<()> {
         let refuse = |field, message: String| Err(Error::Setting { field, message });
         if self.samples == 0 {
@@ -132,18 +134,15 @@ pub async fn annotate(
     ask: &dyn Ask,
     problem: &Problem,
     solution: &Solution,
-    config: &Config,
+    config: &MonteCarloConfig,
 ) -> std::result::Result<Annotated, CallError> {
     config.check().map_err(|error| CallError::Invalid(error.to_string()))?;
-    let refuse = |reason| Ok(Annotated::undecided(reason, Vec::new(), Default::default()));
-    if problem.answer.is_none() {
-        return refuse("the problem has no answer to grade by");
+    let missing = problem.answer.is_none().then_some("the problem has no answer to grade by");
+    if let Some(refused) = refused(missing, solution) {
+        return Ok(refused);
     }
-    if solution.steps.is_empty() {
-        return refuse("the solution has no steps");
-    }
-    let mut drawing = Drawing {
-        model: Spent::new(model),
+    let mut sampler = RolloutSampler {
+        model: MeteredModel::new(model),
         ask,
         problem,
         question: problem.question(),
@@ -154,8 +153,8 @@ pub async fn annotate(
     let steps = solution.steps.len();
     let mut seen: Vec<Option<Counts>> = vec![None; steps];
     let first = match config.search {
-        Search::Linear => drawing.walk(&mut seen).await?,
-        Search::Binary => drawing.halve(&mut seen).await?,
+        Search::Linear => sampler.linear_search(&mut seen).await?,
+        Search::Binary => sampler.binary_search(&mut seen).await?,
     };
     let label = |step: usize, mark: Mark| {
         let counts = seen[step].unwrap_or_default();
@@ -170,28 +169,31 @@ pub async fn annotate(
         _ => Some(label(step, Mark::Correct)),
     });
     let mut annotation = Annotation::from_labels(labels.collect());
-    annotation.cost = Some(drawing.model.cost.clone());
+    annotation.cost = Some(sampler.model.cost.clone());
     Ok(Annotated {
         annotation: Some(annotation),
         undecided: None,
-        cost: drawing.model.cost,
-        notes: drawing.notes,
+        cost: sampler.model.cost,
+        notes: sampler.notes,
     })
 }
 
-struct Drawing<'a> {
-    model: Spent<'a>,
+struct RolloutSampler<'a> {
+    model: MeteredModel<'a>,
     ask: &'a dyn Ask,
     problem: &'a Problem,
     question: String,
     solution: &'a Solution,
-    config: &'a Config,
+    config: &'a MonteCarloConfig,
     notes: BTreeMap<String, u64>,
 }
 
-impl Drawing<'_> {
+impl RolloutSampler<'_> {
     /// Every step up to the first incorrect one.
-    async fn walk(&mut self, seen: &mut [Option<Counts>]) -> std::result::Result<Option<usize>, CallError> {
+    async fn linear_search(
+        &mut self,
+        seen: &mut [Option<Counts>],
+    ) -> std::result::Result<Option<usize>, CallError> {
         for step in 0..seen.len() {
             if !self.is_correct(step, seen).await? {
                 return Ok(Some(step));
@@ -201,7 +203,10 @@ impl Drawing<'_> {
     }
 
     /// The first incorrect step, by halving what it can be.
-    async fn halve(&mut self, seen: &mut [Option<Counts>]) -> std::result::Result<Option<usize>, CallError> {
+    async fn binary_search(
+        &mut self,
+        seen: &mut [Option<Counts>],
+    ) -> std::result::Result<Option<usize>, CallError> {
         let last = seen.len() - 1;
         if self.is_correct(last, seen).await? {
             return Ok(None);
@@ -252,7 +257,9 @@ impl Drawing<'_> {
             let answer = self.model.generate(request).await?;
             if answer.choices.len() != asked {
                 let found = answer.choices.len();
-                return Err(CallError::Failed(format!("{asked} samples were asked for, {found} came")));
+                return Err(CallError::Failed(format!(
+                    "{asked} samples were requested, {found} were returned"
+                )));
             }
             for choice in &answer.choices {
                 let cut = choice.finish == FinishReason::Length;

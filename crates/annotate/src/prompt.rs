@@ -12,7 +12,7 @@ use gradus_core::contracts::{Message, Prompt};
 use gradus_core::select::search::Ask;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// One template.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ impl Template {
         Self::built_in("solve", include_str!("../prompts/solve.md"))
     }
 
-    /// Asks to go on with a solution, of servers that can only be talked to.
+    /// Asks a chat server to continue a solution.
     pub fn go_on() -> Self {
         Self::built_in("continue", include_str!("../prompts/continue.md"))
     }
@@ -41,7 +41,7 @@ impl Template {
         Self::built_in("judge", include_str!("../prompts/judge.md"))
     }
 
-    /// A user's own.
+    /// A user-supplied template.
     pub fn read(path: &Path) -> Result<Self> {
         let text =
             std::fs::read_to_string(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
@@ -67,7 +67,7 @@ impl Template {
         &self.text
     }
 
-    /// Writes it out.
+    /// Renders it.
     pub fn render(&self, values: Value) -> Result<String> {
         let written = self.environment.get_template(ONLY).and_then(|template| template.render(values));
         written.map_err(|error| Error::Prompt { file: self.name.clone(), message: sentence(&error) })
@@ -80,14 +80,14 @@ fn sentence(error: &minijinja::Error) -> String {
     format!("{}{line}", error.detail().map_or_else(|| error.kind().to_string(), str::to_owned))
 }
 
-/// Asks a server that can only be talked to: for whole solutions, and to go on with those that have begun.
+/// Prompts for a chat server: a whole solution, or the continuation of a started one.
 #[derive(Debug, Clone)]
 pub struct Conversation {
     /// A system message.
     pub system: Option<String>,
     /// Asks for a whole solution.
     pub solve: Template,
-    /// Asks to go on.
+    /// Asks for a continuation.
     pub go_on: Template,
 }
 

@@ -10,28 +10,29 @@ use gradus_core::{Cost, Metadata, Outcome, Problem, Solution};
 use gradus_grade::extract;
 use serde::{Deserialize, Serialize};
 
-use crate::spent::Spent;
-use crate::{Error, Result, seed_of};
+use crate::error::{Error, Result};
+use crate::metered_model::MeteredModel;
+use crate::seed::seed_of;
 
 /// How solutions are drawn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct SampleConfig {
     /// Solutions per problem.
     pub solutions: usize,
-    /// Most tokens of each.
+    /// Maximum tokens per solution.
     pub max_tokens: usize,
-    /// How tokens are drawn.
+    /// Sampling parameters.
     pub sampling: Sampling,
-    /// Texts that end a solution.
+    /// Stop sequences.
     pub stop: Vec<String>,
     /// How solutions are cut into steps.
     pub steps: steps::Config,
-    /// Same seed, same solutions.
+    /// Random seed.
     pub seed: u64,
 }
 
-impl Default for Config {
+impl Default for SampleConfig {
     fn default() -> Self {
         Self {
             solutions: 8,
@@ -44,8 +45,8 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    /// Refuses what cannot be meant.
+impl SampleConfig {
+    /// Validates the settings.
     pub fn check(&self) -> Result<()> {
         let refuse = |field, message: &str| Err(Error::Setting { field, message: message.to_owned() });
         if self.solutions == 0 {
@@ -82,10 +83,10 @@ pub async fn sample(
     generator: &str,
     ask: &dyn Ask,
     problem: &Problem,
-    config: &Config,
+    config: &SampleConfig,
 ) -> std::result::Result<Sampled, CallError> {
     config.check().map_err(|error| CallError::Invalid(error.to_string()))?;
-    let mut model = Spent::new(model);
+    let mut model = MeteredModel::new(model);
     let answer = model
         .generate(GenerateRequest {
             n: config.solutions,
@@ -155,7 +156,7 @@ mod tests {
             .then(" ")
             .then("The answer is \\boxed{6}.")
             .then("one two three four five six seven eight nine ten eleven twelve");
-        let config = Config { solutions: 5, max_tokens: 11, ..Config::default() };
+        let config = SampleConfig { solutions: 5, max_tokens: 11, ..SampleConfig::default() };
         let sampled = sample(&model, "m", &Plain, &problem, &config).await.unwrap();
         let outcomes: Vec<Outcome> = sampled.solutions.iter().map(|solution| solution.outcome).collect();
         assert_eq!(outcomes, [Outcome::Correct, Outcome::Wrong, Outcome::Unknown]);

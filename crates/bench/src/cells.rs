@@ -3,11 +3,16 @@
 use gradus_plot::table::{Best, Cell, Column};
 use gradus_plot::{Estimate, Unit};
 
-use crate::figure::Figure;
+use crate::estimate::MetricEstimate;
 
 /// A column whose numbers are only shown.
 pub(crate) fn column(name: impl Into<String>, unit: Unit) -> Column {
     Column { name: name.into(), unit, best: None }
+}
+
+/// Columns of one unit whose numbers are only shown.
+pub(crate) fn columns(unit: Unit, names: &[&str]) -> Vec<Column> {
+    names.iter().map(|name| column(*name, unit)).collect()
 }
 
 /// A column whose best number stands out.
@@ -33,8 +38,8 @@ pub(crate) fn percent(value: Option<f64>) -> Cell {
 }
 
 /// A share of 1 with its interval, in percent.
-pub(crate) fn figure(figure: &Figure) -> Cell {
-    Cell::Number(figure.estimate(100.0))
+pub(crate) fn estimate(estimate: &MetricEstimate) -> Cell {
+    Cell::Number(estimate.for_chart(100.0))
 }
 
 pub(crate) fn nothing() -> Cell {

@@ -1,4 +1,4 @@
-//! Runs side by side: the same samples, judged by different judges or with different settings.
+//! Runs compared: the same samples, judged by different judges or with different settings.
 //!
 //! The first run is the one that the others are compared with. Samples are paired by group and id; what only one run has
 //! is left out and counted. Each difference has a 95 % interval and a p-value from a paired bootstrap: both runs see the
@@ -10,29 +10,29 @@ use std::path::Path;
 use gradus_core::metrics::bootstrap::{Settings, resampled, two_sided};
 use gradus_plot::bars::{BarSeries, Bars};
 use gradus_plot::table::Table;
-use gradus_plot::{Block, Page, Section, Unit};
+use gradus_plot::{Block, Page, Section, Unit, counted};
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{column, figure, number, text};
+use crate::cells::{columns, estimate, number, text};
 use crate::error::{Error, Result};
-use crate::fact::{self, Fact, Seen, labels, values};
-use crate::figure::{Figure, ends, figures};
-use crate::report::Report;
+use crate::estimate::{MetricEstimate, ends, estimates};
+use crate::fact::{self, Fact, Observation, labels, values};
+use crate::report::BenchmarkReport;
 
 /// A finished run.
-pub struct Finished {
-    /// What it is called in the comparison.
+pub struct FinishedRun {
+    /// Its name in the comparison.
     pub name: String,
     /// Its report.
-    pub report: Report,
-    /// What it found out about each sample.
+    pub report: BenchmarkReport,
+    /// Its per-sample facts.
     pub facts: Vec<Fact>,
 }
 
-impl Finished {
+impl FinishedRun {
     /// Reads a run's folder.
     pub fn read(folder: &Path) -> Result<Self> {
-        let report = Report::read(folder)?;
+        let report = BenchmarkReport::read(folder)?;
         let facts = fact::read(folder)?;
         let name = folder
             .file_name()
@@ -41,24 +41,24 @@ impl Finished {
     }
 }
 
-/// How one run differs from the first, in one number.
+/// How one run differs from the first in one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The number, such as `gsm8k/f1`.
+    /// The metric, such as `gsm8k/f1`.
     pub number: String,
     /// In the first run.
-    pub first: Figure,
+    pub first: MetricEstimate,
     /// In the other.
-    pub other: Figure,
+    pub other: MetricEstimate,
     /// Other − first.
-    pub difference: Figure,
-    /// How probable a difference this far from 0 is if there is none.
+    pub difference: MetricEstimate,
+    /// The two-sided p-value.
     pub p: Option<f64>,
 }
 
-/// One run against the first.
+/// One run compared with the first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Against {
+pub struct RunComparison {
     /// The run.
     pub name: String,
     /// Samples in both.
@@ -67,7 +67,7 @@ pub struct Against {
     pub only_first: usize,
     /// Samples that only the other has.
     pub only_other: usize,
-    /// All numbers.
+    /// One per metric.
     pub differences: Vec<Difference>,
 }
 
@@ -79,11 +79,11 @@ pub struct Comparison {
     /// The run that the others are compared with.
     pub first: String,
     /// The others.
-    pub others: Vec<Against>,
+    pub others: Vec<RunComparison>,
 }
 
 /// Compares each of the other runs with the first.
-pub fn compare(runs: &[Finished], settings: &Settings) -> Result<Comparison> {
+pub fn compare(runs: &[FinishedRun], settings: &Settings) -> Result<Comparison> {
     let [first, others @ ..] = runs else {
         return Err(Error::Data("there is no run to compare".to_owned()));
     };
@@ -98,14 +98,14 @@ pub fn compare(runs: &[Finished], settings: &Settings) -> Result<Comparison> {
     Ok(Comparison { benchmark: first.report.benchmark.clone(), first: first.name.clone(), others })
 }
 
-fn against(first: &Finished, other: &Finished, settings: &Settings) -> Result<Against> {
-    let mut theirs: HashMap<(&str, &str), &Seen> =
-        other.facts.iter().map(|fact| ((fact.group.as_str(), fact.id.as_str()), &fact.seen)).collect();
+fn against(first: &FinishedRun, other: &FinishedRun, settings: &Settings) -> Result<RunComparison> {
+    let mut theirs: HashMap<(&str, &str), &Observation> =
+        other.facts.iter().map(|fact| ((fact.group.as_str(), fact.id.as_str()), &fact.observation)).collect();
     let mut groups: Vec<String> = Vec::new();
-    let mut strata: Vec<Vec<(&Seen, &Seen)>> = Vec::new();
+    let mut strata: Vec<Vec<(&Observation, &Observation)>> = Vec::new();
     let mut only_first = 0;
     for fact in &first.facts {
-        let Some(seen) = theirs.remove(&(fact.group.as_str(), fact.id.as_str())) else {
+        let Some(observation) = theirs.remove(&(fact.group.as_str(), fact.id.as_str())) else {
             only_first += 1;
             continue;
         };
@@ -114,38 +114,35 @@ fn against(first: &Finished, other: &Finished, settings: &Settings) -> Result<Ag
             strata.push(Vec::new());
             groups.len() - 1
         });
-        strata[index].push((&fact.seen, seen));
+        strata[index].push((&fact.observation, observation));
     }
     if strata.is_empty() {
         return Err(Error::Data(format!(
-            "{} and {} have no sample in common: were they run on the same data?",
+            "{} and {} have no sample in common: run both on the same data",
             first.name, other.name
         )));
     }
-    let side = |strata: &[Vec<(&Seen, &Seen)>], second: bool| -> Vec<Option<f64>> {
-        let own: Vec<Vec<&Seen>> = strata
+    let side = |strata: &[Vec<(&Observation, &Observation)>], second: bool| -> Vec<Option<f64>> {
+        let own: Vec<Vec<&Observation>> = strata
             .iter()
             .map(|pairs| pairs.iter().map(|(a, b)| if second { *b } else { *a }).collect())
             .collect();
         values(&own)
     };
-    let of_first: Vec<Vec<&Seen>> =
+    let of_first: Vec<Vec<&Observation>> =
         strata.iter().map(|pairs| pairs.iter().map(|(a, _)| *a).collect()).collect();
-    let of_other: Vec<Vec<&Seen>> =
+    let of_other: Vec<Vec<&Observation>> =
         strata.iter().map(|pairs| pairs.iter().map(|(_, b)| *b).collect()).collect();
     let names = labels(&groups, &of_first);
     if names != labels(&groups, &of_other) {
-        return Err(Error::Data(format!(
-            "{} and {} have different numbers to compare",
-            first.name, other.name
-        )));
+        return Err(Error::Data(format!("{} and {} have different metrics", first.name, other.name)));
     }
-    let apart = |strata: &[Vec<(&Seen, &Seen)>]| -> Vec<Option<f64>> {
+    let apart = |strata: &[Vec<(&Observation, &Observation)>]| -> Vec<Option<f64>> {
         let pairs = side(strata, false).into_iter().zip(side(strata, true));
         pairs.map(|(a, b)| a.zip(b).map(|(a, b)| b - a)).collect()
     };
-    let firsts = figures(&of_first, settings, |strata| values(strata));
-    let seconds = figures(&of_other, settings, |strata| values(strata));
+    let firsts = estimates(&of_first, settings, |strata| values(strata));
+    let seconds = estimates(&of_other, settings, |strata| values(strata));
     let differences = names
         .into_iter()
         .zip(firsts.into_iter().zip(seconds))
@@ -155,10 +152,10 @@ fn against(first: &Finished, other: &Finished, settings: &Settings) -> Result<Ag
             first,
             other,
             p: difference.and_then(|_| two_sided(&values)),
-            difference: Figure { value: difference, interval: ends(&mut values, settings) },
+            difference: MetricEstimate { value: difference, interval: ends(&mut values, settings) },
         })
         .collect();
-    Ok(Against {
+    Ok(RunComparison {
         name: other.name.clone(),
         paired: strata.iter().map(Vec::len).sum(),
         only_first,
@@ -182,10 +179,10 @@ fn names(comparison: &Comparison) -> String {
     comparison.others.iter().map(|other| other.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-fn against_section(first: &str, other: &Against) -> Section {
-    let series = |name: &str, of: fn(&Difference) -> Figure| BarSeries {
+fn against_section(first: &str, other: &RunComparison) -> Section {
+    let series = |name: &str, of: fn(&Difference) -> MetricEstimate| BarSeries {
         name: name.to_owned(),
-        values: other.differences.iter().map(|difference| of(difference).estimate(100.0)).collect(),
+        values: other.differences.iter().map(|difference| of(difference).for_chart(100.0)).collect(),
     };
     let bars = Bars {
         title: format!("{first} and {}", other.name),
@@ -199,31 +196,31 @@ fn against_section(first: &str, other: &Against) -> Section {
     let row = |found: &Difference| {
         vec![
             text(&found.number),
-            figure(&found.first),
-            figure(&found.other),
-            figure(&found.difference),
+            estimate(&found.first),
+            estimate(&found.other),
+            estimate(&found.difference),
             number(found.p),
         ]
     };
     let table = Table {
         title: "Differences".to_owned(),
-        caption:
-            "An interval that does not hold 0 is a difference that other samples would likely show, too."
-                .to_owned(),
-        columns: vec![
-            column("number", Unit::Number),
-            column(first, Unit::Score),
-            column(&other.name, Unit::Score),
-            column("difference", Unit::Score),
-            column("p", Unit::Decimal),
-        ],
+        caption: "A difference is significant at the 5 % level where its interval excludes 0.".to_owned(),
+        columns: [
+            columns(Unit::Number, &["metric"]),
+            columns(Unit::Score, &[first, &other.name, "difference"]),
+            columns(Unit::Decimal, &["p"]),
+        ]
+        .concat(),
         rows: other.differences.iter().map(row).collect(),
     };
     Section {
         heading: other.name.clone(),
         intro: format!(
-            "{} samples are in both runs; {} only in {first}, {} only in {}.",
-            other.paired, other.only_first, other.only_other, other.name
+            "{} in both runs; {} only in {first}, {} only in {}.",
+            counted(other.paired, "sample is", "samples are"),
+            other.only_first,
+            other.only_other,
+            other.name
         ),
         blocks: vec![Block::Bars(bars), Block::Table(table)],
     }

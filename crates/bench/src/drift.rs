@@ -1,7 +1,7 @@
-//! Is a process reward model an outcome model in disguise? (Zhang et al., 2025)
+//! Drift of a process reward model towards an outcome model (Zhang et al., 2025).
 //!
-//! Such a model keeps its doubts for the last step, where the answer stands, and lets solutions pass that reach the right
-//! answer by a wrong way. Reported: where the lowest score lies, on wrong and on right answers, against chance; how many
+//! Such a model gives its lowest score to the last step, where the answer is, and accepts solutions that reach the right
+//! answer by a wrong process. Reported: where the lowest score lies, on wrong and on right answers, against chance; how many
 //! right-answer solutions with a wrong step are detected, and how many without one are flagged.
 
 use gradus_core::FirstError;
@@ -13,29 +13,29 @@ use gradus_plot::{Block, Estimate, Section, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::figure::Figure;
+use crate::estimate::MetricEstimate;
 use crate::judge::Judged;
 use crate::sample::Sample;
 
 /// The numbers of this benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Numbers {
+pub struct DriftResults {
     /// A step with a score below it is flagged.
     pub threshold: f64,
     /// Counts and shares.
     pub drift: Drift,
     /// Of wrong answers: lowest score at the last step.
-    pub wrong_at_last: Figure,
+    pub wrong_at_last: MetricEstimate,
     /// Of right answers: lowest score at the last step.
-    pub right_at_last: Figure,
+    pub right_at_last: MetricEstimate,
     /// Right answer, wrong process: detected.
-    pub detected: Figure,
+    pub detected: MetricEstimate,
     /// Right answer, right process: flagged all the same.
-    pub false_alarms: Figure,
+    pub false_alarms: MetricEstimate,
 }
 
 /// The numbers over samples whose outcome is known. Intervals are Wilson's, at 95 %.
-pub fn measure(samples: &[Sample], judged: &[Judged], threshold: f64) -> Result<Numbers> {
+pub fn measure(samples: &[Sample], judged: &[Judged], threshold: f64) -> Result<DriftResults> {
     let scored: Vec<Scored<'_>> = samples
         .iter()
         .zip(judged)
@@ -53,11 +53,11 @@ pub fn measure(samples: &[Sample], judged: &[Judged], threshold: f64) -> Result<
         .collect();
     if scored.iter().all(|scored| scored.scores.is_none()) {
         return Err(Error::Data(
-            "this benchmark needs step scores and outcomes: there is no solution with both".to_owned(),
+            "this benchmark needs step scores and outcomes: no solution has both".to_owned(),
         ));
     }
     let drift = drift::drift(&scored, threshold);
-    Ok(Numbers {
+    Ok(DriftResults {
         threshold,
         wrong_at_last: of(drift.wrong_answer.at_last, drift.wrong_answer.solutions),
         right_at_last: of(drift.right_answer.at_last, drift.right_answer.solutions),
@@ -67,20 +67,20 @@ pub fn measure(samples: &[Sample], judged: &[Judged], threshold: f64) -> Result<
     })
 }
 
-fn of(share: Option<f64>, count: usize) -> Figure {
+fn of(share: Option<f64>, count: usize) -> MetricEstimate {
     let hits = share.map(|share| (share * count as f64).round() as usize);
     let interval = hits.and_then(|hits| wilson(hits, count, 0.95));
-    Figure { value: share, interval: interval.map(|found| (found.low, found.high)) }
+    MetricEstimate { value: share, interval: interval.map(|found| (found.low, found.high)) }
 }
 
 /// The page's sections.
-pub fn sections(numbers: &Numbers, judge: &str) -> Vec<Section> {
+pub fn sections(numbers: &DriftResults, judge: &str) -> Vec<Section> {
     let drift = &numbers.drift;
     let exactly = |value: Option<f64>| value.map(|value| Estimate::exactly(100.0 * value));
     let last = Bars {
         title: "Lowest score at the last step".to_owned(),
         caption: format!(
-            "Solutions with two steps or more: {} with a wrong answer, {} with a right one. Far above chance on wrong answers: the model judges the answer, not the way.",
+            "Solutions with two steps or more: {} with a wrong answer, {} with a right one. Far above chance on wrong answers: the model judges the final answer, not the process.",
             drift.wrong_answer.solutions, drift.right_answer.solutions
         ),
         value_label: "share of solutions, %".to_owned(),
@@ -89,7 +89,7 @@ pub fn sections(numbers: &Numbers, judge: &str) -> Vec<Section> {
         series: vec![
             BarSeries {
                 name: judge.to_owned(),
-                values: vec![numbers.wrong_at_last.estimate(100.0), numbers.right_at_last.estimate(100.0)],
+                values: vec![numbers.wrong_at_last.for_chart(100.0), numbers.right_at_last.for_chart(100.0)],
             },
             BarSeries {
                 name: "chance: 1 / steps".to_owned(),
@@ -119,7 +119,7 @@ pub fn sections(numbers: &Numbers, judge: &str) -> Vec<Section> {
     let flagged = Bars {
         title: "Right answers with a flagged step".to_owned(),
         caption: format!(
-            "Threshold {}. {} solutions reach the right answer by a wrong way, {} by a right one; without step labels these bars are empty.",
+            "Threshold {}. {} solutions have the right answer and a wrong process, {} a right one; without step labels these bars are empty.",
             numbers.threshold, drift.detected.solutions, drift.false_alarms.solutions
         ),
         value_label: "share of solutions, %".to_owned(),
@@ -127,12 +127,12 @@ pub fn sections(numbers: &Numbers, judge: &str) -> Vec<Section> {
         categories: vec!["wrong process: detected".to_owned(), "right process: false alarm".to_owned()],
         series: vec![BarSeries {
             name: judge.to_owned(),
-            values: vec![numbers.detected.estimate(100.0), numbers.false_alarms.estimate(100.0)],
+            values: vec![numbers.detected.for_chart(100.0), numbers.false_alarms.for_chart(100.0)],
         }],
         references: Vec::new(),
     };
     vec![Section {
-        heading: "Process or outcome?".to_owned(),
+        heading: "Process or outcome".to_owned(),
         intro: "Whiskers are 95 % Wilson intervals.".to_owned(),
         blocks: vec![Block::Bars(last), Block::Histogram(positions), Block::Bars(flagged)],
     }]

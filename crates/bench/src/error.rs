@@ -1,4 +1,4 @@
-//! What can go wrong in this crate, in one sentence each.
+//! The errors of this crate, one sentence each.
 
 use std::path::{Path, PathBuf};
 
@@ -19,9 +19,6 @@ pub enum Error {
     /// A file cannot be used.
     #[error(transparent)]
     Core(#[from] gradus_data::Error),
-    /// A file cannot be written or read.
-    #[error(transparent)]
-    Durable(#[from] gradus_durable::Error),
     /// A file of a run is not what it should be.
     #[error("{}: {message}", path.display())]
     Run {
@@ -33,16 +30,16 @@ pub enum Error {
     /// The data does not have what this benchmark needs.
     #[error("{0}")]
     Data(String),
-    /// The judge answers nothing: going on would only count failures.
-    #[error("nothing was judged and {failures} requests failed, the last with: {message}")]
+    /// Every request to the judge failed.
+    #[error("no sample was judged: {failures} requests failed, the last with: {message}")]
     Judge {
         /// Requests that failed.
         failures: usize,
         /// What the last one said.
         message: String,
     },
-    /// Stopped on request, where it can go on.
-    #[error("stopped; the same command goes on from here")]
+    /// Stopped on request; the run can be resumed.
+    #[error("stopped; rerun the same command to resume")]
     Stopped,
 }
 

@@ -1,4 +1,4 @@
-//! What a run found out about each sample, and the numbers that such facts amount to.
+//! Per-sample facts of a run, and the metrics computed from them.
 //!
 //! `facts.jsonl` in a run's folder has one a line:
 //!
@@ -19,25 +19,26 @@ use gradus_core::metrics::prmbench::Counts;
 use gradus_core::metrics::process::{self, Located};
 use serde::{Deserialize, Serialize};
 
+use crate::atomic_file::replace;
 use crate::error::{Error, Result};
-use crate::figure::{Figure, figures};
+use crate::estimate::{MetricEstimate, estimates};
 
-/// One sample's part of a benchmark's numbers.
+/// One sample's contribution to a benchmark's metrics.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fact {
     /// The sample.
     pub id: String,
     /// Its subset, class or generator.
     pub group: String,
-    /// What was seen.
+    /// The observation.
     #[serde(flatten)]
-    pub seen: Seen,
+    pub observation: Observation,
 }
 
-/// What was seen of a sample.
+/// The observation of one sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Seen {
+pub enum Observation {
     /// ProcessBench: where the first error is and where it was said to be; 'unknown' is undecided.
     Located {
         /// Where it is.
@@ -51,7 +52,7 @@ pub enum Seen {
         correct: bool,
         /// Whether it was said to be.
         judged: Option<bool>,
-        /// How surprising it is, where that is known.
+        /// Its perplexity, where known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         perplexity: Option<f64>,
     },
@@ -71,26 +72,26 @@ pub enum Seen {
 }
 
 /// Facts by group, in the order in which groups appear.
-pub fn strata(facts: &[Fact]) -> Vec<(String, Vec<&Seen>)> {
-    let mut strata: Vec<(String, Vec<&Seen>)> = Vec::new();
+pub(crate) fn strata(facts: &[Fact]) -> Vec<(String, Vec<&Observation>)> {
+    let mut strata: Vec<(String, Vec<&Observation>)> = Vec::new();
     for fact in facts {
         match strata.iter_mut().find(|(group, _)| *group == fact.group) {
-            Some((_, members)) => members.push(&fact.seen),
-            None => strata.push((fact.group.clone(), vec![&fact.seen])),
+            Some((_, members)) => members.push(&fact.observation),
+            None => strata.push((fact.group.clone(), vec![&fact.observation])),
         }
     }
     strata
 }
 
-/// A benchmark's numbers by name, each with its interval.
-pub fn headline(facts: &[Fact], settings: &Settings) -> BTreeMap<String, Figure> {
-    let (names, strata): (Vec<String>, Vec<Vec<&Seen>>) = strata(facts).into_iter().unzip();
+/// A benchmark's metrics by name, each with its interval.
+pub(crate) fn headline(facts: &[Fact], settings: &Settings) -> BTreeMap<String, MetricEstimate> {
+    let (names, strata): (Vec<String>, Vec<Vec<&Observation>>) = strata(facts).into_iter().unzip();
     let labels = labels(&names, &strata);
-    labels.into_iter().zip(figures(&strata, settings, |strata| values(strata))).collect()
+    labels.into_iter().zip(estimates(&strata, settings, |strata| values(strata))).collect()
 }
 
 /// What [`values`] are called.
-pub(crate) fn labels(groups: &[String], strata: &[Vec<&Seen>]) -> Vec<String> {
+pub(crate) fn labels(groups: &[String], strata: &[Vec<&Observation>]) -> Vec<String> {
     let each = |numbers: &[&str]| -> Vec<String> {
         groups
             .iter()
@@ -98,10 +99,12 @@ pub(crate) fn labels(groups: &[String], strata: &[Vec<&Seen>]) -> Vec<String> {
             .collect()
     };
     let (per_group, over_all): (&[&str], &[&str]) = match strata.iter().flatten().next() {
-        Some(Seen::Located { .. }) => (&["acc_err", "acc_cor", "f1", "accuracy"], &["f1", "accuracy"]),
-        Some(Seen::Judged { .. }) => (&["fpr", "fnr", "bi", "accuracy"], &["mean_absolute_bi", "accuracy"]),
-        Some(Seen::Steps { .. }) => (&["f1", "negative_f1", "score"], &["score"]),
-        Some(Seen::Hits(hits)) => {
+        Some(Observation::Located { .. }) => (&["acc_err", "acc_cor", "f1", "accuracy"], &["f1", "accuracy"]),
+        Some(Observation::Judged { .. }) => {
+            (&["fpr", "fnr", "bi", "accuracy"], &["mean_absolute_bi", "accuracy"])
+        }
+        Some(Observation::Steps { .. }) => (&["f1", "negative_f1", "score"], &["score"]),
+        Some(Observation::Hits(hits)) => {
             return hits.keys().cloned().collect();
         }
         None => (&[], &[]),
@@ -110,21 +113,22 @@ pub(crate) fn labels(groups: &[String], strata: &[Vec<&Seen>]) -> Vec<String> {
 }
 
 /// The numbers of each stratum one after another, then those over all.
-pub(crate) fn values(strata: &[Vec<&Seen>]) -> Vec<Option<f64>> {
+pub(crate) fn values(strata: &[Vec<&Observation>]) -> Vec<Option<f64>> {
     match strata.iter().flatten().next() {
-        Some(Seen::Located { .. }) => located(strata),
-        Some(Seen::Judged { .. }) => judged(strata),
-        Some(Seen::Steps { .. }) => steps(strata),
-        Some(Seen::Hits(_)) => hits(strata),
+        Some(Observation::Located { .. }) => located(strata),
+        Some(Observation::Judged { .. }) => judged(strata),
+        Some(Observation::Steps { .. }) => steps(strata),
+        Some(Observation::Hits(_)) => hits(strata),
         None => Vec::new(),
     }
 }
 
-fn located(strata: &[Vec<&Seen>]) -> Vec<Option<f64>> {
+fn located(strata: &[Vec<&Observation>]) -> Vec<Option<f64>> {
     let scores: Vec<process::ProcessScores> = strata
         .iter()
         .map(|members| {
-            let located: Vec<Located> = members.iter().filter_map(|seen| as_located(seen)).collect();
+            let located: Vec<Located> =
+                members.iter().filter_map(|observation| as_located(observation)).collect();
             process::scores(&located)
         })
         .collect();
@@ -136,8 +140,8 @@ fn located(strata: &[Vec<&Seen>]) -> Vec<Option<f64>> {
 }
 
 /// The sample as the metric wants it.
-pub(crate) fn as_located(seen: &Seen) -> Option<Located> {
-    let Seen::Located { truth, predicted } = seen else { return None };
+pub(crate) fn as_located(observation: &Observation) -> Option<Located> {
+    let Observation::Located { truth, predicted } = observation else { return None };
     let place = |first: FirstError| match first {
         FirstError::Unknown => None,
         FirstError::None => Some(None),
@@ -146,12 +150,12 @@ pub(crate) fn as_located(seen: &Seen) -> Option<Located> {
     Some(Located { predicted: place(*predicted), truth: place(*truth)? })
 }
 
-fn judged(strata: &[Vec<&Seen>]) -> Vec<Option<f64>> {
+fn judged(strata: &[Vec<&Observation>]) -> Vec<Option<f64>> {
     let found: Vec<_> = strata
         .iter()
         .map(|members| {
-            let judgement = |seen: &&Seen| match seen {
-                Seen::Judged { correct, judged, .. } => {
+            let judgement = |observation: &&Observation| match observation {
+                Observation::Judged { correct, judged, .. } => {
                     Some(Judgement { correct: *correct, judged: *judged })
                 }
                 _ => None,
@@ -166,13 +170,15 @@ fn judged(strata: &[Vec<&Seen>]) -> Vec<Option<f64>> {
     values
 }
 
-fn steps(strata: &[Vec<&Seen>]) -> Vec<Option<f64>> {
+fn steps(strata: &[Vec<&Observation>]) -> Vec<Option<f64>> {
     let mut pooled = Counts::default();
     let mut values = Vec::new();
     for members in strata {
         let mut counts = Counts::default();
-        for seen in members {
-            if let Seen::Steps { right_as_right, wrong_as_right, wrong_as_wrong, right_as_wrong } = seen {
+        for observation in members {
+            if let Observation::Steps { right_as_right, wrong_as_right, wrong_as_wrong, right_as_wrong } =
+                observation
+            {
                 counts += Counts {
                     tp: *right_as_right,
                     fp: *wrong_as_right,
@@ -193,12 +199,12 @@ fn class_score(counts: Counts) -> Option<f64> {
     if counts.fp + counts.tn == 0 { counts.f1() } else { counts.prm_score() }
 }
 
-fn hits(strata: &[Vec<&Seen>]) -> Vec<Option<f64>> {
+fn hits(strata: &[Vec<&Observation>]) -> Vec<Option<f64>> {
     let members: Vec<&BTreeMap<String, f64>> = strata
         .iter()
         .flatten()
-        .filter_map(|seen| match seen {
-            Seen::Hits(hits) => Some(hits),
+        .filter_map(|observation| match observation {
+            Observation::Hits(hits) => Some(hits),
             _ => None,
         })
         .collect();
@@ -222,11 +228,11 @@ pub fn write(folder: &Path, facts: &[Fact]) -> Result<()> {
         text += &serde_json::to_string(fact).unwrap_or_default();
         text.push('\n');
     }
-    crate::report::replace(&folder.join("facts.jsonl"), text.as_bytes())
+    replace(&folder.join("facts.jsonl"), text.as_bytes())
 }
 
 /// Reads a run's facts.
-pub fn read(folder: &Path) -> Result<Vec<Fact>> {
+pub(crate) fn read(folder: &Path) -> Result<Vec<Fact>> {
     let path = folder.join("facts.jsonl");
     let text = std::fs::read_to_string(&path).map_err(Error::io(&path))?;
     let line = |(number, line): (usize, &str)| {
@@ -239,17 +245,17 @@ pub fn read(folder: &Path) -> Result<Vec<Fact>> {
 mod tests {
     use super::*;
 
-    fn fact(id: usize, group: &str, seen: Seen) -> Fact {
-        Fact { id: id.to_string(), group: group.to_owned(), seen }
+    fn fact(id: usize, group: &str, observation: Observation) -> Fact {
+        Fact { id: id.to_string(), group: group.to_owned(), observation }
     }
 
     #[test]
     fn facts_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let facts = [
-            fact(0, "a", Seen::Located { truth: FirstError::At(2), predicted: FirstError::Unknown }),
-            fact(1, "a", Seen::Judged { correct: true, judged: None, perplexity: Some(2.5) }),
-            fact(2, "b", Seen::Hits(BTreeMap::from([("min/best@4".to_owned(), 0.25)]))),
+            fact(0, "a", Observation::Located { truth: FirstError::At(2), predicted: FirstError::Unknown }),
+            fact(1, "a", Observation::Judged { correct: true, judged: None, perplexity: Some(2.5) }),
+            fact(2, "b", Observation::Hits(BTreeMap::from([("min/best@4".to_owned(), 0.25)]))),
         ];
         write(folder.path(), &facts).unwrap();
         assert_eq!(read(folder.path()).unwrap(), facts);
@@ -257,11 +263,11 @@ mod tests {
 
     #[test]
     fn undecided_is_wrong_in_every_number() {
-        let seen = |truth, predicted| Seen::Located { truth, predicted };
+        let observation = |truth, predicted| Observation::Located { truth, predicted };
         let facts = [
-            fact(0, "a", seen(FirstError::None, FirstError::None)),
-            fact(1, "a", seen(FirstError::None, FirstError::Unknown)),
-            fact(2, "a", seen(FirstError::At(1), FirstError::At(1))),
+            fact(0, "a", observation(FirstError::None, FirstError::None)),
+            fact(1, "a", observation(FirstError::None, FirstError::Unknown)),
+            fact(2, "a", observation(FirstError::At(1), FirstError::At(1))),
         ];
         let found = headline(&facts, &Settings::default());
         assert_eq!(found["a/acc_cor"].value, Some(0.5));
@@ -271,12 +277,13 @@ mod tests {
 
     #[test]
     fn opposite_leanings_do_not_cancel() {
-        let seen = |correct, judged| Seen::Judged { correct, judged: Some(judged), perplexity: None };
+        let observation =
+            |correct, judged| Observation::Judged { correct, judged: Some(judged), perplexity: None };
         let facts = [
-            fact(0, "lenient", seen(true, true)),
-            fact(1, "lenient", seen(false, true)),
-            fact(2, "harsh", seen(true, false)),
-            fact(3, "harsh", seen(false, false)),
+            fact(0, "lenient", observation(true, true)),
+            fact(1, "lenient", observation(false, true)),
+            fact(2, "harsh", observation(true, false)),
+            fact(3, "harsh", observation(false, false)),
         ];
         let found = headline(&facts, &Settings { resamples: 0, ..Settings::default() });
         assert_eq!(found["lenient/bi"].value, Some(1.0));
@@ -288,7 +295,7 @@ mod tests {
 
     #[test]
     fn the_score_of_steps_pools_its_counts() {
-        let steps = |counts: [usize; 4]| Seen::Steps {
+        let steps = |counts: [usize; 4]| Observation::Steps {
             right_as_right: counts[0],
             wrong_as_right: counts[1],
             wrong_as_wrong: counts[2],

@@ -1,7 +1,7 @@
-//! Who is measured: anything that says something about a solution's steps.
+//! Judges: the models under test. A judge scores a solution's steps or gives a verdict.
 //!
 //! A process reward model gives scores, a critic a verdict, and either may fail: then the solution is undecided, which
-//! every benchmark counts as not right and shows.
+//! every benchmark counts as incorrect and reports.
 
 use gradus_core::contracts::{Answer, CallError, ScoreRequest, ScoreSteps, Usage};
 use gradus_core::metrics::process::first_error;
@@ -51,7 +51,7 @@ impl Opinion {
     }
 
     /// The scores, if there are any.
-    pub fn scores(&self) -> Option<&[f64]> {
+    pub(crate) fn scores(&self) -> Option<&[f64]> {
         match self {
             Self::Scores(scores) => Some(scores),
             _ => None,

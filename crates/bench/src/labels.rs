@@ -1,4 +1,4 @@
-//! An annotator's step labels against those of people: right or wrong for each step, and where the first error is.
+//! Label agreement: an annotator's step labels compared with human ones, per step and for the first error.
 //!
 //! Truth is what a person, a program that put the error there, or an unnamed source says; the annotators are the models
 //! whose labels stand beside it in the same data, and, if one is asked, a judge whose score below the threshold means
@@ -15,14 +15,14 @@ use gradus_plot::table::{Best, Table};
 use gradus_plot::{Block, Estimate, Section, Unit};
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{column, count, number, percent, ranked, text};
+use crate::cells::{columns, count, number, percent, ranked, text};
 use crate::error::{Error, Result};
 use crate::judge::{Judged, Opinion};
 use crate::sample::Sample;
 
 /// One annotator's numbers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct AnnotatorNumbers {
+pub struct AnnotatorResults {
     /// Solutions it labelled.
     pub solutions: usize,
     /// Over all steps.
@@ -39,9 +39,9 @@ pub struct AnnotatorNumbers {
 
 /// The numbers of this benchmark.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Numbers {
+pub struct LabelResults {
     /// By annotator.
-    pub annotators: BTreeMap<String, AnnotatorNumbers>,
+    pub annotators: BTreeMap<String, AnnotatorResults>,
 }
 
 #[derive(Default)]
@@ -52,7 +52,11 @@ struct Gathered<'a> {
 }
 
 /// The numbers of every model's labels in the data, and of `judged`, if given, under its name.
-pub fn measure(samples: &[Sample], judged: Option<(&str, &[Judged])>, threshold: f64) -> Result<Numbers> {
+pub fn measure(
+    samples: &[Sample],
+    judged: Option<(&str, &[Judged])>,
+    threshold: f64,
+) -> Result<LabelResults> {
     let mut found: BTreeMap<String, Gathered<'_>> = BTreeMap::new();
     for (index, sample) in samples.iter().enumerate() {
         let truth = sample.marks();
@@ -67,18 +71,20 @@ pub fn measure(samples: &[Sample], judged: Option<(&str, &[Judged])>, threshold:
             gathered.add(&truth, &said, Some(annotation));
         }
         if let Some((name, judged)) = judged {
-            let said = said_by(&judged[index].opinion, truth.len(), threshold);
+            let said = judged_labels(&judged[index].opinion, truth.len(), threshold);
             found.entry(name.to_owned()).or_default().add(&truth, &said, None);
         }
     }
     if found.values().all(|gathered| gathered.solutions.is_empty()) {
         return Err(Error::Data(
-            "no solution has both labels that are truth (of a person, or injected) and labels of a model: annotate the \
-             data, or name a judge"
+            "no solution has both true labels (human or injected) and a model's labels: annotate the data, or name a \
+             judge"
                 .to_owned(),
         ));
     }
-    Ok(Numbers { annotators: found.into_iter().map(|(name, gathered)| (name, gathered.numbers())).collect() })
+    Ok(LabelResults {
+        annotators: found.into_iter().map(|(name, gathered)| (name, gathered.numbers())).collect(),
+    })
 }
 
 impl<'a> Gathered<'a> {
@@ -105,13 +111,13 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    fn numbers(self) -> AnnotatorNumbers {
+    fn numbers(self) -> AnnotatorResults {
         let all: Vec<Step> = self.solutions.iter().flatten().copied().collect();
         let mean = |of: fn(&gradus_core::Cost) -> f64| {
             let count = self.costs.len();
             (count > 0).then(|| self.costs.iter().map(|cost| of(cost)).sum::<f64>() / count as f64)
         };
-        AnnotatorNumbers {
+        AnnotatorResults {
             solutions: self.solutions.len(),
             steps: labels::agreement(&all),
             tokens_per_solution: mean(|cost| (cost.prompt_tokens + cost.completion_tokens) as f64),
@@ -122,8 +128,8 @@ impl<'a> Gathered<'a> {
     }
 }
 
-/// What a judge says of each step: a verdict says it of the steps up to the first wrong one.
-fn said_by(opinion: &Opinion, steps: usize, threshold: f64) -> Vec<Option<bool>> {
+/// A judge's label of each step; a verdict labels the steps up to the first wrong one.
+fn judged_labels(opinion: &Opinion, steps: usize, threshold: f64) -> Vec<Option<bool>> {
     match opinion {
         Opinion::Scores(scores) => scores.iter().map(|score| Some(*score >= threshold)).collect(),
         Opinion::Verdict { correct: true, .. } => vec![Some(true); steps],
@@ -139,8 +145,8 @@ fn said_by(opinion: &Opinion, steps: usize, threshold: f64) -> Vec<Option<bool>>
 }
 
 /// The page's sections.
-pub fn sections(numbers: &Numbers) -> Vec<Section> {
-    let row = |name: &str, found: &AnnotatorNumbers| {
+pub fn sections(numbers: &LabelResults) -> Vec<Section> {
+    let row = |name: &str, found: &AnnotatorResults| {
         vec![
             text(name),
             count(found.solutions),
@@ -158,29 +164,29 @@ pub fn sections(numbers: &Numbers) -> Vec<Section> {
         ]
     };
     let table = Table {
-        title: "Annotators against people".to_owned(),
-        caption: "In percent. An undecided step counts as not right; first-error F1 is ProcessBench's."
+        title: "Annotators compared with human labels".to_owned(),
+        caption: "In percent. An undecided step counts as incorrect; first-error F1 as in ProcessBench."
             .to_owned(),
-        columns: vec![
-            column("annotator", Unit::Number),
-            column("solutions", Unit::Count),
-            column("steps", Unit::Count),
-            column("undecided", Unit::Count),
-            ranked("accuracy", Unit::Score, Best::Highest),
-            ranked("balanced", Unit::Score, Best::Highest),
-            column("precision, right", Unit::Score),
-            column("recall, right", Unit::Score),
-            column("precision, wrong", Unit::Score),
-            column("recall, wrong", Unit::Score),
-            ranked("first-error F1", Unit::Score, Best::Highest),
-            ranked("tokens each", Unit::Count, Best::Lowest),
-            ranked("seconds each", Unit::Number, Best::Lowest),
-        ],
+        columns: [
+            columns(Unit::Number, &["annotator"]),
+            columns(Unit::Count, &["solutions", "steps", "undecided"]),
+            vec![
+                ranked("accuracy", Unit::Score, Best::Highest),
+                ranked("balanced", Unit::Score, Best::Highest),
+            ],
+            columns(Unit::Score, &["precision, right", "recall, right", "precision, wrong", "recall, wrong"]),
+            vec![
+                ranked("first-error F1", Unit::Score, Best::Highest),
+                ranked("tokens each", Unit::Count, Best::Lowest),
+                ranked("seconds each", Unit::Number, Best::Lowest),
+            ],
+        ]
+        .concat(),
         rows: numbers.annotators.iter().map(|(name, found)| row(name, found)).collect(),
     };
     let kinds = ["accuracy", "balanced accuracy", "recall of wrong steps", "first-error F1"];
     let bars = Bars {
-        title: "Agreement with people".to_owned(),
+        title: "Agreement with human labels".to_owned(),
         caption: String::new(),
         value_label: "%".to_owned(),
         unit: Unit::Score,
@@ -208,7 +214,7 @@ pub fn sections(numbers: &Numbers) -> Vec<Section> {
             blocks.push(Block::Table(alignment_table(name, &found.by_alignment)));
         }
     }
-    vec![Section { heading: "Labels against labels".to_owned(), intro: String::new(), blocks }]
+    vec![Section { heading: "Label agreement".to_owned(), intro: String::new(), blocks }]
 }
 
 fn alignment_table(name: &str, groups: &BTreeMap<String, Agreement>) -> Table {
@@ -224,13 +230,12 @@ fn alignment_table(name: &str, groups: &BTreeMap<String, Agreement>) -> Table {
     Table {
         title: format!("{name}: by alignment with the reference"),
         caption: String::new(),
-        columns: vec![
-            column("steps that are", Unit::Number),
-            column("steps", Unit::Count),
-            column("accuracy", Unit::Score),
-            column("recall, right", Unit::Score),
-            column("recall, wrong", Unit::Score),
-        ],
+        columns: [
+            columns(Unit::Number, &["steps that are"]),
+            columns(Unit::Count, &["steps"]),
+            columns(Unit::Score, &["accuracy", "recall, right", "recall, wrong"]),
+        ]
+        .concat(),
         rows: groups.iter().map(row).collect(),
     }
 }

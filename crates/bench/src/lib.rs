@@ -1,23 +1,24 @@
 //! Benchmarks of process supervision, over anything that judges steps.
 //!
-//! - [`judge`]: who is measured: a reward model, a critic, scores in a file
-//! - [`run`]: asks a judge about many solutions, resumable at every answer
+//! - [`judge`]: what is measured: a reward model, a critic, scores in a file
+//! - [`run`]: asks a judge about many solutions; a killed run resumes at the last answer
 //! - [`processbench`], [`prmbench`], [`best_of_n`], [`preference`], [`labels`], [`drift`]: one benchmark each: from
-//!   opinions to numbers, and to sections of a page
-//! - [`fact`]: what was seen of each sample; intervals and comparisons are drawn from it
+//!   judgments to results, and to sections of a page
+//! - [`fact`]: the observation of each sample; intervals and comparisons are computed from them
 //! - [`compare`]: runs side by side
 //! - [`report`]: `report.json` and `report.html`
-//! - [`published`]: what papers report
+//! - [`published`]: results that papers report
 //!
-//! A solution that a judge has no usable opinion about stays in every denominator, as not right, and is counted.
+//! A solution without a usable judgment stays in every denominator, counts as incorrect, and is reported.
 
+mod atomic_file;
 pub mod best_of_n;
 mod cells;
 pub mod compare;
 pub mod drift;
 mod error;
+mod estimate;
 pub mod fact;
-mod figure;
 pub mod judge;
 pub mod labels;
 pub mod perplexity;
@@ -28,8 +29,8 @@ pub mod published;
 pub mod report;
 pub mod run;
 mod sample;
-pub mod step_scores;
+mod step_scores;
 
 pub use error::{Error, Result};
-pub use figure::Figure;
+pub use estimate::MetricEstimate;
 pub use sample::Sample;

@@ -1,4 +1,4 @@
-//! How surprised a model is by each solution, given its problem; remembered like opinions.
+//! Perplexity of each solution given its problem, kept in the run's folder like judgments.
 
 use futures_util::{StreamExt, stream};
 use gradus_core::contracts::{LogProbs, LogProbsRequest, Message, Prompt, TokenLogProbs};

@@ -1,4 +1,4 @@
-//! PRMBench: is every single step judged right, for nine classes of errors put there on purpose? (Song et al., 2025)
+//! PRMBench: step-level judgments on nine classes of injected errors (Song et al., 2025).
 //!
 //! Our rules count a solution without usable scores as wrong at every step; the official code drops it. The report has
 //! the numbers by both, and says how many samples are undecided or have no usable labels. A critic names the first wrong
@@ -17,10 +17,10 @@ use gradus_plot::table::{Cell, Table};
 use gradus_plot::{Block, Estimate, Section, Unit};
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{column, count, figure, nothing, percent, text};
+use crate::cells::{columns, count, estimate, nothing, percent, text};
 use crate::error::{Error, Result};
-use crate::fact::{self, Fact, Seen};
-use crate::figure::Figure;
+use crate::estimate::MetricEstimate;
+use crate::fact::{self, Fact, Observation};
 use crate::judge::{Judged, Opinion};
 use crate::published;
 use crate::sample::Sample;
@@ -28,28 +28,28 @@ use crate::step_scores::{self, StepScores};
 
 /// The numbers of one class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ClassNumbers {
+pub struct ClassResults {
     /// Such as `NCL`.
     pub name: String,
     /// Samples.
     pub samples: usize,
     /// (F1 + negative F1)/2; of MS, F1.
-    pub score: Figure,
+    pub score: MetricEstimate,
     /// F1 of right steps.
-    pub f1: Figure,
+    pub f1: MetricEstimate,
     /// F1 of wrong steps.
-    pub negative_f1: Figure,
+    pub negative_f1: MetricEstimate,
 }
 
 /// The numbers of this benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Numbers {
+pub struct PrmBenchResults {
     /// Scores below it are errors.
     pub threshold: f64,
     /// PRMScore of all steps together.
-    pub overall: Figure,
+    pub overall: MetricEstimate,
     /// By class.
-    pub classes: Vec<ClassNumbers>,
+    pub classes: Vec<ClassResults>,
     /// Mean PRMScore of simplicity, soundness, sensitivity.
     pub groups: BTreeMap<Group, Option<f64>>,
     /// All metrics by our rules.
@@ -71,7 +71,7 @@ pub fn measure(
     judged: &[Judged],
     threshold: f64,
     settings: &Settings,
-) -> Result<(Numbers, Vec<Fact>)> {
+) -> Result<(PrmBenchResults, Vec<Fact>)> {
     let scores: Vec<Option<Vec<f64>>> =
         samples.iter().zip(judged).map(|(sample, judged)| as_scores(sample, &judged.opinion)).collect();
     let errors: Vec<Vec<usize>> = samples.iter().map(wrong_steps).collect();
@@ -97,31 +97,35 @@ pub fn measure(
         });
     }
     if tested.is_empty() {
-        return Err(Error::Data("there is no PRMBench record in the data".to_owned()));
+        return Err(Error::Data("the data has no PRMBench record".to_owned()));
     }
     let mut facts = Vec::new();
     for (sample, tested) in samples.iter().zip(&tested) {
         // Its labels are not known.
         let Some(counts) = prmbench::counts(tested, threshold) else { continue };
-        let seen = Seen::Steps {
+        let observation = Observation::Steps {
             right_as_right: counts.tp,
             wrong_as_right: counts.fp,
             wrong_as_wrong: counts.tn,
             right_as_wrong: counts.fn_,
         };
-        facts.push(Fact { id: sample.solution.id.clone(), group: tested.class.name().to_owned(), seen });
+        facts.push(Fact {
+            id: sample.solution.id.clone(),
+            group: tested.class.name().to_owned(),
+            observation,
+        });
     }
     let headline = fact::headline(&facts, settings);
     let of = |name: String| headline.get(&name).copied().unwrap_or_default();
     let ours = prmbench::ours(&tested, threshold);
-    let class = |class: &Class| ClassNumbers {
+    let class = |class: &Class| ClassResults {
         name: class.name().to_owned(),
         samples: tested.iter().filter(|sample| sample.class == *class).count(),
         score: of(format!("{}/score", class.name())),
         f1: of(format!("{}/f1", class.name())),
         negative_f1: of(format!("{}/negative_f1", class.name())),
     };
-    let numbers = Numbers {
+    let numbers = PrmBenchResults {
         threshold,
         overall: of("all/score".to_owned()),
         classes: Class::TESTED.iter().map(class).filter(|class| class.samples > 0).collect(),
@@ -160,7 +164,7 @@ fn wrong_steps(sample: &Sample) -> Vec<usize> {
 }
 
 /// The page's sections.
-pub fn sections(numbers: &Numbers, judge: &str) -> Vec<Section> {
+pub fn sections(numbers: &PrmBenchResults, judge: &str) -> Vec<Section> {
     let published = published::prmbench();
     let axes: Vec<String> = numbers.classes.iter().map(|class| class.name.clone()).collect();
     let mut series = vec![RadarSeries {
@@ -203,8 +207,8 @@ pub fn sections(numbers: &Numbers, judge: &str) -> Vec<Section> {
             values: numbers
                 .classes
                 .iter()
-                .map(|class| class.score.estimate(100.0))
-                .chain([numbers.overall.estimate(100.0)])
+                .map(|class| class.score.for_chart(100.0))
+                .chain([numbers.overall.for_chart(100.0)])
                 .collect(),
         }],
         references: Vec::new(),
@@ -214,11 +218,11 @@ pub fn sections(numbers: &Numbers, judge: &str) -> Vec<Section> {
         .iter()
         .map(|column| {
             let class = numbers.classes.iter().find(|class| class.name == *column);
-            class.map_or(numbers.overall, |class| class.score).estimate(100.0)
+            class.map_or(numbers.overall, |class| class.score).for_chart(100.0)
         })
         .collect();
     let beside = published.beside(
-        "Beside published results (PRMScore)",
+        "Compared with published results (PRMScore)",
         &[(judge.to_owned(), ours)],
         &format!("Ours by our rules, threshold {}.", numbers.threshold),
     );
@@ -237,7 +241,7 @@ pub fn sections(numbers: &Numbers, judge: &str) -> Vec<Section> {
     sections
 }
 
-fn table(numbers: &Numbers) -> Table {
+fn table(numbers: &PrmBenchResults) -> Table {
     let official = |class: Option<Class>| {
         let metrics = numbers.official.as_ref()?;
         match class {
@@ -245,15 +249,15 @@ fn table(numbers: &Numbers) -> Table {
             None => metrics.overall?.prm_score,
         }
     };
-    let row = |class: &ClassNumbers| {
+    let row = |class: &ClassResults| {
         let kind = Class::TESTED.into_iter().find(|kind| kind.name() == class.name);
         vec![
             text(&class.name),
             text(kind.map_or(String::new(), |kind| kind.dataset_name().replace('_', " "))),
             count(class.samples),
-            figure(&class.f1),
-            figure(&class.negative_f1),
-            figure(&class.score),
+            estimate(&class.f1),
+            estimate(&class.negative_f1),
+            estimate(&class.score),
             percent(official(kind)),
         ]
     };
@@ -264,24 +268,21 @@ fn table(numbers: &Numbers) -> Table {
         count(numbers.classes.iter().map(|class| class.samples).sum()),
         nothing(),
         nothing(),
-        figure(&numbers.overall),
+        estimate(&numbers.overall),
         percent(official(None)),
     ]);
     Table {
         title: "All classes".to_owned(),
         caption: format!(
-            "{} samples without a usable result count as wrong at every step by our rules; {} have labels that cannot be right and are in no number. The official code drops the former and takes the latter for error-free.",
+            "Samples without a usable judgment, counted as wrong at every step by our rules: {}. Samples with invalid labels, excluded: {}. The official code drops the former and treats the latter as error-free.",
             numbers.ours.missing, numbers.ours.unlabelled
         ),
-        columns: vec![
-            column("class", Unit::Number),
-            column("in the data", Unit::Number),
-            column("samples", Unit::Count),
-            column("F1", Unit::Score),
-            column("negative F1", Unit::Score),
-            column("PRMScore", Unit::Score),
-            column("official rules", Unit::Score),
-        ],
+        columns: [
+            columns(Unit::Number, &["class", "in the data"]),
+            columns(Unit::Count, &["samples"]),
+            columns(Unit::Score, &["F1", "negative F1", "PRMScore", "official rules"]),
+        ]
+        .concat(),
         rows,
     }
 }

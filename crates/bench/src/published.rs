@@ -1,7 +1,6 @@
-//! What papers print, beside our own numbers: `assets/published/*.toml`.
+//! Published results from papers, for comparison: `assets/published/*.toml`.
 //!
-//! Nothing here was measured by us, and models, data and settings differ; whoever shows a row shows the source and says
-//! so.
+//! None of it was measured by Gradus, and models, data and settings differ; a table of these rows names its source.
 
 use gradus_plot::table::{Cell, Column, Table};
 use gradus_plot::{Estimate, Unit};
@@ -22,12 +21,12 @@ pub struct Published {
     /// What the numbers are.
     pub columns: Vec<String>,
     /// The rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<PublishedRow>,
 }
 
 /// A published row.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct PublishedRow {
     /// The model or method.
     pub name: String,
     /// Its kind, such as 'Open-source PRM', or the paper it is from.
@@ -83,7 +82,7 @@ pub fn prmbench() -> Published {
 }
 
 /// Accuracy of the candidate that a PRM scores highest.
-pub fn best_of_n() -> Published {
+pub(crate) fn best_of_n() -> Published {
     let columns = [
         ("RetrievalPRM", "retrieval_prm"),
         ("RLHFlow-PRM", "rlhflow_prm"),
@@ -94,7 +93,7 @@ pub fn best_of_n() -> Published {
 }
 
 /// Accuracy of choices among 20 samples.
-pub fn ranking() -> Published {
+pub(crate) fn ranking() -> Published {
     table(SPARE, |file| file.ranking, &["method"], &[("GSM8K", "gsm8k"), ("MATH-500", "math500")])
 }
 
@@ -122,13 +121,13 @@ fn table(
         .collect::<Vec<_>>()
         .join(" ");
     let text_at = |row: &toml::Table, key: &str| row.get(key).and_then(Value::as_str).map(str::to_owned);
-    let row = |row: toml::Table| Row {
+    let row = |row: toml::Table| PublishedRow {
         name: name.iter().filter_map(|key| text_at(&row, key)).collect::<Vec<_>>().join(", "),
         kind: text_at(&row, "group").or_else(|| text_at(&row, "source")).unwrap_or_default(),
         values: columns.iter().map(|(_, path)| number_at(&row, path)).collect(),
     };
     let columns_named = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let rows: Vec<Row> = rows(file).into_iter().map(row).collect();
+    let rows: Vec<PublishedRow> = rows(file).into_iter().map(row).collect();
     let rows = rows.into_iter().filter(|row| row.values.iter().any(Option::is_some)).collect();
     Published { source, columns: columns_named, rows }
 }
@@ -144,7 +143,12 @@ fn number_at(row: &toml::Table, path: &str) -> Option<f64> {
 
 impl Published {
     /// As a table, our own numbers (in percent) first.
-    pub fn beside(&self, title: &str, ours: &[(String, Vec<Option<Estimate>>)], differs: &str) -> Table {
+    pub(crate) fn beside(
+        &self,
+        title: &str,
+        ours: &[(String, Vec<Option<Estimate>>)],
+        differs: &str,
+    ) -> Table {
         let mut columns = vec![
             Column { name: "model".to_owned(), unit: Unit::Number, best: None },
             Column { name: "kind".to_owned(), unit: Unit::Number, best: None },

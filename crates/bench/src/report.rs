@@ -1,54 +1,40 @@
-//! What a run leaves behind: `report.json` for machines and `report.html` for people, in the run's folder.
+//! The report of a run: `report.json` for programs and `report.html` for people, in the run's folder.
 //!
-//! `report.json` has a schema version, the settings, hashes of the inputs, the counts of what was undecided, cut off or
-//! left out, and the numbers with their intervals. The page has the same numbers, and needs no network.
+//! `report.json` has a schema version, the settings, hashes of the inputs, counts of undecided, truncated and
+//! excluded samples, and the results with their intervals. The page shows the same results and needs no network.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::Path;
 
-use gradus_plot::{Block, Page, Section};
+use gradus_plot::{Block, Page, Section, counted};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::atomic_file::replace;
 use crate::error::{Error, Result};
 use crate::{best_of_n, drift, labels, preference, prmbench, processbench};
 
 /// Version of `report.json`. A reader refuses versions it does not know.
 pub const SCHEMA: u32 = 1;
 
-/// A benchmark's numbers.
+/// The results of a benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Numbers {
+pub enum BenchmarkResults {
     /// First errors.
     #[serde(rename = "processbench")]
-    ProcessBench(Box<processbench::Numbers>),
+    ProcessBench(Box<processbench::ProcessBenchResults>),
     /// Injected errors by class.
     #[serde(rename = "prmbench")]
-    PrmBench(Box<prmbench::Numbers>),
+    PrmBench(Box<prmbench::PrmBenchResults>),
     /// Choices among solutions.
-    BestOfN(Box<best_of_n::Numbers>),
-    /// Whose solutions a judge favours.
-    Preference(Box<preference::Numbers>),
-    /// Labels against labels.
-    Labels(Box<labels::Numbers>),
-    /// An outcome model in disguise?
-    Drift(Box<drift::Numbers>),
-}
-
-impl Numbers {
-    /// The benchmark's name.
-    pub fn benchmark(&self) -> &'static str {
-        match self {
-            Self::ProcessBench(_) => "processbench",
-            Self::PrmBench(_) => "prmbench",
-            Self::BestOfN(_) => "best-of-n",
-            Self::Preference(_) => "preference",
-            Self::Labels(_) => "labels",
-            Self::Drift(_) => "drift",
-        }
-    }
+    BestOfN(Box<best_of_n::BestOfNResults>),
+    /// Bias by generator.
+    Preference(Box<preference::PreferenceResults>),
+    /// Agreement of labels.
+    Labels(Box<labels::LabelResults>),
+    /// Outcome bias of a process reward model.
+    Drift(Box<drift::DriftResults>),
 }
 
 /// A file that was read.
@@ -60,12 +46,12 @@ pub struct InputFile {
     pub blake3: String,
 }
 
-/// What happened to the samples.
+/// Counts of samples, tokens and time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Samples in the numbers.
+pub struct SampleCounts {
+    /// Samples in the results.
     pub samples: usize,
-    /// Of these, without a usable opinion: they count as not right.
+    /// Of these, without a usable judgment; they count as incorrect.
     pub undecided: usize,
     /// Why, counted.
     pub reasons: BTreeMap<String, usize>,
@@ -73,9 +59,9 @@ pub struct Counts {
     pub truncated: usize,
     /// Records that could not be read.
     pub skipped: u64,
-    /// Samples that are in no number, by reason.
+    /// Excluded samples, by reason.
     pub dropped: BTreeMap<String, usize>,
-    /// Opinions from an earlier run.
+    /// Judgments from an earlier run.
     pub resumed: usize,
     /// Tokens that went through the judge in this run.
     pub tokens: u64,
@@ -85,28 +71,28 @@ pub struct Counts {
 
 /// The report of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct BenchmarkReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// The benchmark's name.
     pub benchmark: String,
-    /// Who was judged.
+    /// The judge's name.
     pub judge: String,
     /// When, in UTC.
     pub created: String,
     /// The program's version.
     pub gradus: String,
-    /// Every choice that has an effect on the numbers.
+    /// Every setting that affects the results.
     pub settings: BTreeMap<String, Value>,
-    /// What was read.
+    /// The input files.
     pub inputs: Vec<InputFile>,
-    /// What happened to the samples.
-    pub counts: Counts,
-    /// The numbers.
-    pub numbers: Numbers,
+    /// Counts of samples, tokens and time.
+    pub counts: SampleCounts,
+    /// The results.
+    pub numbers: BenchmarkResults,
 }
 
-impl Report {
+impl BenchmarkReport {
     /// Writes `report.json` and `report.html` into `folder`, each whole or not at all.
     pub fn write(&self, folder: &Path, sections: Vec<Section>) -> Result<()> {
         let json =
@@ -125,7 +111,7 @@ impl Report {
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join("report.json");
         let text = std::fs::read_to_string(&path).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => Error::run(folder, "has no report.json: is it a finished run?"),
+            std::io::ErrorKind::NotFound => Error::run(folder, "has no report.json: the run is not finished"),
             _ => Error::Io { path: path.clone(), source },
         })?;
         let version: Option<u64> =
@@ -135,18 +121,19 @@ impl Report {
             return Err(Error::run(&path, format!("schema version {found}: this program reads {SCHEMA}")));
         }
         serde_json::from_str(&text).map_err(|error| {
-            let how = "run the same command again, which keeps its answers";
+            let how = "rerun its command; answers are kept";
             Error::run(&path, format!("not a report of this version of the program ({error}): {how}"))
         })
     }
 
     fn subtitle(&self) -> String {
         let counts = &self.counts;
-        let mut text = format!("{} samples, {} undecided", counts.samples, counts.undecided);
+        let samples = counted(counts.samples, "sample", "samples");
+        let mut text = format!("{samples}, {} undecided", counts.undecided);
         for (count, what) in [
-            (counts.truncated, "cut off at the token limit"),
-            (counts.skipped as usize, "records unreadable"),
-            (counts.dropped.values().sum(), "left out"),
+            (counts.truncated, "truncated at the token limit"),
+            (counts.skipped as usize, "unreadable records"),
+            (counts.dropped.values().sum(), "excluded"),
         ] {
             if count > 0 {
                 text += &format!(", {count} {what}");
@@ -171,11 +158,11 @@ impl Report {
         )));
         let reasons = self.counts.reasons.iter().map(|(reason, count)| format!("{count} × {reason}"));
         if !self.counts.reasons.is_empty() {
-            blocks.push(Block::Text(format!("Undecided, and so counted as not right: {}.", listed(reasons))));
+            blocks.push(Block::Text(format!("Undecided, counted as incorrect: {}.", listed(reasons))));
         }
         let dropped = self.counts.dropped.iter().map(|(reason, count)| format!("{count} × {reason}"));
         if !self.counts.dropped.is_empty() {
-            blocks.push(Block::Text(format!("In no number: {}.", listed(dropped))));
+            blocks.push(Block::Text(format!("Excluded: {}.", listed(dropped))));
         }
         Section { heading: "How this was measured".to_owned(), intro: String::new(), blocks }
     }
@@ -184,15 +171,6 @@ impl Report {
 fn listed(items: impl Iterator<Item = String>) -> String {
     let items: Vec<String> = items.collect();
     if items.is_empty() { "none".to_owned() } else { items.join("; ") }
-}
-
-/// Writes a file in one step: it is there as a whole or as it was.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
-    let beside = path.with_extension("part");
-    let written = std::fs::File::create(&beside)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&beside, path));
-    written.map_err(Error::io(path))
 }
 
 /// The hash of a file, for [`InputFile`].

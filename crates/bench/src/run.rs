@@ -1,5 +1,5 @@
-//! Asks a judge about many samples and remembers each answer at once, so that a run that is killed costs only what was
-//! in flight.
+//! Asks a judge about many samples and appends each answer to a journal, so that a killed run loses only the requests in
+//! flight.
 //!
 //! A run is a folder: `judged.jsonl` has one line per answer, found again by a hash of the judge's identity and all that
 //! it saw; `report.json` and `report.html` come when everything is judged. What failed for a reason that may pass (a
@@ -18,13 +18,13 @@ use crate::error::{Error, Result};
 use crate::judge::{Judge, Judged, Opinion};
 use crate::sample::Sample;
 
-/// Failures in a row, with nothing judged yet, after which the judge is taken to be out of order.
-const HOPELESS: usize = 16;
+/// Failed requests, with nothing judged yet, after which the run stops.
+const MAX_FAILURES: usize = 16;
 /// Solutions of one problem that are asked about together.
 const TOGETHER: usize = 16;
 
 /// Where opinions come from.
-pub enum Source<'a> {
+pub enum JudgeSource<'a> {
     /// Scores that the data has under this name.
     Recorded(String),
     /// A judge that is asked, and all that determines its opinions: model, adapter, profile, prompt.
@@ -74,18 +74,18 @@ impl Run {
     pub async fn judge(
         &mut self,
         samples: &[Sample],
-        source: &Source<'_>,
+        source: &JudgeSource<'_>,
         ahead: usize,
         mut watch: impl FnMut(Progress) -> bool,
     ) -> Result<(Vec<Judged>, Progress)> {
         let mut progress = Progress { total: samples.len(), ..Progress::default() };
         let (judge, identity) = match source {
-            Source::Recorded(name) => {
+            JudgeSource::Recorded(name) => {
                 let judged: Vec<Judged> = samples.iter().map(|sample| recorded(sample, name)).collect();
                 judged.iter().for_each(|judged| progress.add(judged));
                 return Ok((judged, progress));
             }
-            Source::Asked(judge, identity) => (*judge, identity),
+            JudgeSource::Asked(judge, identity) => (*judge, identity),
         };
         let keys: Vec<String> = samples.iter().map(|sample| key(identity, &sample.request())).collect();
         let mut found: Vec<Option<Judged>> = keys.iter().map(|key| self.journal.find(key)).collect();
@@ -101,7 +101,7 @@ impl Run {
                 async move { (indices, judge.judge(requests).await) }
             })
             .buffer_unordered(ahead.max(1));
-        let mut hopeless = 0;
+        let mut failures = 0;
         let mut go_on = watch(progress);
         while go_on {
             let Some((indices, answers)) = calls.next().await else { break };
@@ -114,9 +114,9 @@ impl Run {
                 progress.add(&judged);
                 match &judged.opinion {
                     Opinion::Undecided { reason } if judged.passing => {
-                        hopeless += 1;
-                        if hopeless >= HOPELESS && progress.undecided == progress.done {
-                            return Err(Error::Judge { failures: hopeless, message: reason.clone() });
+                        failures += 1;
+                        if failures >= MAX_FAILURES && progress.undecided == progress.done {
+                            return Err(Error::Judge { failures, message: reason.clone() });
                         }
                     }
                     _ => self.journal.add(&keys[index], &samples[index].solution.id, &judged)?,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use gradus_core::contracts::ScoreRequest;
 use gradus_core::{FirstError, Mark, Problem, Record, Solution};
 
-use crate::processbench::SUBSETS;
+/// ProcessBench's own subsets.
+pub(crate) const PROCESSBENCH_SUBSETS: [&str; 4] = ["gsm8k", "math", "olympiadbench", "omnimath"];
 
 /// A solution, its problem, and the part of the benchmark it belongs to.
 #[derive(Debug, Clone)]
@@ -37,8 +38,8 @@ impl Sample {
         ScoreRequest::of(&self.problem, &self.solution)
     }
 
-    /// Who wrote it.
-    pub fn generator(&self) -> &str {
+    /// The model that wrote it.
+    pub(crate) fn generator(&self) -> &str {
         self.solution.generator.as_deref().unwrap_or("unnamed")
     }
 
@@ -61,7 +62,7 @@ impl Sample {
     }
 
     /// The perplexity that `gradus perplexity` left among the metadata.
-    pub fn perplexity(&self) -> Option<f64> {
+    pub(crate) fn perplexity(&self) -> Option<f64> {
         self.solution.metadata.get("perplexity").and_then(serde_json::Value::as_f64)
     }
 }
@@ -69,7 +70,7 @@ impl Sample {
 /// ProcessBench writes its subset into each id: `olympiadbench-17`.
 fn subset_of_id(id: &str) -> Option<&str> {
     let (subset, number) = id.rsplit_once('-')?;
-    let known = SUBSETS.contains(&subset);
+    let known = PROCESSBENCH_SUBSETS.contains(&subset);
     (known && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(subset)
 }
 

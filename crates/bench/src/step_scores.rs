@@ -1,4 +1,4 @@
-//! How well step scores tell right steps from wrong ones, whatever the threshold: ranking, calibration, distributions.
+//! Quality of step scores at any threshold: ranking (AUC, average precision), calibration, distributions.
 
 use gradus_core::metrics::calibration::{self, Bin};
 use gradus_core::metrics::{exact, ranking};
@@ -39,7 +39,7 @@ pub struct StepScores {
 
 /// Steps with a label and a score: the score, and whether the step is right. Steps after the first error count only
 /// where the source judges each step on its own (`all`).
-pub fn scored_steps(samples: &[Sample], judged: &[Judged], all: bool) -> Vec<(f64, bool)> {
+pub(crate) fn scored_steps(samples: &[Sample], judged: &[Judged], all: bool) -> Vec<(f64, bool)> {
     let mut found = Vec::new();
     for (sample, judged) in samples.iter().zip(judged) {
         let Some(scores) = judged.opinion.scores() else { continue };
@@ -57,7 +57,7 @@ pub fn scored_steps(samples: &[Sample], judged: &[Judged], all: bool) -> Vec<(f6
 }
 
 /// The numbers over `steps`; none when no step has a score.
-pub fn measure(steps: &[(f64, bool)]) -> Option<StepScores> {
+pub(crate) fn measure(steps: &[(f64, bool)]) -> Option<StepScores> {
     if steps.is_empty() {
         return None;
     }
@@ -86,7 +86,7 @@ pub fn measure(steps: &[(f64, bool)]) -> Option<StepScores> {
 
 impl StepScores {
     /// The distribution of scores and the reliability diagram.
-    pub fn blocks(&self, threshold: f64) -> Vec<Block> {
+    pub(crate) fn blocks(&self, threshold: f64) -> Vec<Block> {
         let number = |value: Option<f64>| value.map_or("undefined".to_owned(), |value| format!("{value:.3}"));
         let distribution = |name: &str, counts: &[u64]| Distribution {
             name: name.to_owned(),
@@ -96,7 +96,7 @@ impl StepScores {
         let histogram = Histogram {
             title: "Scores of right and wrong steps".to_owned(),
             caption: format!(
-                "{} right and {} wrong steps. A right step has the higher score with probability {} (AUC); average precision at finding wrong steps {}.",
+                "{} right and {} wrong steps. ROC AUC {}; average precision on wrong steps {}.",
                 self.right,
                 self.wrong,
                 number(self.roc_auc),
@@ -124,7 +124,7 @@ impl StepScores {
         let reliability = Reliability {
             title: "Reliability".to_owned(),
             caption: format!(
-                "Does a score of 0.8 come true eight times in ten? Expected calibration error {}, Brier score {}. Whiskers: 95 % Wilson intervals.",
+                "Share of right steps among those with a given score. Expected calibration error {}, Brier score {}. Whiskers: 95 % Wilson intervals.",
                 number(self.ece),
                 number(self.brier)
             ),

@@ -7,7 +7,10 @@ use anyhow::{Context, Result, bail};
 use gradus_core::contracts::CallError;
 use gradus_durable::journal_key;
 use gradus_engine::models::Store as Home;
-use gradus_store::{Event, JobId, Spec, Sqlite, State, Stop, Store as _, Trouble, Workers, work};
+use gradus_store::{
+    JobId, JobSpec, JobState, SqliteStore, StopReason, Store as _, TaskError, TaskEvent, TaskRunnerSettings,
+    run_tasks,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -17,12 +20,12 @@ use crate::progress::Progress;
 use crate::{interrupt, printer};
 
 /// Opens the jobs' file.
-pub(crate) fn open(options: &JobOptions) -> Result<Sqlite> {
+pub(crate) fn open(options: &JobOptions) -> Result<SqliteStore> {
     let path = match &options.jobs {
         Some(path) => path.clone(),
         None => Home::from_env()?.home.join("jobs.sqlite"),
     };
-    Sqlite::open(&path).context("--jobs")
+    SqliteStore::open(&path).context("--jobs")
 }
 
 /// What is to be done.
@@ -60,13 +63,13 @@ pub(crate) struct Complete<T> {
     /// Tasks without a result.
     pub(crate) failed: usize,
     job: JobId,
-    store: Sqlite,
+    store: SqliteStore,
 }
 
 impl<T> Complete<T> {
     /// The output is written: the job is done.
     pub(crate) async fn done(&self) -> Result<()> {
-        Ok(self.store.set_state(self.job, State::Done).await?)
+        Ok(self.store.set_state(self.job, JobState::Done).await?)
     }
 }
 
@@ -85,7 +88,7 @@ where
     check_output(work_.output)?;
     let store = open(options)?;
     let total = work_.tasks.len();
-    let spec = Spec {
+    let spec = JobSpec {
         kind: work_.kind.to_owned(),
         fingerprint: journal_key(&(work_.kind, &work_.determined_by, &work_.tasks)),
         command: std::env::args().skip(1).collect(),
@@ -106,9 +109,9 @@ where
         ));
     }
     interrupt::be_patient();
-    let workers = Workers { concurrency: work_.concurrency, ..Workers::default() };
-    let patience = workers.patience.max(work_.concurrency.min(32));
-    let workers = Workers { patience, ..workers };
+    let workers = TaskRunnerSettings { concurrency: work_.concurrency, ..TaskRunnerSettings::default() };
+    let patience = workers.max_consecutive_failures.max(work_.concurrency.min(32));
+    let workers = TaskRunnerSettings { max_consecutive_failures: patience, ..workers };
     let mut progress = Progress::new(total as u64, false);
     let mut done = resumed as u64;
     let mut shown = Instant::now();
@@ -117,13 +120,13 @@ where
         async move {
             match doing.await {
                 Ok(result) => Ok(serde_json::to_string(&result).expect("a result is plain data")),
-                Err(CallError::Invalid(why)) => Err(Trouble::Final(why)),
-                Err(error) => Err(Trouble::Passing(error.to_string())),
+                Err(CallError::Invalid(why)) => Err(TaskError::Permanent(why)),
+                Err(error) => Err(TaskError::Retryable(error.to_string())),
             }
         }
     };
-    let ended = work(&store, job.id, &workers, each, |event| {
-        done += u64::from(matches!(event, Event::Done { .. }));
+    let ended = run_tasks(&store, job.id, &workers, each, |event| {
+        done += u64::from(matches!(event, TaskEvent::Done { .. }));
         if shown.elapsed().as_millis() > 100 {
             shown = Instant::now();
             progress.now(done, &message());
@@ -136,11 +139,11 @@ where
     let left = total - store.job(job.id).await?.tasks.done;
     let go_on = format!("the same command, or `gradus jobs resume {}`, goes on", job.id);
     match ended.stop {
-        Some(Stop::Asked) => {
+        Some(StopReason::Requested) => {
             printer::note(format!("stopped with {} of {total} done; {go_on}", total - left));
             return Ok(Ended::Stopped(Status::Interrupted));
         }
-        Some(Stop::Cancelled) => {
+        Some(StopReason::Cancelled) => {
             printer::note(format!(
                 "job {} was cancelled with {} of {total} done; {go_on}",
                 job.id,
@@ -148,7 +151,7 @@ where
             ));
             return Ok(Ended::Stopped(Status::Interrupted));
         }
-        Some(Stop::Down(why)) => {
+        Some(StopReason::ConsecutiveFailures(why)) => {
             bail!("nothing works any more, {} of {total} are done: {why}; {go_on}", total - left)
         }
         None => {}

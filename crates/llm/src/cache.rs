@@ -49,7 +49,7 @@ impl fmt::Debug for Cache {
     }
 }
 
-/// The place of one request's answer.
+/// The cache entry of one request.
 pub(crate) struct Entry {
     cache: Cache,
     name: String,
@@ -62,11 +62,6 @@ impl Cache {
         std::fs::create_dir_all(folder).map_err(refuse)?;
         std::fs::read_dir(folder).map_err(refuse)?;
         Ok(Self { folder: Arc::new(folder.to_owned()), turns: Arc::new(Semaphore::new(AT_ONCE)) })
-    }
-
-    /// Where the answers are.
-    pub fn folder(&self) -> &Path {
-        &self.folder
     }
 
     pub(crate) fn entry(&self, path: &str, address: &str, body: &[u8]) -> Entry {

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::{Dialect, Http};
 
 /// [`TokenLogProb::id`] where a server names a token's text but not its id.
-pub const UNKNOWN_TOKEN: u32 = u32::MAX;
+pub(crate) const UNKNOWN_TOKEN: u32 = u32::MAX;
 
 /// A model that generates behind an OpenAI-compatible server.
 ///
@@ -45,8 +45,8 @@ impl Chat {
     }
 
     /// Sends one request per sample from the start, for servers that answer `n` with status 500.
-    #[must_use]
-    pub fn one_each(self) -> Self {
+    #[cfg(test)]
+    pub(crate) fn one_each(self) -> Self {
         self.one_each.store(true, Ordering::Relaxed);
         self
     }
@@ -97,17 +97,17 @@ impl Chat {
     /// One request for `n` samples from the `first` on; there may come fewer, but not none.
     async fn ask(&self, request: &GenerateRequest, first: usize, n: usize) -> Result<Generated, CallError> {
         let endpoint = self.http.endpoint();
-        let body = Body::new(request, &endpoint.model, endpoint.dialect, first, n);
+        let body = ChatBody::new(request, &endpoint.model, endpoint.dialect, first, n);
         let path = if body.messages.is_some() { "/v1/chat/completions" } else { "/v1/completions" };
-        let accept = |mut reply: Reply, usage| {
+        let accept = |mut reply: ChatReply, usage| {
             reply.choices.sort_by_key(|sample| sample.index);
             reply.choices.truncate(n);
             if reply.choices.is_empty() {
                 return Err(CallError::Failed(format!("{path}: `choices` of the answer is empty")));
             }
-            let choices = reply.choices.into_iter().enumerate().map(|(place, sample)| {
+            let choices = reply.choices.into_iter().enumerate().map(|(index, sample)| {
                 sample.choice(request.logprobs).map_err(|(field, found)| {
-                    CallError::Failed(format!("{path}: `choices[{place}].{field}` of the answer is {found}"))
+                    CallError::Failed(format!("{path}: `choices[{index}].{field}` of the answer is {found}"))
                 })
             });
             Ok(Generated { choices: choices.collect::<Result<_, _>>()?, usage })
@@ -123,7 +123,7 @@ impl Generate for Chat {
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct ChatBody<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     model: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -138,7 +138,7 @@ struct Body<'a> {
     temperature: f32,
     top_p: f32,
     #[serde(flatten)]
-    more: Option<More>,
+    more: Option<OpenServerFields>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     stop: &'a [String],
     seed: u64,
@@ -150,21 +150,21 @@ struct Body<'a> {
 
 /// Fields of open servers. llama.cpp has its own name for the penalty; vLLM and SGLang ignore that one.
 #[derive(Serialize)]
-struct More {
+struct OpenServerFields {
     top_k: i64,
     min_p: f32,
     repetition_penalty: f32,
     repeat_penalty: f32,
 }
 
-impl<'a> Body<'a> {
+impl<'a> ChatBody<'a> {
     fn new(request: &'a GenerateRequest, model: &'a str, dialect: Dialect, first: usize, n: usize) -> Self {
         let (messages, prompt) = match &request.prompt {
             Prompt::Chat(messages) => (Some(messages.as_slice()), None),
             Prompt::Text(text) => (None, Some(text.as_str())),
         };
         let sampling = &request.sampling;
-        let more = (dialect == Dialect::Open).then(|| More {
+        let more = (dialect == Dialect::Open).then(|| OpenServerFields {
             // 0 is an error in older servers, −1 is 'all' in every one.
             top_k: if sampling.top_k == 0 { -1 } else { i64::try_from(sampling.top_k).unwrap_or(i64::MAX) },
             min_p: sampling.min_p,
@@ -198,21 +198,21 @@ impl<'a> Body<'a> {
 }
 
 #[derive(Deserialize)]
-struct Reply {
+struct ChatReply {
     choices: Vec<Sample>,
 }
 
 #[derive(Deserialize)]
 struct Sample {
     index: Option<usize>,
-    message: Option<Said>,
+    message: Option<ChatMessage>,
     text: Option<String>,
     finish_reason: Option<String>,
     logprobs: Option<Tokens>,
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct ChatMessage {
     content: Option<String>,
 }
 
@@ -248,7 +248,7 @@ impl Sample {
             None => return Err(("finish_reason", "missing".to_owned())),
         };
         let text = match (self.message, self.text) {
-            (Some(said), _) => match said.content {
+            (Some(message), _) => match message.content {
                 Some(text) => text,
                 // A reasoning model that is cut off while it thinks has said nothing yet.
                 None if finish == FinishReason::Length => String::new(),

@@ -1,4 +1,4 @@
-//! What was spent: requests, tokens, and how long answers took. Everything is counted without locks.
+//! Usage: requests, tokens and latencies, counted without locks.
 //!
 //! Latencies go into buckets whose bounds grow by 5 %, from 0.1 ms to more than an hour; a quantile is the middle of its
 //! bucket, so it is off by at most 2.5 %. The maximum is exact.
@@ -9,13 +9,13 @@ use std::time::Duration;
 use gradus_core::contracts::Usage;
 use serde::{Deserialize, Serialize};
 
-/// What was spent so far.
+/// Requests, tokens and time so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counters {
-    /// Requests sent, repeated ones included.
+    /// Requests sent, retries included.
     pub requests: u64,
-    /// Requests that repeated another.
+    /// Of these, retries.
     pub retries: u64,
     /// Calls that ended without an answer.
     pub failures: u64,
@@ -33,7 +33,7 @@ pub struct Counters {
     pub seconds: f64,
 }
 
-/// How long requests took that were answered, from sending to the last byte; waiting for a place does not count.
+/// How long requests took that were answered, from sending to the last byte; waiting for a permit does not count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Half of the answers were faster; seconds, like the others. 0 without an answer.
@@ -50,7 +50,7 @@ pub struct Latency {
 
 /// [`Counters`] that many threads add to.
 #[derive(Default)]
-pub(crate) struct Tally {
+pub(crate) struct AtomicCounters {
     pub(crate) requests: AtomicU64,
     pub(crate) retries: AtomicU64,
     pub(crate) failures: AtomicU64,
@@ -62,7 +62,7 @@ pub(crate) struct Tally {
     cached_completion_tokens: AtomicU64,
 }
 
-impl Tally {
+impl AtomicCounters {
     pub(crate) fn paid(&self, usage: Usage) {
         count(&self.prompt_tokens, usage.prompt_tokens);
         count(&self.completion_tokens, usage.completion_tokens);
@@ -91,15 +91,8 @@ impl Tally {
 }
 
 impl Counters {
-    /// Both together.
-    ///
-    /// ```
-    /// use gradus_llm::Counters;
-    /// let one = Counters { requests: 2, seconds: 0.5, ..Counters::default() };
-    /// assert_eq!(one.plus(&one), Counters { requests: 4, seconds: 1.0, ..Counters::default() });
-    /// ```
-    #[must_use]
-    pub fn plus(&self, other: &Self) -> Self {
+    /// The sum of both.
+    pub(crate) fn plus(&self, other: &Self) -> Self {
         Self {
             requests: self.requests + other.requests,
             retries: self.retries + other.retries,
@@ -166,6 +159,12 @@ impl Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counters_add_up() {
+        let one = Counters { requests: 2, seconds: 0.5, ..Counters::default() };
+        assert_eq!(one.plus(&one), Counters { requests: 4, seconds: 1.0, ..Counters::default() });
+    }
 
     #[test]
     fn quantiles_are_within_a_bucket() {

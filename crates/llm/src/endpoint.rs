@@ -1,4 +1,4 @@
-//! Where a model is and how it is called.
+//! An endpoint: a model's address and how it is called.
 //!
 //! ```toml
 //! base_url = "https://api.example.com/v1"   # without a path, /v1 is added
@@ -73,7 +73,7 @@ pub enum Dialect {
     OpenAi,
 }
 
-/// A server, the model on it, and how patiently it is called.
+/// A server, the model on it, and its limits, retries and timeouts.
 ///
 /// ```
 /// use gradus_llm::{Endpoint, Key};
@@ -100,10 +100,10 @@ pub struct Endpoint {
     /// Which request fields the server knows.
     #[serde(default)]
     pub dialect: Dialect,
-    /// The longest that one attempt may take, from connecting to the body's last byte.
+    /// Timeout of one attempt, from connecting to the last byte of the response.
     #[serde(default = "default::timeout_seconds")]
     pub timeout_seconds: f64,
-    /// Further attempts after the first.
+    /// Retries after the first attempt.
     #[serde(default = "default::retries")]
     pub retries: u32,
     /// Attempt `k` waits a random time up to this × 2^k before the next.
@@ -112,13 +112,13 @@ pub struct Endpoint {
     /// The longest wait between two attempts; a server that asks for more is not asked again.
     #[serde(default = "default::longest_wait_seconds")]
     pub longest_wait_seconds: f64,
-    /// Most requests in flight.
+    /// Maximum requests in flight.
     #[serde(default = "default::concurrency")]
     pub concurrency: usize,
-    /// Most requests in a minute, evenly spaced; no limit without it.
+    /// Maximum requests per minute, evenly spaced; unlimited without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_minute: Option<f64>,
-    /// Most tokens in a minute, of prompts and samples together; no limit without it.
+    /// Maximum tokens per minute, prompts and completions together; unlimited without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_minute: Option<f64>,
 }
@@ -181,7 +181,7 @@ impl Endpoint {
         Ok(url)
     }
 
-    /// Refuses numbers that cannot be meant.
+    /// Validates the numbers.
     pub(crate) fn check(&self) -> Result<()> {
         let seconds = |setting, value: f64, least: f64, expected| {
             // A year: beyond that, sums of instants may overflow.
@@ -201,15 +201,15 @@ impl Endpoint {
                 expected: "the most requests in flight, 1 or more",
             });
         }
-        let paces = [
+        let limits = [
             ("requests_per_minute", self.requests_per_minute),
             ("tokens_per_minute", self.tokens_per_minute),
         ];
-        for (setting, pace) in paces {
-            // A pace slower than once a year cannot be meant either.
-            if let Some(pace) = pace.filter(|pace| !(pace.is_finite() && *pace >= 2e-6)) {
+        for (setting, limit) in limits {
+            // A limit below once a year cannot be meant either.
+            if let Some(limit) = limit.filter(|limit| !(limit.is_finite() && *limit >= 2e-6)) {
                 let expected = "a number above 0, or leave it out";
-                return Err(Error::Setting { setting, found: pace.to_string(), expected });
+                return Err(Error::Setting { setting, found: limit.to_string(), expected });
             }
         }
         Ok(())

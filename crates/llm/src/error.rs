@@ -52,7 +52,7 @@ pub enum Error {
         "the key is empty or holds a character that no HTTP header may hold; it must be one line of ASCII"
     )]
     KeyText,
-    /// There is nobody to ask.
+    /// The list of endpoints is empty.
     #[error("no endpoint is given; give at least one")]
     NoEndpoint,
     /// The folder of the cache cannot be used.

@@ -6,7 +6,7 @@
 //! - Other statuses from 300 on are `CallError::Invalid` with the server's own words.
 //! - A body that is not the expected JSON is `CallError::Failed` with the field's path; it is not asked for again.
 //!
-//! A request keeps its place among those in flight while it waits, so a server that is overloaded gets fewer. How often,
+//! A request keeps its permit while it waits, so a server that is overloaded gets fewer. How often,
 //! and how long, requests of several endpoints are tried again is what the first of these endpoints says.
 
 use std::fmt;
@@ -19,17 +19,17 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::counters::{Histogram, Tally, count, nanoseconds};
-use crate::explain::{one_line, said};
-use crate::fleet::Fleet;
-use crate::place::{Place, Trouble};
+use crate::balancer::Balancer;
+use crate::connection::{AttemptError, Connection};
+use crate::counters::{AtomicCounters, Histogram, count, nanoseconds};
+use crate::server_error::{one_line, server_message};
 use crate::{Cache, Counters, Endpoint, Error, Latency, Result};
 
 struct Inner {
-    fleet: Arc<Fleet>,
+    balancer: Arc<Balancer>,
     latency: Histogram,
-    /// What no endpoint can be blamed for or credited with.
-    tally: Tally,
+    /// What belongs to no endpoint, such as answers from the cache.
+    counters: AtomicCounters,
 }
 
 /// Open endpoints. Clones share connections, the limit on requests in flight, and counters.
@@ -41,7 +41,8 @@ pub struct Http {
 
 impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let endpoints: Vec<&Endpoint> = self.places().iter().map(|place| &place.endpoint).collect();
+        let endpoints: Vec<&Endpoint> =
+            self.connections().iter().map(|connection| &connection.endpoint).collect();
         f.debug_struct("Http")
             .field("endpoints", &endpoints)
             .field("cache", &self.cache)
@@ -52,8 +53,8 @@ impl fmt::Debug for Http {
 
 /// Bytes of an answer, and where they came from.
 struct Raw {
-    place: usize,
-    /// What the endpoint's pace has to take back.
+    endpoint: usize,
+    /// What the endpoint's rate limiter has to take back.
     booked: f64,
     bytes: Vec<u8>,
 }
@@ -81,7 +82,7 @@ impl Http {
     ///     Endpoint { concurrency: 64, ..Endpoint::new("http://127.0.0.1:8000", "qwen") },
     ///     Endpoint { concurrency: 16, ..Endpoint::new("http://127.0.0.1:8001", "Qwen/Qwen2.5-7B-Instruct") },
     /// ]).unwrap();
-    /// assert_eq!(http.by_endpoint()[1].0, "http://127.0.0.1:8001/v1");
+    /// assert_eq!(http.endpoint().concurrency, 64);
     /// ```
     pub fn open_all(endpoints: &[Endpoint]) -> Result<Self> {
         let first = endpoints.first().ok_or(Error::NoEndpoint)?;
@@ -90,9 +91,9 @@ impl Http {
             let expected = "one dialect for the endpoints of one model, as a request is written once";
             return Err(Error::Setting { setting: "dialect", found, expected });
         }
-        let places = endpoints.iter().map(Place::open).collect::<Result<Vec<_>>>()?;
-        let fleet = Arc::new(Fleet::new(places));
-        let inner = Inner { fleet, latency: Histogram::new(), tally: Tally::default() };
+        let connections = endpoints.iter().map(Connection::open).collect::<Result<Vec<_>>>()?;
+        let balancer = Arc::new(Balancer::new(connections));
+        let inner = Inner { balancer, latency: Histogram::new(), counters: AtomicCounters::default() };
         Ok(Self { inner: Arc::new(inner), cache: None })
     }
 
@@ -104,19 +105,23 @@ impl Http {
 
     /// What was opened; the first of several.
     pub fn endpoint(&self) -> &Endpoint {
-        &self.places()[0].endpoint
+        &self.connections()[0].endpoint
     }
 
     /// What was spent so far, by all clones together.
     pub fn counters(&self) -> Counters {
-        let places = self.places().iter().map(|place| place.tally.read());
-        places.fold(self.inner.tally.read(), |sum, place| sum.plus(&place))
+        let each = self.connections().iter().map(|connection| connection.counters.read());
+        each.fold(self.inner.counters.read(), |sum, counters| sum.plus(&counters))
     }
 
     /// What was spent at each endpoint, in the order in which they were opened. A call without an answer is the failure
     /// of the endpoint that it was sent to last; answers from the cache belong to none.
-    pub fn by_endpoint(&self) -> Vec<(String, Counters)> {
-        self.places().iter().map(|place| (place.api.clone(), place.tally.read())).collect()
+    #[cfg(test)]
+    pub(crate) fn by_endpoint(&self) -> Vec<(String, Counters)> {
+        self.connections()
+            .iter()
+            .map(|connection| (connection.api.clone(), connection.counters.read()))
+            .collect()
     }
 
     /// How long answers took so far, for all clones and endpoints together.
@@ -124,10 +129,9 @@ impl Http {
         self.inner.latency.read()
     }
 
-    /// Sends `body` to `path` and returns the answer with its `usage`, zeros where it has none. Paths under `/v1/` are put
-    /// behind the endpoint's address, others behind it without its `/v1`. Fields of the answer that `R` does not name are
-    /// ignored. An answer from the cache has the `usage` that it had when it was paid for.
-    pub async fn post<B, R>(&self, path: &str, body: &B) -> std::result::Result<(R, Usage), CallError>
+    /// [`Http::post_and`] for tests that accept every answer.
+    #[cfg(test)]
+    pub(crate) async fn post<B, R>(&self, path: &str, body: &B) -> std::result::Result<(R, Usage), CallError>
     where
         B: Serialize + Sync + ?Sized,
         R: DeserializeOwned,
@@ -135,8 +139,10 @@ impl Http {
         self.post_and(path, body, |answer, usage| Ok((answer, usage))).await
     }
 
-    /// [`Http::post`] for callers that do not take every answer of the right shape: one that `accept` refuses is not
-    /// kept in the cache, where it would be found again for ever.
+    /// Sends `body` to `path` and returns what `accept` makes of the answer and its `usage`, zeros where it has none. Paths
+    /// under `/v1/` are put behind the endpoint's address, others behind it without its `/v1`. Fields of the answer that `R`
+    /// does not name are ignored. An answer from the cache has the `usage` that it had when it was paid for; one that
+    /// `accept` refuses is not cached.
     pub(crate) async fn post_and<B, R, T>(
         &self,
         path: &str,
@@ -153,9 +159,10 @@ impl Http {
                 Err((None, CallError::Invalid(format!("the request cannot be written as JSON: {error}"))))
             }
         };
-        answer.map_err(|(place, error)| {
-            let tally = place.map_or(&self.inner.tally, |place| &self.places()[place].tally);
-            count(&tally.failures, 1);
+        answer.map_err(|(endpoint, error)| {
+            let counters =
+                endpoint.map_or(&self.inner.counters, |endpoint| &self.connections()[endpoint].counters);
+            count(&counters.failures, 1);
             match error {
                 CallError::Invalid(message) => CallError::Invalid(self.redact(message)),
                 CallError::Failed(message) => CallError::Failed(self.redact(message)),
@@ -170,7 +177,7 @@ impl Http {
         body: &[u8],
         accept: impl Fn(R, Usage) -> std::result::Result<T, CallError>,
     ) -> std::result::Result<T, Missing> {
-        let first = &self.places()[0];
+        let first = &self.connections()[0];
         // An endpoint without a model's name has one model, and only its address says which.
         let whose = if first.endpoint.model.is_empty() { first.api.as_str() } else { "" };
         let entry = self.cache.as_ref().map(|cache| cache.entry(path, whose, body));
@@ -179,17 +186,17 @@ impl Http {
             && let Ok(value) = parse(path, &bytes)
             && let Ok(answer) = fields(path, &value, &bytes).and_then(|fields| accept(fields, usage(&value)))
         {
-            self.inner.tally.cached(usage(&value));
+            self.inner.counters.cached(usage(&value));
             return Ok(answer);
         }
-        let Raw { place, booked, bytes } = self.exchange(path, body).await?;
-        let blame = |error| (Some(place), error);
-        let place = &self.places()[place];
-        let url = place.url(path);
+        let Raw { endpoint, booked, bytes } = self.exchange(path, body).await?;
+        let blame = |error| (Some(endpoint), error);
+        let connection = &self.connections()[endpoint];
+        let url = connection.url(path);
         let value = parse(&url, &bytes);
         let usage = value.as_ref().map(usage).unwrap_or_default();
-        place.pace.charge(booked, usage.prompt_tokens + usage.completion_tokens);
-        place.tally.paid(usage);
+        connection.rate_limiter.charge(booked, usage.prompt_tokens + usage.completion_tokens);
+        connection.counters.paid(usage);
         let answer = value.and_then(|value| fields(&url, &value, &bytes)).map_err(blame)?;
         let answer = accept(answer, usage).map_err(blame)?;
         if let Some(entry) = &entry
@@ -202,55 +209,59 @@ impl Http {
 
     /// The body of the first attempt that works.
     async fn exchange(&self, path: &str, body: &[u8]) -> std::result::Result<Raw, Missing> {
-        let fleet = &self.inner.fleet;
+        let balancer = &self.inner.balancer;
         let Endpoint { retries, backoff_seconds, longest_wait_seconds: longest, model, .. } = self.endpoint();
-        let alone = self.places().len() == 1;
+        let alone = self.connections().len() == 1;
         let mut attempt = 0;
-        let mut tried = vec![false; self.places().len()];
+        let mut tried = vec![false; self.connections().len()];
         let take = |left: u32| async move {
-            let seat = fleet.take(left, Duration::from_secs_f64(*longest)).await;
-            seat.map_err(|last| {
-                let all = self.places().len();
-                (None, CallError::Failed(format!("all {all} endpoints are out of order; the last: {last}")))
+            let permit = balancer.take(left, Duration::from_secs_f64(*longest)).await;
+            permit.map_err(|last| {
+                let all = self.connections().len();
+                (
+                    None,
+                    CallError::Failed(format!("all {all} endpoints are unavailable; the last error: {last}")),
+                )
             })
         };
-        let mut seat = take(*retries).await?;
+        let mut permit = take(*retries).await?;
         loop {
-            let place = &self.places()[seat.place];
-            let url = place.url(path);
-            let booked = place.pace.wait().await;
-            count(&place.tally.requests, 1);
-            count(&place.tally.retries, u64::from(attempt > 0));
+            let connection = &self.connections()[permit.endpoint];
+            let url = connection.url(path);
+            let booked = connection.rate_limiter.wait().await;
+            count(&connection.counters.requests, 1);
+            count(&connection.counters.retries, u64::from(attempt > 0));
             let started = Instant::now();
-            let outcome = place.attempt(&url, place.named(body, model).into_owned()).await;
-            count(&place.tally.nanoseconds, nanoseconds(started.elapsed()));
-            let (why, after, sick) = match outcome {
+            let outcome = connection.attempt(&url, connection.named(body, model).into_owned()).await;
+            count(&connection.counters.nanoseconds, nanoseconds(started.elapsed()));
+            let (why, after, endpoint_failed) = match outcome {
                 Ok(bytes) => {
                     self.inner.latency.record(started.elapsed());
-                    fleet.well(&mut seat);
-                    return Ok(Raw { place: seat.place, booked, bytes });
+                    balancer.succeeded(&mut permit);
+                    return Ok(Raw { endpoint: permit.endpoint, booked, bytes });
                 }
-                Err(Trouble::Final(error)) => {
-                    place.pace.charge(booked, 0);
-                    fleet.well(&mut seat);
-                    return Err((Some(seat.place), error));
+                Err(AttemptError::Final(error)) => {
+                    connection.rate_limiter.charge(booked, 0);
+                    balancer.succeeded(&mut permit);
+                    return Err((Some(permit.endpoint), error));
                 }
-                Err(Trouble::Passing { why, after, sick }) => (why, after, sick),
+                Err(AttemptError::Retryable { why, after, endpoint_failed }) => (why, after, endpoint_failed),
             };
-            place.pace.charge(booked, 0);
+            connection.rate_limiter.charge(booked, 0);
             // Among several, who asks for a pause gets it from everyone; alone, from the request that was told.
             let pause = after.filter(|after| !alone && !after.is_zero());
             let asked = after.filter(|after| after.as_secs_f64() > *longest).map(|after| {
                 let seconds = after.as_secs();
-                format!("{why}; it asks to wait {seconds} s, `longest_wait_seconds` is {longest}")
+                format!("{why}; it asks to wait {seconds} s, but `longest_wait_seconds` is {longest}")
             });
             let shown = asked.as_ref().unwrap_or(&why);
             match pause {
-                Some(pause) => fleet.rest(&mut seat, pause, format!("{url} {shown}")),
-                None if sick => fleet.sick(&mut seat, format!("{url} {why}")),
-                None => fleet.well(&mut seat),
+                Some(pause) => balancer.pause(&mut permit, pause, format!("{url} {shown}")),
+                None if endpoint_failed => balancer.failed(&mut permit, format!("{url} {why}")),
+                None => balancer.succeeded(&mut permit),
             }
-            let failed = |why: String| Err((Some(seat.place), CallError::Failed(format!("{url} {why}"))));
+            let failed =
+                |why: String| Err((Some(permit.endpoint), CallError::Failed(format!("{url} {why}"))));
             if attempt == *retries {
                 let tries = if attempt == 0 { String::new() } else { format!(" ({} attempts)", attempt + 1) };
                 return failed(format!("{why}{tries}"));
@@ -259,9 +270,9 @@ impl Http {
                 return failed(asked);
             }
             attempt += 1;
-            tried[seat.place] = true;
-            if let Some(other) = fleet.elsewhere(&tried) {
-                seat = other;
+            tried[permit.endpoint] = true;
+            if let Some(other) = balancer.elsewhere(&tried) {
+                permit = other;
                 continue;
             }
             tried.fill(false);
@@ -270,19 +281,19 @@ impl Http {
                 let jitter = Duration::from_secs_f64(random() * backoff.min(*longest));
                 tokio::time::sleep(after.unwrap_or_default() + jitter).await;
             }
-            if fleet.is_out(seat.place) {
-                drop(seat);
-                seat = take(retries - attempt).await?;
+            if balancer.is_out(permit.endpoint) {
+                drop(permit);
+                permit = take(retries - attempt).await?;
             }
         }
     }
 
-    fn places(&self) -> &[Place] {
-        &self.inner.fleet.places
+    fn connections(&self) -> &[Connection] {
+        &self.inner.balancer.connections
     }
 
     fn keys(&self) -> impl Iterator<Item = &str> {
-        self.places().iter().filter_map(|place| place.key.as_deref())
+        self.connections().iter().filter_map(|connection| connection.key.as_deref())
     }
 
     /// Servers like to repeat the key that they refuse.
@@ -311,11 +322,11 @@ fn parse(url: &str, bytes: &[u8]) -> std::result::Result<Value, CallError> {
 fn fields<R: DeserializeOwned>(url: &str, value: &Value, bytes: &[u8]) -> std::result::Result<R, CallError> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = error.path().to_string();
-        let place = if path == "." { String::new() } else { format!("`{path}`: ") };
+        let field = if path == "." { String::new() } else { format!("`{path}`: ") };
         // Some gateways wrap a failure into status 200.
-        let words = said(bytes);
+        let words = server_message(bytes);
         let words = if words.is_empty() { words } else { format!("; it says: {words}") };
-        CallError::Failed(format!("{url} answered other JSON than expected: {place}{}{words}", error.inner()))
+        CallError::Failed(format!("{url} answered other JSON than expected: {field}{}{words}", error.inner()))
     })
 }
 

@@ -1,9 +1,9 @@
 //! Models behind HTTP, and scripted fakes: implementations of `gradus_core::contracts` without tensors.
 //!
-//! - [`Endpoint`]: where a model is and how it is called; serde reads it out of recipes
-//! - [`Http`]: connections to one endpoint or several of one model: retries, a limit on requests in flight, a pace,
-//!   balancing, what was spent ([`Counters`]) and how long it took ([`Latency`])
-//! - [`Cache`]: answers on disk, so that none is paid for twice
+//! - [`Endpoint`]: a model's address and how it is called; serde reads it out of recipes
+//! - [`Http`]: connections to one endpoint or several of one model: retries, a limit on requests in flight,
+//!   rate limits, load balancing, usage ([`Counters`]) and latency ([`Latency`])
+//! - [`Cache`]: responses on disk, so that none is paid for twice
 //! - [`Prices`]: what tokens cost
 //! - [`Chat`]: `Generate` over OpenAI-compatible servers (vLLM, SGLang, llama.cpp, hosted ones), and `LogProbs` over
 //!   those that repeat the prompt (vLLM, llama-cpp-python)
@@ -28,26 +28,28 @@
 //! # }
 //! ```
 
+mod balancer;
 mod cache;
 mod chat;
+mod connection;
 mod counters;
 mod endpoint;
 mod error;
-mod explain;
-mod fleet;
 mod http;
 mod logprobs;
-mod pace;
-mod place;
 mod pooling;
 mod prices;
+mod rate_limiter;
 mod reward;
 mod scores;
 pub mod scripted;
+mod server_error;
+#[cfg(test)]
+mod tests;
 mod tls;
 
 pub use cache::Cache;
-pub use chat::{Chat, UNKNOWN_TOKEN};
+pub use chat::Chat;
 pub use counters::{Counters, Latency};
 pub use endpoint::{Dialect, Endpoint, Key};
 pub use error::{Error, Result};

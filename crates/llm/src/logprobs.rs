@@ -33,7 +33,7 @@ impl LogProbs for Chat {
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct LogProbsBody<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     model: &'a str,
     prompt: &'a str,
@@ -44,7 +44,7 @@ struct Body<'a> {
 }
 
 #[derive(Deserialize)]
-struct Reply {
+struct LogProbsReply {
     choices: Vec<Sample>,
 }
 
@@ -83,8 +83,9 @@ impl Chat {
         }
         let text = format!("{prompt}{}", request.continuation);
         let model = &self.http.endpoint().model;
-        let body = Body { model, prompt: &text, max_tokens: 1, temperature: 0.0, echo: true, logprobs: 1 };
-        let accept = |reply: Reply, usage| {
+        let body =
+            LogProbsBody { model, prompt: &text, max_tokens: 1, temperature: 0.0, echo: true, logprobs: 1 };
+        let accept = |reply: LogProbsReply, usage| {
             let lists = reply.choices.into_iter().next().and_then(|sample| sample.logprobs);
             let missing =
                 || CallError::Failed(format!("{PATH}: `choices[0].logprobs` of the answer is missing"));
@@ -130,17 +131,17 @@ fn continuation(lists: Lists, text: &str, begin: usize) -> Result<Vec<TokenLogPr
         )));
     }
     let mut judged = Vec::new();
-    for (place, token) in
-        all.into_iter().enumerate().skip(first).take_while(|(place, _)| starts[*place] < text.len())
+    for (index, token) in
+        all.into_iter().enumerate().skip(first).take_while(|(index, _)| starts[*index] < text.len())
     {
         match token.logprob {
             Some(logprob) => {
                 let id = token.id.unwrap_or(UNKNOWN_TOKEN);
                 judged.push(TokenLogProb { id, token: token.token, logprob });
             }
-            None if place == 0 => {}
+            None if index == 0 => {}
             None => {
-                let field = format!("`logprobs.token_logprobs[{place}]` of the answer is null");
+                let field = format!("`logprobs.token_logprobs[{index}]` of the answer is null");
                 return Err(CallError::Failed(format!("{PATH}: {field}")));
             }
         }
@@ -154,7 +155,7 @@ fn laid(text: &[char], tokens: &[Token]) -> Option<Vec<usize>> {
     let mut at = 0;
     // Tokens from `at` on that are only pieces of characters; each piece is of one character at most.
     let mut pieces = 0;
-    for (place, token) in tokens.iter().enumerate() {
+    for (index, token) in tokens.iter().enumerate() {
         if at == text.len() && pieces == 0 {
             starts.push(at);
             continue;
@@ -166,15 +167,15 @@ fn laid(text: &[char], tokens: &[Token]) -> Option<Vec<usize>> {
             pieces += 1;
             continue;
         }
-        let mut places = at..=(at + pieces).min(text.len());
-        if let Some(found) = places.find(|&start| text[start..].starts_with(&letters[..readable])) {
+        let mut starts_at = at..=(at + pieces).min(text.len());
+        if let Some(found) = starts_at.find(|&start| text[start..].starts_with(&letters[..readable])) {
             starts.push(found);
             at = found + readable;
             pieces = usize::from(readable < letters.len());
         } else if pieces > 0 && text.len() - at <= pieces {
             (at, pieces) = (text.len(), 0);
             starts.push(at);
-        } else if place == 0 && token.logprob.is_none() {
+        } else if index == 0 && token.logprob.is_none() {
             // The beginning-of-text token is no part of the text.
             starts.push(0);
         } else {
@@ -203,7 +204,7 @@ mod tests {
     use super::*;
 
     fn lists(tokens: &[&str], offsets: Option<&[usize]>) -> Lists {
-        let values = (0..tokens.len()).map(|place| (place > 0).then_some(-(place as f32)));
+        let values = (0..tokens.len()).map(|index| (index > 0).then_some(-(index as f32)));
         Lists {
             tokens: tokens.iter().map(|&token| token.to_owned()).collect(),
             token_logprobs: values.collect(),

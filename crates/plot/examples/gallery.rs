@@ -1,6 +1,6 @@
-//! Every figure on one page, with made-up numbers: `cargo run -p gradus-plot --example gallery -- gallery.html`.
+//! Every chart on one page, with made-up numbers: `cargo run -p gradus-plot --example gallery -- gallery.html`.
 //!
-//! `scripts/screenshots.py gallery.html OUTDIR` shows how it looks. The second half has what figures must stand: one
+//! `scripts/screenshots.py gallery.html OUTDIR` shows how it looks. The second half has what charts must stand: one
 //! category and forty, long names, missing values, nothing at all.
 
 use gradus_plot::bars::{BarSeries, Bars, Reference};
@@ -8,11 +8,11 @@ use gradus_plot::cloud::{self, CloudSeries, Dot};
 use gradus_plot::dumbbell::{Dumbbell, DumbbellRow};
 use gradus_plot::heatmap::{Heatmap, Shade};
 use gradus_plot::histogram::{Distribution, Histogram};
-use gradus_plot::lines::{Line, Lines};
+use gradus_plot::lines::{LineSeries, Lines};
 use gradus_plot::mistakes::{Mistake, Mistakes, ScoredStep, Verdict};
 use gradus_plot::radar::{Radar, RadarSeries};
 use gradus_plot::reliability::{Bin, Reliability};
-use gradus_plot::scatter::{Cloud, Fit, Point, Scatter};
+use gradus_plot::scatter::{Fit, Point, PointSeries, Scatter};
 use gradus_plot::table::{Best, Cell, Column, Table};
 use gradus_plot::{Block, Estimate, Marker, Page, Section, Spacing, Unit};
 
@@ -49,7 +49,7 @@ fn page() -> Page {
         vec![Block::Heatmap(positions()), Block::Dumbbell(generators()), Block::Mistakes(mistakes())];
     let search = vec![Block::Lines(best_of_n()), Block::Scatter(scatter())];
     Page {
-        title: "Gallery: every figure of a Gradus report".to_owned(),
+        title: "Gallery: every chart of a Gradus report".to_owned(),
         subtitle: "All numbers are made up. 3,400 solutions, 4 subsets, threshold chosen on MATH.".to_owned(),
         sections: vec![
             section(
@@ -61,7 +61,7 @@ fn page() -> Page {
             section("Where errors are found", "Steps are counted from 0.", errors),
             section("Search", "Best of N: the solution with the highest score is kept.", search),
             section("Datasets", "", vec![Block::Cloud(questions())]),
-            section("Awkward data", "What figures must stand.", awkward()),
+            section("Awkward data", "What charts must stand.", awkward()),
         ],
         data_json: Some(r#"{"made_up": true, "hostile": "</script><script>alert(1)</script>"}"#.to_owned()),
     }
@@ -167,19 +167,19 @@ fn radar() -> Radar {
     broken.values[4] = None;
     Radar {
         title: "PRMBench by category".to_owned(),
-        caption: "PRMScore from 0 at the centre to 100 at the rim; further out is better.".to_owned(),
+        caption: "PRMScore from 0 at the center to 100 at the rim; further out is better.".to_owned(),
         axes: strings(&axes),
         series: vec![series("ours, whole", 11, 50.0), series("Math-Shepherd-PRM-7B", 21, 30.0), broken],
     }
 }
 
 fn sweep() -> Lines {
-    let line = |name: &str, centre: f64, high: f64| Line {
+    let line = |name: &str, center: f64, high: f64| LineSeries {
         name: name.to_owned(),
         points: (0..=50)
             .map(|index| {
                 let x = f64::from(index) / 50.0;
-                let value = high * (-(x - centre).powi(2) / 0.12).exp() + 4.0 * noise(index as usize) / 10.0;
+                let value = high * (-(x - center).powi(2) / 0.12).exp() + 4.0 * noise(index as usize) / 10.0;
                 (x, around(value, 1.8))
             })
             .collect(),
@@ -374,7 +374,7 @@ fn mistakes() -> Mistakes {
 }
 
 fn best_of_n() -> Lines {
-    let line = |(index, name): (usize, &&str)| Line {
+    let line = |(index, name): (usize, &&str)| LineSeries {
         name: (*name).to_owned(),
         points: (0..=6)
             .map(|power| {
@@ -415,8 +415,8 @@ fn scatter() -> Scatter {
         y_label: "best of 8 on MATH-500".to_owned(),
         y_unit: Unit::Score,
         series: vec![
-            Cloud { name: "published".to_owned(), points: published.to_vec() },
-            Cloud { name: "ours".to_owned(), points: ours.to_vec() },
+            PointSeries { name: "published".to_owned(), points: published.to_vec() },
+            PointSeries { name: "ours".to_owned(), points: ours.to_vec() },
         ],
         fit: Some(Fit {
             line: xs.iter().map(|x| (*x, fit(*x))).collect(),
@@ -504,7 +504,7 @@ fn awkward() -> Vec<Block> {
         x_label: "step".to_owned(),
         y_label: "loss".to_owned(),
         series: vec![
-            Line {
+            LineSeries {
                 name: "broken".to_owned(),
                 points: (0..12)
                     .map(|step| {
@@ -516,7 +516,7 @@ fn awkward() -> Vec<Block> {
                     })
                     .collect(),
             },
-            Line {
+            LineSeries {
                 name: "a single point with a name that is much longer than there is room for".to_owned(),
                 points: vec![(4.0, around(0.7, 0.1))],
             },

@@ -1,10 +1,10 @@
-//! The SVG of a figure in one of its two sizes: marks with classes for the style sheet and titles for the pointer.
+//! The SVG of a chart in one of its two sizes: marks with classes for the style sheet and titles for the pointer.
 
 use std::fmt::Write as _;
 
 use crate::escape::escaped;
 
-/// A figure is drawn for a page and again for a phone; the style sheet shows one of them.
+/// A chart is drawn for a page and again for a phone; the style sheet shows one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Size {
     Wide,
@@ -12,7 +12,7 @@ pub(crate) enum Size {
 }
 
 impl Size {
-    /// The width of most figures, about that at which they are shown.
+    /// The width of most charts, about that at which they are shown.
     pub(crate) fn width(self) -> f64 {
         match self {
             Size::Wide => 900.0,
@@ -81,18 +81,11 @@ impl Canvas {
         self.body += "</g>\n";
     }
 
-    /// A group whose text names a series on each line after the first; the script puts their colours beside them.
-    pub(crate) fn keyed(
-        &mut self,
-        class: &str,
-        title: &str,
-        colours: &[usize],
-        draw: impl FnOnce(&mut Self),
-    ) {
-        let colours: Vec<String> = colours.iter().map(usize::to_string).collect();
-        let (colours, title) = (colours.join(" "), escaped(title));
-        let _ =
-            write!(self.body, "<g class=\"{class} tip\" data-colours=\"{colours}\"><title>{title}</title>");
+    /// A group whose text names a series on each line after the first; the script puts their colors beside them.
+    pub(crate) fn keyed(&mut self, class: &str, title: &str, colors: &[usize], draw: impl FnOnce(&mut Self)) {
+        let colors: Vec<String> = colors.iter().map(usize::to_string).collect();
+        let (colors, title) = (colors.join(" "), escaped(title));
+        let _ = write!(self.body, "<g class=\"{class} tip\" data-colors=\"{colors}\"><title>{title}</title>");
         draw(self);
         self.body += "</g>\n";
     }
@@ -157,7 +150,7 @@ impl Canvas {
         }
     }
 
-    /// A square on its corner: told from a circle without colour.
+    /// A square on its corner: told from a circle without color.
     pub(crate) fn diamond(&mut self, class: &str, (x, y): (f64, f64), radius: f64) {
         self.polygon(class, &[(x, y - radius), (x + radius, y), (x, y + radius), (x - radius, y)]);
     }
@@ -175,8 +168,8 @@ impl Canvas {
         self.turned(class, (x, y), anchor, 0.0, text);
     }
 
-    /// A text that is centred upon `y`.
-    pub(crate) fn centred(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
+    /// A text that is centered upon `y`.
+    pub(crate) fn centered(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
         self.turned(class, (x, y + self.font * 0.36), anchor, 0.0, text);
     }
 
@@ -207,7 +200,7 @@ impl Canvas {
             None => ("any", 1.1),
         };
         let (width, height, font) = (at(self.width), at(self.height), at(self.font));
-        // A figure is not blown up beyond what it was drawn for by more than a little.
+        // A chart is not blown up beyond what it was drawn for by more than a little.
         let most = at(self.width * growth);
         format!(
             "<svg class=\"{class}\" role=\"img\" viewBox=\"0 0 {width} {height}\" font-size=\"{font}\" \

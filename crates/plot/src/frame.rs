@@ -1,7 +1,7 @@
 //! Axes, grid, lines and areas of charts with two axes, drawn by `plotters`.
 //!
 //! `plotters` puts points on whole pixels and knows neither classes nor titles. So it draws ten times as large into
-//! a group that is scaled back, each group has a class from which the style sheet takes colours, and whatever
+//! a group that is scaled back, each group has a class from which the style sheet takes colors, and whatever
 //! answers to the pointer is drawn by [`crate::canvas`] at the same places.
 
 use std::ops::Range;
@@ -93,7 +93,7 @@ impl Frame {
         })
     }
 
-    /// A line through these points, in the colour of the class.
+    /// A line through these points, in the color of the class.
     pub(crate) fn line(&self, class: &str, points: &[(f64, f64)], thick: f64) -> String {
         let style = INK.stroke_width((thick * FINE) as u32);
         self.layer(class, |chart| {
@@ -101,7 +101,7 @@ impl Frame {
         })
     }
 
-    /// A filled outline, in the colour of the class.
+    /// A filled outline, in the color of the class.
     pub(crate) fn area(&self, class: &str, points: &[(f64, f64)]) -> String {
         self.layer(class, |chart| {
             chart.draw_series(std::iter::once(Polygon::new(points.to_vec(), INK.filled()))).map(|_| ())

@@ -1,6 +1,6 @@
 //! Reports of benchmarks as one HTML page that needs no network: charts, tables and a browser of mistakes.
 //!
-//! A figure is a plain struct, and its module's `draw` gives it as an HTML `<figure>`. [`Page`] puts figures into
+//! A chart is a plain struct, and its module's `draw` gives it as an HTML `<figure>`. [`Page`] puts charts into
 //! sections and brings the style sheet and the script that they share; without scripts only sorting, filtering and the
 //! quick values under the pointer are missing (browsers show the same values slowly, from the titles of the marks).
 //!
@@ -8,7 +8,7 @@
 //! - [`bars`], [`lines`], [`heatmap`], [`reliability`], [`histogram`], [`radar`], [`dumbbell`], [`scatter`],
 //!   [`cloud`]: charts
 //! - [`mistakes`], [`table`]: text
-//! - [`Estimate`], [`Unit`]: numbers with intervals, and how they are written
+//! - [`Estimate`], [`Unit`]: numbers with intervals, and how they are written; [`counted`]: a count with its noun
 //!
 //! What is missing (`None`, NaN, infinite) is a gap in the chart and is counted under it; nothing is dropped in silence.
 //!
@@ -33,20 +33,20 @@
 //! ```
 
 mod canvas;
-mod colours;
+mod chart_shell;
+mod charts;
+mod colors;
 mod escape;
-mod figure;
-mod figures;
 mod frame;
 mod label;
 mod number;
 mod page;
 mod scale;
 
-pub use figures::{
+pub use charts::{
     Block, Marker, bars, cloud, dumbbell, heatmap, histogram, lines, mistakes, radar, reliability, scatter,
     table,
 };
-pub use number::{Estimate, Unit};
+pub use number::{Estimate, Unit, counted};
 pub use page::{Page, Section};
 pub use scale::Spacing;

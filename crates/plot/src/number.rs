@@ -1,6 +1,6 @@
 //! Numbers with intervals, and how they are written.
 
-/// How a figure's numbers are written.
+/// How a chart's numbers are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unit {
     /// Any number: `0.25`, `1200`, `2e-5`.
@@ -132,11 +132,11 @@ pub(crate) fn gaps(values: impl Iterator<Item = Option<Estimate>>) -> Vec<String
     }
     missing_note(missing)
         .into_iter()
-        .chain(match loose {
-            0 => None,
-            1 => Some("1 interval is not finite and is not drawn.".to_owned()),
-            _ => Some(format!("{loose} intervals are not finite and are not drawn.")),
-        })
+        .chain((loose > 0).then(|| {
+            let (intervals, are) =
+                (counted(loose, "interval is", "intervals are"), if loose == 1 { "is" } else { "are" });
+            format!("{intervals} not finite and {are} not drawn.")
+        }))
         .collect()
 }
 
@@ -147,6 +147,18 @@ pub(crate) fn missing_note(missing: usize) -> Option<String> {
         1 => Some("1 value is missing: a gap.".to_owned()),
         _ => Some(format!("{missing} values are missing: gaps.")),
     }
+}
+
+/// A count with its noun in the singular or the plural.
+///
+/// ```
+/// use gradus_plot::counted;
+///
+/// assert_eq!(counted(1, "solution", "solutions"), "1 solution");
+/// assert_eq!(counted(3, "point has", "points have"), "3 points have");
+/// ```
+pub fn counted(count: usize, one: &str, many: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
 }
 
 fn fixed(value: f64, places: usize) -> String {

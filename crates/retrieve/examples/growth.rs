@@ -17,7 +17,7 @@ use std::f32::consts::TAU;
 use std::hint::black_box;
 use std::time::Instant;
 
-use gradus_plot::lines::{Line, Lines};
+use gradus_plot::lines::{LineSeries, Lines};
 use gradus_plot::{Block, Estimate, Page, Section, Spacing, Unit};
 use gradus_retrieve::search::approximate::Settings;
 use gradus_retrieve::search::{Approximate, Hit, top_k};
@@ -99,9 +99,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn draw(all: &[Figures], path: &str) -> Result<(), Box<dyn std::error::Error>> {
     let line = |name: &str, value: fn(&Figures) -> f64| {
         let point = |figures: &Figures| (figures.vectors as f64, Some(Estimate::exactly(value(figures))));
-        Line { name: name.to_owned(), points: all.iter().map(point).collect() }
+        LineSeries { name: name.to_owned(), points: all.iter().map(point).collect() }
     };
-    let chart = |title: &str, y_label: &str, series: Vec<Line>| {
+    let chart = |title: &str, y_label: &str, series: Vec<LineSeries>| {
         Block::Lines(Lines {
             title: title.to_owned(),
             x_label: "vectors".to_owned(),

@@ -1,4 +1,4 @@
-//! What goes wrong with a store.
+//! The errors of a store.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use thiserror::Error;
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a store does not do what it was asked for.
+/// An error of a store.
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The file cannot be opened as a store.
-    #[error("the jobs' file {} cannot be used: {why}", path.display())]
+    #[error("the jobs database {} cannot be used: {why}", path.display())]
     Open {
         /// The file.
         path: PathBuf,
@@ -20,7 +20,7 @@ pub enum Error {
         why: String,
     },
     /// A transaction failed; nothing of it was kept.
-    #[error("the jobs' file {} cannot be written: {why}; what was done before is kept, and the same command goes on", path.display())]
+    #[error("the jobs database {} cannot be written: {why}; finished tasks are kept, rerun to resume", path.display())]
     Write {
         /// The file.
         path: PathBuf,
@@ -28,13 +28,13 @@ pub enum Error {
         why: String,
     },
     /// No such job.
-    #[error("there is no job {id}; `gradus jobs list` shows those there are")]
+    #[error("there is no job {id}; `gradus jobs list` lists all jobs")]
     NoJob {
         /// Its number.
         id: i64,
     },
     /// The store's thread is gone.
-    #[error("the jobs' file {} was closed", path.display())]
+    #[error("the jobs database {} was closed", path.display())]
     Closed {
         /// The file.
         path: PathBuf,

@@ -1,41 +1,42 @@
-//! A job and its tasks, as a store tells of them.
+//! A job, its state and its tasks, as a store reports them.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::JobId;
+/// A number that names a job in its store.
+pub type JobId = i64;
 
-/// What a job is to do.
+/// The description of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Spec {
+pub struct JobSpec {
     /// What kind of work it is, such as `annotate judge`.
     pub kind: String,
     /// A hash of everything that determines the results.
     pub fingerprint: String,
-    /// The command line that goes on with it, the program's name left out.
+    /// The command line that resumes it, the program's name left out.
     pub command: Vec<String>,
     /// The folder in which that command is run.
     pub folder: PathBuf,
     /// Where the output goes.
     pub output: Option<PathBuf>,
-    /// What people call each task, such as a solution's id.
+    /// A name for each task, such as a solution's id.
     pub tasks: Vec<String>,
 }
 
-/// Where a job stands.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
-    /// It may be worked on; whether somebody does, the leases tell.
+pub enum JobState {
+    /// Its tasks may be claimed; leases tell whether a worker is active.
     Running,
     /// Every task is done and the output is written.
     Done,
-    /// Somebody cancelled it; workers stop, and it can be resumed.
+    /// Cancelled; workers stop, and it can be resumed.
     Cancelled,
 }
 
-impl State {
+impl JobState {
     /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
@@ -54,20 +55,20 @@ impl State {
     }
 }
 
-/// How many tasks are where.
+/// Numbers of tasks by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tasks {
-    /// Nobody works on them.
+pub struct TaskCounts {
+    /// Not claimed.
     pub open: usize,
-    /// Somebody does, or did a moment ago.
+    /// Claimed by a worker.
     pub leased: usize,
-    /// They have a result.
+    /// With a result.
     pub done: usize,
-    /// They have had too many faults.
+    /// Failed permanently.
     pub failed: usize,
 }
 
-impl Tasks {
+impl TaskCounts {
     /// All of them.
     pub fn total(self) -> usize {
         self.open + self.leased + self.done + self.failed
@@ -81,20 +82,20 @@ pub struct Job {
     pub id: JobId,
     /// What kind of work it is.
     pub kind: String,
-    /// The command line that goes on with it.
+    /// The command line that resumes it.
     pub command: Vec<String>,
     /// The folder in which that command is run.
     pub folder: PathBuf,
     /// Where the output goes.
     pub output: Option<PathBuf>,
-    /// Where it stands.
-    pub state: State,
+    /// Its state.
+    pub state: JobState,
     /// When it began, in seconds since 1970.
     pub created: f64,
     /// When something last happened, in seconds since 1970.
     pub updated: f64,
-    /// How many tasks are where.
-    pub tasks: Tasks,
+    /// Numbers of tasks by state.
+    pub tasks: TaskCounts,
 }
 
 /// A task that has had a fault and has no result.
@@ -102,9 +103,9 @@ pub struct Job {
 pub struct TaskFault {
     /// Its number.
     pub task: usize,
-    /// What people call it.
+    /// Its name.
     pub name: String,
-    /// How often it was tried.
+    /// Attempts so far.
     pub attempts: u32,
     /// The last fault.
     pub fault: String,

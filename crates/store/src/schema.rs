@@ -53,7 +53,7 @@ pub(crate) fn prepare(connection: &mut Connection) -> Result<(), String> {
             transaction.execute_batch(TABLES).map_err(say)?;
             transaction.pragma_update(None, "user_version", VERSION).map_err(say)?;
         }
-        0 => return Err("it is a database of something else; name another file".to_owned()),
+        0 => return Err("it is not a jobs database; name another file".to_owned()),
         later => {
             return Err(format!(
                 "it has version {later}, this program knows version {VERSION}; use a newer program"

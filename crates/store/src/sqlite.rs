@@ -1,7 +1,7 @@
 //! A store in one SQLite file.
 //!
-//! One thread owns the connection. What waits when it gets to work becomes one transaction, so a thousand results that come
-//! at the same time cost one wait for the disk, and each caller is answered only when its own is on it.
+//! One thread owns the connection. Calls that are waiting share one transaction, so a thousand results that arrive together
+//! cost one fsync, and each caller is answered only after its own result is on disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -10,25 +10,29 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rusqlite::{Connection, OptionalExtension, Row, Savepoint, Transaction, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
-use crate::{Error, Job, JobId, Reply, Result, Spec, State, Store, TaskFault, Tasks, Worker, schema};
+use crate::error::{Error, Result};
+use crate::job::{Job, JobId, JobSpec, JobState, TaskCounts, TaskFault};
+use crate::schema;
+use crate::store::{Store, StoreFuture};
+use crate::worker::Worker;
 
 /// Calls that share a transaction at most.
 const TOGETHER: usize = 512;
 
-type Ended = std::result::Result<(), Error>;
+type Committed = std::result::Result<(), Error>;
 /// Tells whoever asked how the transaction ended.
-type Tell = Box<dyn FnOnce(Ended)>;
+type Tell = Box<dyn FnOnce(Committed)>;
 /// Does one call's work, if there is a transaction to do it in, and says whether that failed.
 type Call = Box<dyn FnOnce(Result<&Savepoint<'_>>) -> (bool, Tell) + Send>;
 
 /// A store in a file.
 #[derive(Debug)]
-pub struct Sqlite {
+pub struct SqliteStore {
     path: PathBuf,
     calls: Sender<Call>,
 }
 
-impl Sqlite {
+impl SqliteStore {
     /// Opens or makes the file, and the folders that lead to it.
     pub fn open(path: &Path) -> Result<Self> {
         let refuse = |why: String| Error::Open { path: path.to_owned(), why };
@@ -55,14 +59,14 @@ impl Sqlite {
     fn run<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Savepoint<'_>) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Reply<'_, T> {
+    ) -> StoreFuture<'_, T> {
         let (sender, receiver) = oneshot::channel();
         let path = self.path.clone();
         let boxed: Call = Box::new(move |transaction| {
             let write = |error: rusqlite::Error| Error::Write { path, why: error.to_string() };
             let done = transaction.and_then(|transaction| call(transaction).map_err(write));
             let failed = done.is_err();
-            let tell = move |ended: Ended| {
+            let tell = move |ended: Committed| {
                 // Whoever asked may have gone: nobody needs the answer then.
                 let _ = sender.send(ended.and(done));
             };
@@ -117,8 +121,8 @@ fn together(
     transaction.commit()
 }
 
-impl Store for Sqlite {
-    fn begin(&self, spec: Spec) -> Reply<'_, Job> {
+impl Store for SqliteStore {
+    fn begin(&self, spec: JobSpec) -> StoreFuture<'_, Job> {
         self.run(move |t| {
             let known: Option<JobId> = t
                 .query_row("SELECT id FROM jobs WHERE fingerprint = ?1", [&spec.fingerprint], |row| row.get(0))
@@ -153,7 +157,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn jobs(&self) -> Reply<'_, Vec<Job>> {
+    fn jobs(&self) -> StoreFuture<'_, Vec<Job>> {
         self.run(|t| {
             let mut ids = t.prepare("SELECT id FROM jobs ORDER BY id DESC")?;
             let ids: Vec<JobId> = ids.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
@@ -161,12 +165,12 @@ impl Store for Sqlite {
         })
     }
 
-    fn job(&self, id: JobId) -> Reply<'_, Job> {
+    fn job(&self, id: JobId) -> StoreFuture<'_, Job> {
         let found = self.run(move |t| read_job(t, id));
         Box::pin(async move { found.await?.ok_or(Error::NoJob { id }) })
     }
 
-    fn set_state(&self, id: JobId, state: State) -> Reply<'_, ()> {
+    fn set_state(&self, id: JobId, state: JobState) -> StoreFuture<'_, ()> {
         let changed = self.run(move |t| {
             t.execute(
                 "UPDATE jobs SET state = ?2, updated = ?3 WHERE id = ?1",
@@ -176,12 +180,18 @@ impl Store for Sqlite {
         Box::pin(async move { if changed.await? == 0 { Err(Error::NoJob { id }) } else { Ok(()) } })
     }
 
-    fn remove(&self, id: JobId) -> Reply<'_, ()> {
+    fn remove(&self, id: JobId) -> StoreFuture<'_, ()> {
         let removed = self.run(move |t| t.execute("DELETE FROM jobs WHERE id = ?1", [id]));
         Box::pin(async move { if removed.await? == 0 { Err(Error::NoJob { id }) } else { Ok(()) } })
     }
 
-    fn claim(&self, id: JobId, worker: &Worker, limit: usize, seconds: f64) -> Reply<'_, Option<Vec<usize>>> {
+    fn claim(
+        &self,
+        id: JobId,
+        worker: &Worker,
+        limit: usize,
+        seconds: f64,
+    ) -> StoreFuture<'_, Option<Vec<usize>>> {
         let worker = worker.to_string();
         self.run(move |t| {
             if !is_running(t, id)? {
@@ -204,7 +214,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn renew(&self, id: JobId, worker: &Worker, seconds: f64) -> Reply<'_, bool> {
+    fn renew(&self, id: JobId, worker: &Worker, seconds: f64) -> StoreFuture<'_, bool> {
         let worker = worker.to_string();
         self.run(move |t| {
             t.execute(
@@ -215,7 +225,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn finish(&self, id: JobId, task: usize, result: String) -> Reply<'_, ()> {
+    fn finish(&self, id: JobId, task: usize, result: String) -> StoreFuture<'_, ()> {
         self.run(move |t| {
             let mut finish = t.prepare_cached(
                 "UPDATE tasks SET state = 'done', worker = NULL, lease = NULL, fault = NULL, result = ?3 \
@@ -227,7 +237,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn give_back(&self, id: JobId, task: usize, fault: String, attempts: u32) -> Reply<'_, bool> {
+    fn give_back(&self, id: JobId, task: usize, fault: String, attempts: u32) -> StoreFuture<'_, bool> {
         self.run(move |t| {
             t.execute(
                 "UPDATE tasks SET attempts = attempts + 1, worker = NULL, lease = NULL, fault = ?3, \
@@ -244,7 +254,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn reopen(&self, id: JobId) -> Reply<'_, usize> {
+    fn reopen(&self, id: JobId) -> StoreFuture<'_, usize> {
         self.run(move |t| {
             t.execute(
                 "UPDATE tasks SET state = 'open', attempts = 0 WHERE job = ?1 AND state = 'failed'",
@@ -253,7 +263,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn results(&self, id: JobId) -> Reply<'_, Vec<(usize, String)>> {
+    fn results(&self, id: JobId) -> StoreFuture<'_, Vec<(usize, String)>> {
         self.run(move |t| {
             let mut done = t.prepare(
                 "SELECT number, result FROM tasks WHERE job = ?1 AND state = 'done' ORDER BY number",
@@ -263,7 +273,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn faults(&self, id: JobId) -> Reply<'_, Vec<TaskFault>> {
+    fn faults(&self, id: JobId) -> StoreFuture<'_, Vec<TaskFault>> {
         self.run(move |t| {
             let mut faults = t.prepare(
                 "SELECT number, name, attempts, fault FROM tasks \
@@ -310,7 +320,7 @@ fn is_running(t: &Savepoint<'_>, id: JobId) -> rusqlite::Result<bool> {
 
 fn read_job(t: &Savepoint<'_>, id: JobId) -> rusqlite::Result<Option<Job>> {
     let mut count = t.prepare_cached("SELECT state, count(*) FROM tasks WHERE job = ?1 GROUP BY state")?;
-    let mut tasks = Tasks::default();
+    let mut tasks = TaskCounts::default();
     let mut rows = count.query([id])?;
     while let Some(row) = rows.next()? {
         let number = row.get::<_, i64>(1)? as usize;
@@ -329,7 +339,7 @@ fn read_job(t: &Savepoint<'_>, id: JobId) -> rusqlite::Result<Option<Job>> {
             command: serde_json::from_str(&command).unwrap_or_default(),
             folder: PathBuf::from(row.get::<_, String>(2)?),
             output: row.get::<_, Option<String>>(3)?.map(PathBuf::from),
-            state: State::of(&row.get::<_, String>(4)?),
+            state: JobState::of(&row.get::<_, String>(4)?),
             created: row.get(5)?,
             updated: row.get(6)?,
             tasks,

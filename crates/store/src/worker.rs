@@ -1,4 +1,4 @@
-//! Who works: a process of a machine, so that the leases of one that is gone can be given to others at once.
+//! A worker: a process on a machine, so that the leases of a dead one can be given to others at once.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub struct Worker {
 
 impl Worker {
     /// This process.
-    pub fn this() -> Self {
+    pub(crate) fn this() -> Self {
         let process = std::process::id();
         Self { host: host(), process, began: began(process).unwrap_or_else(|| "unknown".to_owned()) }
     }

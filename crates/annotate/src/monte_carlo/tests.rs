@@ -24,7 +24,7 @@ fn script() -> Scripted {
         .on(prompt(&["2 + 3 = 5", "5 + 4 = 8", "Nearly there"]), ["so \\boxed{8}"])
 }
 
-async fn label(model: &Scripted, config: &Config) -> Annotated {
+async fn label(model: &Scripted, config: &MonteCarloConfig) -> Annotated {
     let (problem, solution) = case();
     annotate(model, &Plain, &problem, &solution, config).await.unwrap()
 }
@@ -43,8 +43,8 @@ fn counts(annotated: &Annotated) -> Vec<Option<(Mark, u32, u32)>> {
         .collect()
 }
 
-fn all_four() -> Config {
-    Config { samples: 4, early_stop: false, ..Config::default() }
+fn all_four() -> MonteCarloConfig {
+    MonteCarloConfig { samples: 4, early_stop: false, ..MonteCarloConfig::default() }
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn hard_labels_of_all_samples() {
 
 #[tokio::test]
 async fn soft_labels_are_shares() {
-    let found = label(&script(), &Config { labels: Labels::Soft, ..all_four() }).await;
+    let found = label(&script(), &MonteCarloConfig { labels: Labels::Soft, ..all_four() }).await;
     let values: Vec<Option<f64>> =
         found.annotation.unwrap().labels.iter().flatten().map(|label| label.value).collect();
     assert_eq!(values, [Some(0.5), Some(0.0)]);
@@ -69,7 +69,7 @@ async fn soft_labels_are_shares() {
 
 #[tokio::test]
 async fn the_threshold_asks_for_more() {
-    let found = label(&script(), &Config { threshold: 2, ..all_four() }).await;
+    let found = label(&script(), &MonteCarloConfig { threshold: 2, ..all_four() }).await;
     assert_eq!(counts(&found), [Some((Mark::Incorrect, 2, 4)), None, None, None]);
 }
 
@@ -77,7 +77,7 @@ async fn the_threshold_asks_for_more() {
 async fn a_step_is_sampled_until_its_label_is_certain() {
     // The script gives every request its first texts: the third one, for two samples, is the first to hold a right answer.
     let model = script();
-    let found = label(&model, &Config { early_stop: true, ..all_four() }).await;
+    let found = label(&model, &MonteCarloConfig { early_stop: true, ..all_four() }).await;
     assert_eq!(counts(&found), [Some((Mark::Correct, 1, 4)), Some((Mark::Incorrect, 0, 4)), None, None]);
     let asked: Vec<usize> = model.generated().iter().map(|request| request.n).collect();
     assert_eq!(asked, [1, 1, 2, 1, 1, 2]);
@@ -127,11 +127,11 @@ async fn what_is_not_sampled_changes_nothing() {
             };
             let right: Vec<f64> = (0..steps).map(|step| 0.9 - 0.2 * step as f64).collect();
             let model = Chancy { right, asked: Default::default() };
-            let config = Config { threshold, early_stop: false, ..Config::default() };
+            let config = MonteCarloConfig { threshold, early_stop: false, ..MonteCarloConfig::default() };
             let whole = annotate(&model, &Plain, &problem, &solution, &config).await.unwrap();
             let spent = std::mem::take(&mut *model.asked.lock().unwrap());
             all = (all.0 + spent.0, all.1 + spent.1);
-            let config = Config { early_stop: true, ..config };
+            let config = MonteCarloConfig { early_stop: true, ..config };
             let short = annotate(&model, &Plain, &problem, &solution, &config).await.unwrap();
             let spent = *model.asked.lock().unwrap();
             early = (early.0 + spent.0, early.1 + spent.1);
@@ -154,7 +154,7 @@ async fn bisection_finds_the_first_error_with_fewer_steps() {
             Solution { id: "s".into(), steps: vec!["step".to_owned(); steps], ..Solution::default() };
         let right = (0..steps).map(|step| f64::from(step < first)).collect();
         let model = Chancy { right, asked: Default::default() };
-        let config = Config { search: Search::Binary, ..Config::default() };
+        let config = MonteCarloConfig { search: Search::Binary, ..MonteCarloConfig::default() };
         let found = annotate(&model, &Plain, &problem, &solution, &config).await.unwrap();
         let expected = if first == steps { FirstError::None } else { FirstError::At(first) };
         assert_eq!(found.annotation.as_ref().unwrap().first_error, expected);
@@ -168,21 +168,24 @@ async fn a_stated_answer_needs_no_completion_and_no_gold_no_labels() {
     let (problem, mut solution) = case();
     solution.steps = vec!["2 + 3 + 4 = 9".to_owned(), "The answer is 9.".to_owned()];
     let model = Scripted::new().on("What is 2 + 3 + 4?\n\n2 + 3 + 4 = 9\n\n", ["\\boxed{9}"]);
-    let found = annotate(&model, &Plain, &problem, &solution, &Config::default()).await.unwrap();
+    let found = annotate(&model, &Plain, &problem, &solution, &MonteCarloConfig::default()).await.unwrap();
     assert_eq!(counts(&found), [Some((Mark::Correct, 1, 1)), Some((Mark::Correct, 1, 1))]);
     assert_eq!(found.cost.requests, 1);
     let unknown = Problem { answer: None, ..problem };
-    let found = annotate(&model, &Plain, &unknown, &solution, &Config::default()).await.unwrap();
+    let found = annotate(&model, &Plain, &unknown, &solution, &MonteCarloConfig::default()).await.unwrap();
     assert_eq!(found.undecided.unwrap().reason, "the problem has no answer to grade by");
 }
 
 #[test]
 fn settings_that_cannot_be_meant() {
-    let refused = |config: Config| config.check().unwrap_err().to_string();
-    assert!(refused(Config { samples: 0, ..Config::default() }).contains("at least 1"));
-    assert!(refused(Config { threshold: 8, ..Config::default() }).contains("expected 0 to 7"));
-    let soft = Config { labels: Labels::Soft, search: Search::Binary, ..Config::default() };
+    let refused = |config: MonteCarloConfig| config.check().unwrap_err().to_string();
+    assert!(refused(MonteCarloConfig { samples: 0, ..MonteCarloConfig::default() }).contains("at least 1"));
+    assert!(
+        refused(MonteCarloConfig { threshold: 8, ..MonteCarloConfig::default() }).contains("expected 0 to 7")
+    );
+    let soft =
+        MonteCarloConfig { labels: Labels::Soft, search: Search::Binary, ..MonteCarloConfig::default() };
     assert!(refused(soft).contains("soft labels need every step"));
     let cold = Sampling { temperature: 0.0, ..Sampling::default() };
-    assert!(refused(Config { sampling: cold, ..Config::default() }).contains("the same"));
+    assert!(refused(MonteCarloConfig { sampling: cold, ..MonteCarloConfig::default() }).contains("the same"));
 }

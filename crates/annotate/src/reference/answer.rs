@@ -5,12 +5,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use super::Case;
+use super::case::Case;
 
 /// Why an answer cannot be used; the sentences are counted, so they name no numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum Unusable {
+pub(super) enum Unusable {
     /// No JSON object.
     #[error("the answer is not JSON")]
     NotJson,
@@ -36,7 +35,7 @@ const ERRORS: [&str; 8] =
     ["NUMERIC", "COMPREHENSION", "LOGIC", "REFERENCE", "MISSING", "UNIT", "CONTRADICTION", "OTHER"];
 
 /// The JSON schema of an answer about `case`.
-pub fn schema(case: &Case) -> Value {
+pub(super) fn schema(case: &Case) -> Value {
     let ids = |letter: char, count: usize, but: Option<usize>| {
         let names: Vec<String> = (0..count)
             .filter(|index| Some(*index) != but)
@@ -87,7 +86,7 @@ struct Entry {
 }
 
 /// Reads an answer: each step's mark and what it rests on. Text around the JSON is passed over; nothing else is forgiven.
-pub fn read(text: &str, case: &Case) -> Result<Vec<(Mark, Evidence)>, Unusable> {
+pub(super) fn read(text: &str, case: &Case) -> Result<Vec<(Mark, Evidence)>, Unusable> {
     let mut answer = object(text).ok_or(Unusable::NotJson)?;
     let entries = (0..case.solution.len()).map(|step| {
         let entry = answer.remove(&id(step)).ok_or(Unusable::WrongSteps)?;

@@ -20,70 +20,22 @@
 
 use std::path::Path;
 
+use gradus_core::Domain;
 use gradus_core::contracts::Message;
-use gradus_core::steps;
-use gradus_core::steps::Strategy;
-use gradus_core::{Domain, Problem, Solution};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::{Error, Result};
-
-/// What is compared.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Case {
-    /// The question.
-    pub question: String,
-    /// Sentences C.
-    pub context: Vec<String>,
-    /// Reference steps R.
-    pub reference: Vec<String>,
-    /// The solution's steps O.
-    pub solution: Vec<String>,
-}
-
-impl Case {
-    /// A problem without context sentences lends its own.
-    pub fn of(problem: &Problem, solution: &Solution) -> Self {
-        let sentences = || {
-            let config = steps::Config { strategy: Strategy::Sentences, ..steps::Config::default() };
-            steps::split(&problem.text, &config).steps().map(str::to_owned).collect()
-        };
-        Self {
-            question: problem.text.clone(),
-            context: if problem.context.is_empty() { sentences() } else { problem.context.clone() },
-            reference: problem.readable_reference(),
-            solution: solution.steps.clone(),
-        }
-    }
-
-    /// As the model sees it.
-    fn written(&self) -> String {
-        let list = |letter: char, lines: &[String]| {
-            let lines: Vec<String> = lines
-                .iter()
-                .enumerate()
-                .map(|(index, line)| format!("[{letter}{}] {line}", index + 1))
-                .collect();
-            if lines.is_empty() { "(none)".to_owned() } else { lines.join("\n") }
-        };
-        format!(
-            "Question:\n{}\n\nContext:\n{}\n\nReference solution:\n{}\n\nSolution to label:\n{}",
-            self.question,
-            list('C', &self.context),
-            list('R', &self.reference),
-            list('O', &self.solution)
-        )
-    }
-}
+use super::answer;
+use super::case::Case;
+use crate::error::{Error, Result};
 
 /// A worked case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Exemplar {
+pub(super) struct Exemplar {
     /// What it shows.
     pub name: String,
     question: String,
@@ -91,12 +43,12 @@ pub struct Exemplar {
     context: Vec<String>,
     reference: Vec<String>,
     solution: Vec<String>,
-    steps: Vec<Labelled>,
+    steps: Vec<LabeledStep>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Labelled {
+struct LabeledStep {
     explanation: String,
     #[serde(default)]
     context: Vec<usize>,
@@ -120,7 +72,7 @@ impl Exemplar {
     }
 
     /// Whether every step is right.
-    pub fn is_right(&self) -> bool {
+    pub(super) fn is_right(&self) -> bool {
         self.steps.iter().all(|step| step.label == 1)
     }
 
@@ -142,7 +94,7 @@ impl Exemplar {
                     "errors": step.errors,
                     "label": step.label,
                 });
-                format!("\"{}\": {entry}", super::answer::id(index))
+                format!("\"{}\": {entry}", answer::id(index))
             })
             .collect();
         format!("{{\n{}\n}}", entries.join(",\n"))
@@ -151,7 +103,7 @@ impl Exemplar {
     /// An exemplar that breaks the rules it teaches is worse than none.
     fn check(&self) -> std::result::Result<(), String> {
         let name = &self.name;
-        super::read(&self.answer(), &self.case())
+        answer::read(&self.answer(), &self.case())
             .map_err(|unusable| format!("exemplar `{name}`: {unusable}"))?;
         for (index, step) in self.steps.iter().enumerate() {
             if (step.label == 1) != step.errors.is_empty() {
@@ -207,7 +159,8 @@ impl Guide {
     }
 
     /// The exemplars of a domain.
-    pub fn exemplars(&self, domain: Domain) -> &[Exemplar] {
+    #[cfg(test)]
+    pub(super) fn exemplars(&self, domain: Domain) -> &[Exemplar] {
         &self.of(domain).exemplars
     }
 

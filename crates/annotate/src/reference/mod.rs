@@ -7,6 +7,7 @@
 //! undecided, and all that was said is kept.
 
 mod answer;
+mod case;
 mod exemplars;
 
 use gradus_core::contracts::{
@@ -15,39 +16,42 @@ use gradus_core::contracts::{
 use gradus_core::{Annotation, LabelSource, Problem, Solution, StepLabel};
 use serde::{Deserialize, Serialize};
 
-pub use answer::{Unusable, read, schema};
-pub use exemplars::{Case, Exemplar, Guide};
+pub use exemplars::Guide;
 
-use crate::spent::Spent;
-use crate::{Annotated, Error, Result, seed_of};
+use crate::annotated::{Annotated, refused};
+use crate::error::{Error, Result};
+use crate::metered_model::MeteredModel;
+use crate::seed::seed_of;
+use answer::{Unusable, read, schema};
+use case::Case;
 
 /// How the model is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct ReferenceConfig {
     /// Exemplars before the question, drawn anew for each solution.
     pub exemplars: usize,
-    /// Further attempts after an answer that cannot be used.
+    /// Retries after an unusable answer.
     pub retries: usize,
-    /// Most tokens of an answer.
+    /// Maximum tokens per answer.
     pub max_tokens: usize,
-    /// How tokens are drawn; a retry at temperature 0 would say the same again, so it is drawn at 0.7 at least.
+    /// Sampling parameters; a retry at temperature 0 would say the same again, so it is drawn at 0.7 at least.
     pub sampling: Sampling,
     /// Ask for JSON of the right shape: the local engine keeps to it, a server is asked to.
     pub structured: bool,
-    /// Same seed, same exemplars and answers.
+    /// Random seed.
     pub seed: u64,
 }
 
-impl Default for Config {
+impl Default for ReferenceConfig {
     fn default() -> Self {
         let sampling = Sampling { temperature: 0.0, ..Sampling::default() };
         Self { exemplars: 5, retries: 2, max_tokens: 4096, sampling, structured: true, seed: 0 }
     }
 }
 
-impl Config {
-    /// Refuses what cannot be meant.
+impl ReferenceConfig {
+    /// Validates the settings.
     pub fn check(&self) -> Result<()> {
         if self.max_tokens == 0 {
             let message = "is 0: expected at least 1".to_owned();
@@ -59,10 +63,10 @@ impl Config {
 
 /// Who is asked: the model's name stands in the labels.
 #[derive(Clone, Copy)]
-pub struct Annotator<'a> {
+pub struct ReferenceAnnotator<'a> {
     /// The model.
     pub model: &'a dyn Generate,
-    /// What it is called.
+    /// Its name.
     pub name: &'a str,
     /// Instructions and exemplars.
     pub guide: &'a Guide,
@@ -70,23 +74,20 @@ pub struct Annotator<'a> {
 
 /// Labels the steps of one solution.
 pub async fn annotate(
-    annotator: Annotator<'_>,
+    annotator: ReferenceAnnotator<'_>,
     problem: &Problem,
     solution: &Solution,
-    config: &Config,
+    config: &ReferenceConfig,
 ) -> std::result::Result<Annotated, CallError> {
     config.check().map_err(|error| CallError::Invalid(error.to_string()))?;
-    let refuse = |reason| Ok(Annotated::undecided(reason, Vec::new(), Default::default()));
-    if problem.reference.is_empty() {
-        return refuse("the problem has no reference solution");
-    }
-    if solution.steps.is_empty() {
-        return refuse("the solution has no steps");
+    let missing = problem.reference.is_empty().then_some("the problem has no reference solution");
+    if let Some(refused) = refused(missing, solution) {
+        return Ok(refused);
     }
     let case = Case::of(problem, solution);
     let seed = seed_of(config.seed, &[&problem.id, &solution.id]);
     let messages = annotator.guide.messages(problem.domain, &case, config.exemplars, seed);
-    let mut model = Spent::new(annotator.model);
+    let mut model = MeteredModel::new(annotator.model);
     let mut said = Vec::new();
     let mut reason = Unusable::NotJson;
     for attempt in 0..=config.retries {
@@ -116,7 +117,13 @@ pub async fn annotate(
     Ok(Annotated::undecided(&reason.to_string(), said, model.cost))
 }
 
-fn request(messages: &[Message], case: &Case, config: &Config, seed: u64, attempt: usize) -> GenerateRequest {
+fn request(
+    messages: &[Message],
+    case: &Case,
+    config: &ReferenceConfig,
+    seed: u64,
+    attempt: usize,
+) -> GenerateRequest {
     let mut sampling = config.sampling.clone();
     if attempt > 0 {
         sampling.temperature = sampling.temperature.max(0.7);

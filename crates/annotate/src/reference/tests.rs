@@ -21,17 +21,17 @@ const ANSWER: &str = r#"{
  "O1": {"explanation": "As R1.", "context": ["C2"], "outputs": [], "references": ["R1"], "errors": [], "label": 1},
  "O2": {"explanation": "R2 has 9.", "context": [], "outputs": ["O1"], "references": ["R2", "R2"], "errors": ["NUMERIC"], "label": -1}}"#;
 
-async fn label(model: &Scripted, config: &Config) -> Annotated {
+async fn label(model: &Scripted, config: &ReferenceConfig) -> Annotated {
     let (problem, solution) = case();
     let guide = Guide::built_in();
-    let annotator = Annotator { model, name: "m", guide: &guide };
+    let annotator = ReferenceAnnotator { model, name: "m", guide: &guide };
     annotate(annotator, &problem, &solution, config).await.unwrap()
 }
 
 #[tokio::test]
 async fn alignments_and_labels_are_read() {
     let model = Scripted::new().then(format!("Here it is:\n```json\n{ANSWER}\n```"));
-    let found = label(&model, &Config::default()).await;
+    let found = label(&model, &ReferenceConfig::default()).await;
     let annotation = found.annotation.unwrap();
     assert_eq!(annotation.first_error, FirstError::At(1));
     let labels: Vec<&StepLabel> = annotation.labels.iter().flatten().collect();
@@ -53,19 +53,22 @@ async fn alignments_and_labels_are_read() {
 async fn what_cannot_be_used_is_asked_for_again_and_then_kept() {
     let wrong = ANSWER.replace("R1", "R7");
     let model = Scripted::new().then("no").then(&wrong).then(ANSWER);
-    let found = label(&model, &Config::default()).await;
+    let found = label(&model, &ReferenceConfig::default()).await;
     assert!(found.annotation.is_some());
     assert_eq!((found.cost.requests, found.notes["answers that were asked for again"]), (3, 2));
     let seeds: Vec<u64> = model.generated().iter().map(|request| request.seed).collect();
     assert_eq!([seeds[1] - seeds[0], seeds[2] - seeds[0]], [1, 2]);
     assert_eq!(model.generated()[1].sampling.temperature, 0.7);
 
-    let found =
-        label(&Scripted::new().then("no").then(&wrong), &Config { retries: 1, ..Config::default() }).await;
+    let found = label(
+        &Scripted::new().then("no").then(&wrong),
+        &ReferenceConfig { retries: 1, ..ReferenceConfig::default() },
+    )
+    .await;
     let undecided = found.undecided.unwrap();
     assert_eq!(undecided.reason, Unusable::UnknownId.to_string());
     assert_eq!((undecided.said, found.cost.requests), (vec!["no".to_owned(), wrong], 2));
-    let cut = Config { retries: 0, max_tokens: 3, ..Config::default() };
+    let cut = ReferenceConfig { retries: 0, max_tokens: 3, ..ReferenceConfig::default() };
     let found = label(&Scripted::new().then(ANSWER), &cut).await;
     assert_eq!(found.undecided.unwrap().reason, Unusable::CutOff.to_string());
 }

@@ -1,32 +1,32 @@
-//! Best-of-N's numbers as sections of a page.
+//! Best-of-N's results as sections of a page.
 
 use gradus_core::select::Aggregation;
 use gradus_plot::bars::{BarSeries, Bars, Reference};
-use gradus_plot::lines::{Line, Lines};
+use gradus_plot::lines::{LineSeries, Lines};
 use gradus_plot::table::{Best, Table};
-use gradus_plot::{Block, Section, Spacing, Unit};
+use gradus_plot::{Block, Section, Spacing, Unit, counted};
 
-use super::{Choice, Numbers, OverN, ScorerNumbers, SetNumbers};
-use crate::cells::{column, figure, nothing, ranked, text};
-use crate::figure::Figure;
+use super::results::{BestOfNResults, Choice, DatasetResults, OverN, ScorerResults};
+use crate::cells::{column, estimate, nothing, ranked, text};
+use crate::estimate::MetricEstimate;
 use crate::published;
 
 /// The page's sections.
-pub fn sections(numbers: &Numbers) -> Vec<Section> {
+pub fn sections(numbers: &BestOfNResults) -> Vec<Section> {
     let mut sections: Vec<Section> = numbers.sets.iter().map(|set| set_section(numbers, set)).collect();
     let table = |published: published::Published, title: &str| {
         Block::Table(published.beside(
             title,
             &[],
-            "Other samples, other N and other aggregations than ours: for orientation only.",
+            "Samples, N and aggregations differ from this run: for orientation only.",
         ))
     };
     sections.push(Section {
-        heading: "What papers report".to_owned(),
+        heading: "Published results".to_owned(),
         intro: String::new(),
         blocks: vec![
-            table(published::best_of_n(), "Best-of-N, RetrievalPRM's paper"),
-            table(published::ranking(), "Choosing among 20 samples, SPARE's paper"),
+            table(published::best_of_n(), "Best-of-N, from the RetrievalPRM paper"),
+            table(published::ranking(), "Choosing among 20 samples, from the SPARE paper"),
         ],
     });
     sections
@@ -35,7 +35,7 @@ pub fn sections(numbers: &Numbers) -> Vec<Section> {
 /// More lines than this would hide each other's bands; the bars and the table have the intervals then.
 const BANDS: usize = 4;
 
-fn set_section(numbers: &Numbers, set: &SetNumbers) -> Section {
+fn set_section(numbers: &BestOfNResults, set: &DatasetResults) -> Section {
     let mut blocks = Vec::new();
     for aggregation in [Aggregation::Last, Aggregation::Min] {
         for vote in [false, true] {
@@ -44,26 +44,35 @@ fn set_section(numbers: &Numbers, set: &SetNumbers) -> Section {
         blocks.push(Block::Bars(bars_at_most(numbers, set, aggregation)));
     }
     blocks.push(Block::Table(choices_table(numbers, set)));
-    let mut intro = format!("{} problems with {} candidates.", set.problems, set.candidates);
+    let mut intro = format!(
+        "{} with {}.",
+        counted(set.problems, "problem", "problems"),
+        counted(set.candidates, "candidate", "candidates")
+    );
     if set.unknown_outcomes > 0 {
         intro += &format!(" The outcome of {} is unknown; they count as wrong.", set.unknown_outcomes);
     }
     Section { heading: set.name.clone(), intro, blocks }
 }
 
-fn choice_of(scorer: &ScorerNumbers, aggregation: Aggregation) -> Option<&Choice> {
+fn choice_of(scorer: &ScorerResults, aggregation: Aggregation) -> Option<&Choice> {
     scorer.choices.iter().find(|choice| choice.aggregation == aggregation)
 }
 
-fn curves(numbers: &Numbers, set: &SetNumbers, aggregation: Aggregation, vote: bool) -> Lines {
+fn curves(numbers: &BestOfNResults, set: &DatasetResults, aggregation: Aggregation, vote: bool) -> Lines {
     let banded = set.scorers.len() + 3 <= BANDS;
-    let estimate = |figure: &Figure| {
-        let shown = if banded { *figure } else { Figure::exactly(figure.value) };
-        shown.estimate(100.0)
+    let charted = |estimate: &MetricEstimate| {
+        let shown = if banded { *estimate } else { MetricEstimate::exactly(estimate.value) };
+        shown.for_chart(100.0)
     };
-    let over_n = |name: &str, figures: &OverN| Line {
+    let over_n = |name: &str, estimates: &OverN| LineSeries {
         name: name.to_owned(),
-        points: numbers.sizes.iter().zip(figures).map(|(n, figure)| (*n as f64, estimate(figure))).collect(),
+        points: numbers
+            .sizes
+            .iter()
+            .zip(estimates)
+            .map(|(n, estimate)| (*n as f64, charted(estimate)))
+            .collect(),
     };
     let mut series = vec![over_n("pass@N", &set.pass), over_n("majority", &set.majority)];
     for scorer in &set.scorers {
@@ -81,7 +90,7 @@ fn curves(numbers: &Numbers, set: &SetNumbers, aggregation: Aggregation, vote: b
     Lines {
         title: format!("{}: {kind} by the {aggregation} score", set.name),
         caption: format!(
-            "The first N candidates; {bands}. pass@N is the upper bound, chance a blind choice."
+            "The first N candidates; {bands}. pass@N is the upper bound, chance a random choice."
         ),
         x_label: "N".to_owned(),
         x_unit: Unit::Count,
@@ -94,16 +103,16 @@ fn curves(numbers: &Numbers, set: &SetNumbers, aggregation: Aggregation, vote: b
 }
 
 /// Both choices of every scorer at the largest N, with intervals.
-fn bars_at_most(numbers: &Numbers, set: &SetNumbers, aggregation: Aggregation) -> Bars {
+fn bars_at_most(numbers: &BestOfNResults, set: &DatasetResults, aggregation: Aggregation) -> Bars {
     let size = numbers.sizes.last().copied().unwrap_or_default();
-    let last = |figures: &OverN| figures.last().and_then(|figure| figure.estimate(100.0));
+    let last = |estimates: &OverN| estimates.last().and_then(|estimate| estimate.for_chart(100.0));
     let series = |name: &str, of: fn(&Choice) -> &OverN| BarSeries {
         name: name.to_owned(),
         values: set.scorers.iter().map(|scorer| last(of(choice_of(scorer, aggregation)?))).collect(),
     };
     let references = (0..set.scorers.len()).flat_map(|category| {
-        let of = |name: &str, figures: &OverN| {
-            let value = figures.last()?.value?;
+        let of = |name: &str, estimates: &OverN| {
+            let value = estimates.last()?.value?;
             Some(Reference { category, name: name.to_owned(), value: 100.0 * value })
         };
         [of("majority", &set.majority), of("pass@N", &set.pass)].into_iter().flatten()
@@ -119,13 +128,13 @@ fn bars_at_most(numbers: &Numbers, set: &SetNumbers, aggregation: Aggregation) -
     }
 }
 
-fn choices_table(numbers: &Numbers, set: &SetNumbers) -> Table {
+fn choices_table(numbers: &BestOfNResults, set: &DatasetResults) -> Table {
     let size = numbers.sizes.last().copied().unwrap_or_default();
-    let last = |figures: &OverN| figures.last().map_or_else(nothing, figure);
+    let last = |estimates: &OverN| estimates.last().map_or_else(nothing, estimate);
     // At the largest N there is one subset only.
     let before = numbers.sizes.len().saturating_sub(2);
     let fewer = numbers.sizes.get(before).copied().unwrap_or_default();
-    let expected = |figures: &OverN| figures.get(before).map_or_else(nothing, figure);
+    let expected = |estimates: &OverN| estimates.get(before).map_or_else(nothing, estimate);
     let mut rows = vec![
         vec![
             text("pass@N (upper bound)"),

@@ -31,22 +31,22 @@ const MOST_FAMILIES: usize = 16;
 /// What to build.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Plan {
-    /// How many families.
+pub struct PreferencePlan {
+    /// Number of families.
     pub count: usize,
-    /// These families; empty: the ones with the most units.
+    /// The families; empty selects those with the most units.
     pub families: Vec<String>,
-    /// Most correct units, and most wrong ones.
+    /// Maximum number of correct units, and of wrong ones.
     pub limit: Option<usize>,
     /// A reward model whose recorded scores must agree with the outcome.
     pub prm: Option<String>,
     /// A step with a score below it is wrong.
     pub threshold: f64,
-    /// Another seed keeps other units where there are more than needed.
+    /// Random seed.
     pub seed: u64,
 }
 
-impl Default for Plan {
+impl Default for PreferencePlan {
     fn default() -> Self {
         Self { count: 3, families: Vec::new(), limit: None, prm: None, threshold: 0.5, seed: 0 }
     }
@@ -54,7 +54,7 @@ impl Default for Plan {
 
 /// A benchmark and how it came about.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Built {
+pub struct PreferenceBenchmark {
     /// One record per unit, one solution per family.
     #[serde(skip)]
     pub records: Vec<Record>,
@@ -75,7 +75,7 @@ pub struct Built {
 }
 
 /// Builds a benchmark from records with solutions of many generators.
-pub fn build(records: &[Record], plan: &Plan) -> Result<Built> {
+pub fn build(records: &[Record], plan: &PreferencePlan) -> Result<PreferenceBenchmark> {
     let patterns = family_patterns();
     let mut dropped = BTreeMap::new();
     let units: Vec<Unit> = records
@@ -117,7 +117,7 @@ pub fn build(records: &[Record], plan: &Plan) -> Result<Built> {
     let mut used: HashMap<String, usize> = HashMap::new();
     let built: Vec<Record> =
         chosen.iter().map(|unit| unit.record(&records[unit.record], &families, &mut used)).collect();
-    Ok(Built {
+    Ok(PreferenceBenchmark {
         records: built,
         families,
         problems,
@@ -190,7 +190,7 @@ fn model_of(solution: &Solution) -> &str {
 fn units_of(
     index: usize,
     record: &Record,
-    plan: &Plan,
+    plan: &PreferencePlan,
     patterns: &[(String, String)],
     dropped: &mut BTreeMap<&'static str, usize>,
 ) -> Vec<Unit> {
@@ -226,7 +226,7 @@ fn units_of(
 fn candidate(record: &Record, solution: &Solution) -> std::result::Result<Solution, &'static str> {
     let mut solution = solution.clone();
     if solution.generator.is_none() {
-        return Err("nobody says who wrote it");
+        return Err("it has no generator");
     }
     if solution.steps.is_empty() {
         let text = solution.text.take().unwrap_or_default();
@@ -256,7 +256,7 @@ fn candidate(record: &Record, solution: &Solution) -> std::result::Result<Soluti
 }
 
 /// Whether outcome and process agree, by recorded scores or by labels.
-fn agrees(solution: Solution, plan: &Plan) -> std::result::Result<Solution, &'static str> {
+fn agrees(solution: Solution, plan: &PreferencePlan) -> std::result::Result<Solution, &'static str> {
     let correct = solution.outcome.is_correct() == Some(true);
     if let Some(prm) = &plan.prm {
         let scores = solution.scores.get(prm).ok_or("it has no scores of the reward model")?;
@@ -423,8 +423,8 @@ mod tests {
         Record::new(problem, solutions.collect())
     }
 
-    fn plan(count: usize) -> Plan {
-        Plan { count, ..Plan::default() }
+    fn plan(count: usize) -> PreferencePlan {
+        PreferencePlan { count, ..PreferencePlan::default() }
     }
 
     #[test]
@@ -453,7 +453,7 @@ mod tests {
         let right = [("llama-a", "0.5"), ("qwen-a", "0.5")];
         let records = [record("z", &both), record("y", &right), record("x", &right)];
         for seed in 0..8 {
-            let built = build(&records, &Plan { seed, ..plan(2) }).unwrap();
+            let built = build(&records, &PreferencePlan { seed, ..plan(2) }).unwrap();
             assert_eq!((built.problems, built.per_class), (1, 1));
         }
     }
@@ -479,7 +479,7 @@ mod tests {
         {
             solution.scores.insert("prm".to_owned(), scores.to_vec());
         }
-        let with = |threshold| Plan { prm: Some("prm".to_owned()), threshold, ..plan(2) };
+        let with = |threshold| PreferencePlan { prm: Some("prm".to_owned()), threshold, ..plan(2) };
         assert!(build(&records, &with(0.25)).is_ok());
         assert!(build(&records, &with(0.5)).is_err());
     }

@@ -1,24 +1,29 @@
-//! ProcessBench's numbers as sections of a page.
+//! ProcessBench's results as sections of a page.
 
 use gradus_core::metrics::process::{Confusion, ProcessScores};
 use gradus_plot::bars::{BarSeries, Bars, Reference};
 use gradus_plot::heatmap::{Heatmap, Shade};
-use gradus_plot::lines::{Line, Lines};
+use gradus_plot::lines::{LineSeries, Lines};
 use gradus_plot::mistakes::{Mistake, Mistakes, ScoredStep, Verdict};
 use gradus_plot::table::Table;
-use gradus_plot::{Block, Estimate, Marker, Section, Spacing, Unit};
+use gradus_plot::{Block, Estimate, Marker, Section, Spacing, Unit, counted};
 
-use super::{Numbers, Part, SUBSETS, SweepPoint, truth_of};
-use crate::cells::{column, count, figure, nothing, text};
+use super::results::{GroupResults, ProcessBenchResults, SweepPoint, truth_of};
+use crate::cells::{columns, count, estimate, nothing, text};
 use crate::judge::{Judged, Opinion};
 use crate::published;
-use crate::sample::Sample;
+use crate::sample::{PROCESSBENCH_SUBSETS, Sample};
 
 /// Mistakes on the page.
 const SHOWN: usize = 60;
 
 /// The page's sections.
-pub fn sections(numbers: &Numbers, judge: &str, samples: &[Sample], judged: &[Judged]) -> Vec<Section> {
+pub fn sections(
+    numbers: &ProcessBenchResults,
+    judge: &str,
+    samples: &[Sample],
+    judged: &[Judged],
+) -> Vec<Section> {
     let section = |heading: &str, intro: &str, blocks| Section {
         heading: heading.to_owned(),
         intro: intro.to_owned(),
@@ -33,18 +38,18 @@ pub fn sections(numbers: &Numbers, judge: &str, samples: &[Sample], judged: &[Ju
     let mut sections = vec![
         section(
             "Results",
-            "F1 is the harmonic mean of the accuracies on solutions with an error (its first wrong step must be named exactly) and without one.",
+            "F1 is the harmonic mean of two accuracies: on erroneous solutions (the first wrong step must be predicted exactly) and on correct ones.",
             results,
         ),
         section(
-            "Where errors are found",
+            "Predictions by position",
             "Steps are counted from 0.",
             vec![
                 Block::Heatmap(positions(&numbers.confusion)),
-                Block::Table(parts_table("By the model that wrote the solutions", &numbers.generators)),
+                Block::Table(parts_table("By generator", &numbers.generators)),
             ],
         ),
-        section("Worst mistakes", "", vec![Block::Mistakes(mistakes(numbers, samples, judged))]),
+        section("Most confident mistakes", "", vec![Block::Mistakes(mistakes(numbers, samples, judged))]),
     ];
     if !scores.is_empty() {
         sections.insert(1, section("Scores and thresholds", "", scores));
@@ -52,7 +57,7 @@ pub fn sections(numbers: &Numbers, judge: &str, samples: &[Sample], judged: &[Ju
     sections
 }
 
-fn f1_bars(numbers: &Numbers, judge: &str) -> Bars {
+fn f1_bars(numbers: &ProcessBenchResults, judge: &str) -> Bars {
     let published = published::processbench();
     let mut references = Vec::new();
     let shown: &[&str] =
@@ -60,7 +65,7 @@ fn f1_bars(numbers: &Numbers, judge: &str) -> Bars {
     for name in shown {
         let Some(row) = published.rows.iter().find(|row| row.name == *name) else { continue };
         for (category, part) in numbers.subsets.iter().enumerate() {
-            let column = SUBSETS.iter().position(|column| *column == part.name);
+            let column = PROCESSBENCH_SUBSETS.iter().position(|column| *column == part.name);
             if let Some(value) = column.and_then(|column| row.values[column]) {
                 references.push(Reference { category, name: (*name).to_owned(), value });
             }
@@ -70,12 +75,12 @@ fn f1_bars(numbers: &Numbers, judge: &str) -> Bars {
         }
     }
     let mut values: Vec<Option<Estimate>> =
-        numbers.subsets.iter().map(|part| part.f1.estimate(100.0)).collect();
-    values.push(numbers.average_f1.estimate(100.0));
+        numbers.subsets.iter().map(|part| part.f1.for_chart(100.0)).collect();
+    values.push(numbers.average_f1.for_chart(100.0));
     let mut series = vec![BarSeries { name: judge.to_owned(), values }];
     series.extend(numbers.baselines.last().map(|simple| BarSeries {
         name: simple.name.clone(),
-        values: simple.f1.iter().chain([&simple.average]).map(|value| value.estimate(100.0)).collect(),
+        values: simple.f1.iter().chain([&simple.average]).map(|value| value.for_chart(100.0)).collect(),
     }));
     Bars {
         title: "F1 by subset".to_owned(),
@@ -97,8 +102,8 @@ fn f1_bars(numbers: &Numbers, judge: &str) -> Bars {
     }
 }
 
-fn results_table(numbers: &Numbers) -> Table {
-    let mut table = parts_table("All numbers, and judges without a model", &numbers.subsets);
+fn results_table(numbers: &ProcessBenchResults) -> Table {
+    let mut table = parts_table("All results, with model-free baselines", &numbers.subsets);
     let sum =
         |of: fn(&ProcessScores) -> usize| count(numbers.subsets.iter().map(|part| of(&part.scores)).sum());
     table.rows.push(vec![
@@ -108,68 +113,62 @@ fn results_table(numbers: &Numbers) -> Table {
         sum(|scores| scores.undecided),
         nothing(),
         nothing(),
-        figure(&numbers.average_f1),
-        figure(&numbers.average_accuracy),
+        estimate(&numbers.average_f1),
+        estimate(&numbers.average_accuracy),
     ]);
     for baseline in &numbers.baselines {
         let mut row = vec![text(format!("{}, average", baseline.name))];
         row.extend((0..5).map(|_| nothing()));
-        row.extend([figure(&baseline.average), nothing()]);
+        row.extend([estimate(&baseline.average), nothing()]);
         table.rows.push(row);
     }
     table.caption =
-        "An undecided solution counts as not right. Intervals: 95 %, bootstrap within subsets.".to_owned();
+        "An undecided solution counts as incorrect. Intervals: 95 %, bootstrap within subsets.".to_owned();
     table
 }
 
-fn parts_table(title: &str, parts: &[Part]) -> Table {
-    let row = |part: &Part| {
-        vec![
-            text(&part.name),
-            count(part.scores.erroneous),
-            count(part.scores.error_free),
-            count(part.scores.undecided),
-            figure(&part.acc_err),
-            figure(&part.acc_cor),
-            figure(&part.f1),
-            figure(&part.accuracy),
-        ]
+fn parts_table(title: &str, parts: &[GroupResults]) -> Table {
+    let row = |part: &GroupResults| {
+        let counts = [part.scores.erroneous, part.scores.error_free, part.scores.undecided];
+        let metrics = [&part.acc_err, &part.acc_cor, &part.f1, &part.accuracy];
+        let row = [text(&part.name)].into_iter().chain(counts.map(count)).chain(metrics.map(estimate));
+        row.collect()
     };
     Table {
         title: title.to_owned(),
         caption: String::new(),
-        columns: vec![
-            column("", Unit::Number),
-            column("with an error", Unit::Count),
-            column("without", Unit::Count),
-            column("undecided", Unit::Count),
-            column("error found", Unit::Score),
-            column("left alone", Unit::Score),
-            column("F1", Unit::Score),
-            column("accuracy", Unit::Score),
-        ],
+        columns: [
+            columns(Unit::Number, &[""]),
+            columns(Unit::Count, &["erroneous", "correct", "undecided"]),
+            columns(Unit::Score, &["accuracy, erroneous", "accuracy, correct", "F1", "accuracy"]),
+        ]
+        .concat(),
         rows: parts.iter().map(row).collect(),
     }
 }
 
-fn published_table(numbers: &Numbers, judge: &str) -> Table {
+fn published_table(numbers: &ProcessBenchResults, judge: &str) -> Table {
     let of = |name: &str| {
-        numbers.subsets.iter().find(|part| part.name == name).and_then(|part| part.f1.estimate(100.0))
+        numbers.subsets.iter().find(|part| part.name == name).and_then(|part| part.f1.for_chart(100.0))
     };
-    let mut ours: Vec<Option<Estimate>> = SUBSETS.map(of).to_vec();
-    ours.push(numbers.average_f1.estimate(100.0));
+    let mut ours: Vec<Option<Estimate>> = PROCESSBENCH_SUBSETS.map(of).to_vec();
+    ours.push(numbers.average_f1.for_chart(100.0));
     let sizes: Vec<String> = numbers
         .subsets
         .iter()
         .map(|part| format!("{} {}", part.name, part.scores.erroneous + part.scores.error_free))
         .collect();
     let differs = format!("Ours: {} solutions, threshold {}.", sizes.join(", "), numbers.threshold);
-    published::processbench().beside("Beside published results (F1)", &[(judge.to_owned(), ours)], &differs)
+    published::processbench().beside(
+        "Compared with published results (F1)",
+        &[(judge.to_owned(), ours)],
+        &differs,
+    )
 }
 
-fn sweep_chart(numbers: &Numbers) -> Option<Block> {
+fn sweep_chart(numbers: &ProcessBenchResults) -> Option<Block> {
     let best = numbers.best_threshold()?;
-    let line = |name: &str, value: &dyn Fn(&SweepPoint) -> Option<f64>| Line {
+    let line = |name: &str, value: &dyn Fn(&SweepPoint) -> Option<f64>| LineSeries {
         name: name.to_owned(),
         points: numbers
             .sweep
@@ -178,13 +177,13 @@ fn sweep_chart(numbers: &Numbers) -> Option<Block> {
             .collect(),
     };
     let subsets = numbers.subsets.iter().enumerate();
-    let mut series: Vec<Line> =
+    let mut series: Vec<LineSeries> =
         subsets.map(|(index, part)| line(&part.name, &|point| point.f1[index])).collect();
     series.push(line("average", &|point| point.average));
     Some(Block::Lines(Lines {
         title: "F1 at other thresholds".to_owned(),
         caption: format!(
-            "The best average, {:.1}, is at {:.2}; a threshold chosen on the data it is measured on flatters.",
+            "The best average, {:.1}, is at {:.2}; choosing the threshold on the evaluation data is optimistic.",
             100.0 * best.average.unwrap_or_default(),
             best.threshold
         ),
@@ -194,7 +193,7 @@ fn sweep_chart(numbers: &Numbers) -> Option<Block> {
         y_label: "F1".to_owned(),
         y_unit: Unit::Score,
         series,
-        markers: vec![Marker { x: numbers.threshold, label: "used".to_owned() }],
+        markers: vec![Marker { x: numbers.threshold, label: "threshold used".to_owned() }],
     }))
 }
 
@@ -204,8 +203,8 @@ fn positions(confusion: &Confusion) -> Heatmap {
     let columns = rows.iter().cloned().chain(["undecided".to_owned()]).collect();
     let counted = |row: &Vec<usize>| row.iter().map(|count| Some(*count as u64)).collect();
     Heatmap {
-        title: "First error: where it is, and where it was said to be".to_owned(),
-        caption: "Solutions by true and predicted position; right predictions are on the diagonal."
+        title: "First error: true and predicted position".to_owned(),
+        caption: "Solutions by true and predicted position; correct predictions are on the diagonal."
             .to_owned(),
         row_label: "true first error".to_owned(),
         column_label: "predicted first error".to_owned(),
@@ -216,8 +215,8 @@ fn positions(confusion: &Confusion) -> Heatmap {
     }
 }
 
-/// The mistakes that the judge was surest of: the undecided first, then by how far the decisive score is off.
-fn mistakes(numbers: &Numbers, samples: &[Sample], judged: &[Judged]) -> Mistakes {
+/// The judge's most confident mistakes: the undecided first, then by the error of the decisive score.
+fn mistakes(numbers: &ProcessBenchResults, samples: &[Sample], judged: &[Judged]) -> Mistakes {
     let threshold = numbers.threshold;
     let mut wrong: Vec<(f64, Mistake)> = Vec::new();
     for (sample, judged) in samples.iter().zip(judged) {
@@ -258,8 +257,8 @@ fn mistakes(numbers: &Numbers, samples: &[Sample], judged: &[Judged]) -> Mistake
     }
     wrong.sort_by(|a, b| b.0.total_cmp(&a.0));
     Mistakes {
-        title: format!("{} solutions judged wrongly", wrong.len()),
-        caption: "The surest mistakes first: wrong steps with the highest scores, and right solutions with the lowest.".to_owned(),
+        title: format!("{} judged wrongly", counted(wrong.len(), "solution", "solutions")),
+        caption: "Most confident first: wrong steps with the highest scores, and correct solutions with the lowest.".to_owned(),
         solutions: wrong.into_iter().map(|(_, mistake)| mistake).collect(),
         limit: Some(SHOWN),
     }

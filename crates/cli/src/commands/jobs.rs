@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use gradus_annotate::Annotated;
-use gradus_store::{Job, State, Store as _, TaskFault};
+use gradus_store::{Job, JobState, Store as _, TaskFault};
 use serde::Serialize;
 
 use super::Status;
@@ -143,10 +143,10 @@ fn resume(args: &JobsNamed) -> Result<Status> {
 fn cancel(args: &JobsNamed) -> Result<Status> {
     let store = job::open(&args.jobs)?;
     let job = local::wait(store.job(args.id))??;
-    if job.state == State::Done {
+    if job.state == JobState::Done {
         bail!("job {} is done: there is nothing to cancel", job.id);
     }
-    local::wait(store.set_state(args.id, State::Cancelled))??;
+    local::wait(store.set_state(args.id, JobState::Cancelled))??;
     let printer = Printer::new(None);
     printer.line(format!(
         "job {} is cancelled with {} of {} done; `gradus jobs resume {}` goes on",
@@ -168,7 +168,7 @@ fn remove(args: &JobsNamed) -> Result<Status> {
 /// A job that runs has somebody at work on it; one that nobody works on was cut short.
 fn state(job: &Job) -> &'static str {
     match job.state {
-        State::Running if job.tasks.leased == 0 => "stopped",
+        JobState::Running if job.tasks.leased == 0 => "stopped",
         other => other.name(),
     }
 }

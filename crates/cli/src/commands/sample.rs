@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use gradus_annotate::prompt::Template;
-use gradus_annotate::sample::{Config, Sampled, sample};
+use gradus_annotate::sample::{SampleConfig, Sampled, sample};
 use gradus_core::contracts::{CallError, Sampling};
 use gradus_core::steps;
 use gradus_core::{Cost, Outcome, Problem, Record};
@@ -56,7 +56,7 @@ pub(super) fn run(args: &Sample) -> Result<Status> {
     if problems.is_empty() {
         bail!("there is no problem in the input");
     }
-    let config = Config {
+    let config = SampleConfig {
         solutions: args.n,
         max_tokens: args.max_tokens,
         sampling: Sampling { temperature: args.temperature, top_p: args.top_p, ..Sampling::default() },

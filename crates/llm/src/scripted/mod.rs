@@ -23,7 +23,7 @@ mod replies;
 pub mod server;
 
 /// What a garbled text reads.
-pub const GARBAGE: &str = "\u{fffd}{\"}] \\boxed{";
+const GARBAGE: &str = "\u{fffd}{\"}] \\boxed{";
 
 /// The fake model.
 ///

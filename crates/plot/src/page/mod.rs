@@ -5,9 +5,9 @@
 
 use std::fmt::Write as _;
 
-use crate::colours;
+use crate::charts::{Block, paragraphs};
+use crate::colors;
 use crate::escape::{escaped, in_script};
-use crate::figures::{Block, paragraphs};
 
 /// A report.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -27,9 +27,9 @@ pub struct Page {
 pub struct Section {
     /// Its heading.
     pub heading: String,
-    /// Plain text before the figures; an empty line begins a new paragraph.
+    /// Plain text before the charts; an empty line begins a new paragraph.
     pub intro: String,
-    /// Figures and text.
+    /// Charts and text.
     pub blocks: Vec<Block>,
 }
 
@@ -62,7 +62,7 @@ impl Page {
             "" => String::new(),
             text => format!("<p class=\"subtitle\">{}</p>\n", escaped(text)),
         };
-        let (title, colours) = (escaped(&self.title), colours::style());
+        let (title, colors) = (escaped(&self.title), colors::style());
         // One pass over the template, so that nothing in the texts is taken for a place in it.
         let mut html = String::new();
         let mut rest = include_str!("page.html");
@@ -72,7 +72,7 @@ impl Page {
             html += match name {
                 "title" => &title,
                 "style" => include_str!("page.css"),
-                "colours" => &colours,
+                "colors" => &colors,
                 "script" => include_str!("page.js"),
                 "subtitle" => &subtitle,
                 "contents" => &contents,

@@ -1,7 +1,7 @@
 // Values under the pointer, tables that sort, and filters for mistakes. The page is whole without it.
 "use strict";
 
-// Titles become our own box: at once, with colours, and on touch. Screen readers keep the names as labels.
+// Titles become our own box: at once, with colors, and on touch. Screen readers keep the names as labels.
 const box = document.createElement("div");
 box.className = "tip-box";
 box.hidden = true;
@@ -29,12 +29,12 @@ const show = (event) => {
   }
   if (mark !== shown) {
     shown = mark;
-    const colours = (mark.dataset.colours ?? "").split(" ").filter(Boolean);
+    const colors = (mark.dataset.colors ?? "").split(" ").filter(Boolean);
     box.replaceChildren(...textOf(mark).split("\n").map((text, index) => {
       const line = document.createElement("div");
-      if (index > 0 && colours[index - 1] !== undefined) {
+      if (index > 0 && colors[index - 1] !== undefined) {
         const dot = document.createElement("i");
-        dot.style.background = `var(--curve-${colours[index - 1]})`;
+        dot.style.background = `var(--curve-${colors[index - 1]})`;
         line.append(dot);
       } else if (index === 0) {
         line.style.fontWeight = "600";

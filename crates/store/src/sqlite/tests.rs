@@ -3,27 +3,32 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::*;
-use crate::{Event, Stop, Trouble, Workers, work};
+use crate::task_runner::{RunSummary, StopReason, TaskError, TaskEvent, TaskRunnerSettings, run_tasks};
 
-fn spec(tasks: usize) -> Spec {
-    Spec {
+fn spec(tasks: usize) -> JobSpec {
+    JobSpec {
         kind: "test".to_owned(),
         fingerprint: "f".to_owned(),
         command: vec!["annotate".to_owned()],
         tasks: (0..tasks).map(|task| format!("t{task}")).collect(),
-        ..Spec::default()
+        ..JobSpec::default()
     }
 }
 
-fn open(folder: &tempfile::TempDir) -> Sqlite {
-    Sqlite::open(&folder.path().join("a/jobs.sqlite")).unwrap()
+fn open(folder: &tempfile::TempDir) -> SqliteStore {
+    SqliteStore::open(&folder.path().join("a/jobs.sqlite")).unwrap()
 }
 
-fn workers() -> Workers {
-    Workers { concurrency: 4, ..Workers::default() }
+/// Whether every task has a result.
+fn is_complete(summary: &RunSummary) -> bool {
+    summary.stop.is_none() && summary.failed == 0
 }
 
-async fn twice(task: usize) -> std::result::Result<String, Trouble> {
+fn workers() -> TaskRunnerSettings {
+    TaskRunnerSettings { concurrency: 4, ..TaskRunnerSettings::default() }
+}
+
+async fn twice(task: usize) -> std::result::Result<String, TaskError> {
     tokio::time::sleep(Duration::from_millis(1)).await;
     Ok((2 * task).to_string())
 }
@@ -34,20 +39,20 @@ async fn a_job_goes_on_in_another_process() {
     let first = open(&folder);
     let job = first.begin(spec(20)).await.unwrap();
     let seen = RefCell::new(0);
-    let stop_after_five = |event: Event<'_>| {
-        *seen.borrow_mut() += usize::from(matches!(event, Event::Done { .. }));
+    let stop_after_five = |event: TaskEvent<'_>| {
+        *seen.borrow_mut() += usize::from(matches!(event, TaskEvent::Done { .. }));
         *seen.borrow() < 5
     };
-    let ended = work(&first, job.id, &workers(), twice, stop_after_five).await.unwrap();
-    assert_eq!(ended.stop, Some(Stop::Asked));
+    let ended = run_tasks(&first, job.id, &workers(), twice, stop_after_five).await.unwrap();
+    assert_eq!(ended.stop, Some(StopReason::Requested));
     assert!((5..=8).contains(&ended.done), "those in flight are finished: {ended:?}");
     drop(first);
 
     let second = open(&folder);
     let again = second.begin(spec(20)).await.unwrap();
     assert_eq!((again.id, again.tasks.done), (job.id, ended.done));
-    let rest = work(&second, job.id, &workers(), twice, |_| true).await.unwrap();
-    assert!(rest.is_complete());
+    let rest = run_tasks(&second, job.id, &workers(), twice, |_| true).await.unwrap();
+    assert!(is_complete(&rest));
     assert_eq!(ended.done + rest.done, 20);
     let expected: Vec<(usize, String)> = (0..20).map(|task| (task, (2 * task).to_string())).collect();
     assert_eq!(second.results(job.id).await.unwrap(), expected);
@@ -63,15 +68,15 @@ async fn trouble_that_passes_is_tried_again_and_the_other_is_not() {
         let count = *tries.borrow_mut().entry(task).and_modify(|count| *count += 1).or_insert(1);
         async move {
             match task {
-                1 if count < 3 => Err(Trouble::Passing("busy".to_owned())),
-                2 => Err(Trouble::Passing("always busy".to_owned())),
-                3 => Err(Trouble::Final("too long".to_owned())),
+                1 if count < 3 => Err(TaskError::Retryable("busy".to_owned())),
+                2 => Err(TaskError::Retryable("always busy".to_owned())),
+                3 => Err(TaskError::Permanent("too long".to_owned())),
                 _ => Ok(String::new()),
             }
         }
     };
-    let ended = work(&store, job.id, &workers(), each, |_| true).await.unwrap();
-    assert_eq!((ended.done, ended.failed, ended.put_back, ended.is_complete()), (4, 2, 4, false));
+    let ended = run_tasks(&store, job.id, &workers(), each, |_| true).await.unwrap();
+    assert_eq!((ended.done, ended.failed, ended.retries, is_complete(&ended)), (4, 2, 4, false));
     let faults = store.faults(job.id).await.unwrap();
     let faults: Vec<(usize, u32, &str)> =
         faults.iter().map(|fault| (fault.task, fault.attempts, &*fault.fault)).collect();
@@ -85,9 +90,9 @@ async fn when_nothing_works_it_stops_with_the_last_words() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     let job = store.begin(spec(1000)).await.unwrap();
-    let down = |_| async { Err(Trouble::Passing("cannot be reached".to_owned())) };
-    let ended = work(&store, job.id, &workers(), down, |_| true).await.unwrap();
-    assert_eq!(ended.stop, Some(Stop::Down("cannot be reached".to_owned())));
+    let down = |_| async { Err(TaskError::Retryable("cannot be reached".to_owned())) };
+    let ended = run_tasks(&store, job.id, &workers(), down, |_| true).await.unwrap();
+    assert_eq!(ended.stop, Some(StopReason::ConsecutiveFailures("cannot be reached".to_owned())));
     let tasks = store.job(job.id).await.unwrap().tasks;
     assert_eq!((tasks.open + tasks.failed, tasks.leased), (1000, 0), "nothing stays taken");
 }
@@ -102,18 +107,18 @@ async fn a_cancelled_job_stops_and_can_be_resumed() {
         let other = &other;
         async move {
             if task == 10 {
-                other.set_state(1, State::Cancelled).await.unwrap();
+                other.set_state(1, JobState::Cancelled).await.unwrap();
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
             Ok(String::new())
         }
     };
-    let ended = work(&store, job.id, &workers(), each, |_| true).await.unwrap();
-    assert_eq!(ended.stop, Some(Stop::Cancelled));
+    let ended = run_tasks(&store, job.id, &workers(), each, |_| true).await.unwrap();
+    assert_eq!(ended.stop, Some(StopReason::Cancelled));
     assert!(ended.done < 200);
-    assert_eq!(store.job(job.id).await.unwrap().state, State::Cancelled);
+    assert_eq!(store.job(job.id).await.unwrap().state, JobState::Cancelled);
     store.begin(spec(200)).await.unwrap();
-    assert!(work(&store, job.id, &workers(), twice, |_| true).await.unwrap().is_complete());
+    assert!(is_complete(&run_tasks(&store, job.id, &workers(), twice, |_| true).await.unwrap()));
 }
 
 #[tokio::test]
@@ -122,8 +127,8 @@ async fn a_job_that_another_worker_has_ended_is_no_cancelled_one() {
     let store = open(&folder);
     let job = store.begin(spec(1)).await.unwrap();
     store.finish(job.id, 0, String::new()).await.unwrap();
-    store.set_state(job.id, State::Done).await.unwrap();
-    assert!(work(&store, job.id, &workers(), twice, |_| true).await.unwrap().is_complete());
+    store.set_state(job.id, JobState::Done).await.unwrap();
+    assert!(is_complete(&run_tasks(&store, job.id, &workers(), twice, |_| true).await.unwrap()));
 }
 
 #[tokio::test]
@@ -151,12 +156,12 @@ async fn many_results_at_once_are_all_kept() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     let job = store.begin(spec(3000)).await.unwrap();
-    let many = Workers { concurrency: 1000, ..Workers::default() };
-    assert!(work(&store, job.id, &many, twice, |_| true).await.unwrap().is_complete());
+    let many = TaskRunnerSettings { concurrency: 1000, ..TaskRunnerSettings::default() };
+    assert!(is_complete(&run_tasks(&store, job.id, &many, twice, |_| true).await.unwrap()));
     assert_eq!(store.results(job.id).await.unwrap().len(), 3000);
-    store.set_state(job.id, State::Done).await.unwrap();
+    store.set_state(job.id, JobState::Done).await.unwrap();
     let jobs = store.jobs().await.unwrap();
-    assert_eq!((jobs.len(), jobs[0].state, jobs[0].tasks.done), (1, State::Done, 3000));
+    assert_eq!((jobs.len(), jobs[0].state, jobs[0].tasks.done), (1, JobState::Done, 3000));
     store.remove(job.id).await.unwrap();
     assert!(store.job(job.id).await.unwrap_err().to_string().contains("no job 1"));
 }
@@ -166,13 +171,13 @@ fn other_files_are_refused_with_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("text");
     std::fs::write(&path, "this is no database, but a text that is long enough to be looked at").unwrap();
-    let error = Sqlite::open(&path).unwrap_err().to_string();
+    let error = SqliteStore::open(&path).unwrap_err().to_string();
     assert!(error.contains("file is not a database"), "{error}");
     let other = folder.path().join("other.sqlite");
     Connection::open(&other).unwrap().execute_batch("CREATE TABLE songs(name TEXT)").unwrap();
-    let error = Sqlite::open(&other).unwrap_err().to_string();
-    assert!(error.contains("database of something else"), "{error}");
+    let error = SqliteStore::open(&other).unwrap_err().to_string();
+    assert!(error.contains("not a jobs database"), "{error}");
     let later = folder.path().join("later.sqlite");
     Connection::open(&later).unwrap().execute_batch("PRAGMA user_version = 7").unwrap();
-    assert!(Sqlite::open(&later).unwrap_err().to_string().contains("version 7"));
+    assert!(SqliteStore::open(&later).unwrap_err().to_string().contains("version 7"));
 }

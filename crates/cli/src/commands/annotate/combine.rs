@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use gradus_annotate::consensus::{self, Agreed, Pair, agree};
-use gradus_annotate::dawid_skene::{Item, Model, Reliability};
+use gradus_annotate::consensus::{self, Agreed, PairCounts, agree};
+use gradus_annotate::dawid_skene::{DawidSkene, Reliability, SolutionVotes};
 use gradus_annotate::ensemble::{Rule, combine};
 use gradus_core::{Annotation, Record};
 use gradus_data::files::{Sink, Target};
@@ -46,12 +46,12 @@ pub(super) fn consensus(args: &Consensus) -> Result<Status> {
         undecided: 0,
         pairs: Vec::new(),
     };
-    let mut pairs = vec![Pair::default(); panel.names.len() * panel.names.len()];
+    let mut pairs = vec![PairCounts::default(); panel.names.len() * panel.names.len()];
     let labels: Vec<Option<Annotation>> = panel
         .rows
         .iter()
         .map(|row| {
-            let said = row.said();
+            let said = row.votes();
             for first in 0..said.len() {
                 for second in first + 1..said.len() {
                     pairs[first * said.len() + second].count(said[first], said[second]);
@@ -152,7 +152,8 @@ pub(super) fn ensemble(args: &Ensemble) -> Result<Status> {
         reliability: Vec::new(),
         prior: None,
     };
-    let items: Vec<Item> = panel.rows.iter().map(|row| Item { steps: row.steps, said: row.said() }).collect();
+    let items: Vec<SolutionVotes> =
+        panel.rows.iter().map(|row| SolutionVotes { steps: row.steps, votes: row.votes() }).collect();
     let rule = match args.rule {
         EnsembleRule::Intersection => Some(Rule::Intersection),
         EnsembleRule::Union => Some(Rule::Union),
@@ -162,9 +163,9 @@ pub(super) fn ensemble(args: &Ensemble) -> Result<Status> {
     report.rule = rule.map_or("dawid-skene", Rule::name);
     // A probability beside each first error, where the rule knows one.
     let found: Vec<Option<(Option<usize>, f64)>> = match rule {
-        Some(rule) => items.iter().map(|item| combine(rule, &item.said).map(|error| (error, 1.0))).collect(),
+        Some(rule) => items.iter().map(|item| combine(rule, &item.votes).map(|error| (error, 1.0))).collect(),
         None => {
-            let model = Model::fit(&items, panel.names.len()).ok_or_else(|| {
+            let model = DawidSkene::fit(&items, panel.names.len()).ok_or_else(|| {
                 anyhow::anyhow!("no annotator decided anything: there is nothing to learn from")
             })?;
             report.reliability.clone_from(&model.annotators);

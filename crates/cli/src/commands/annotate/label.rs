@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use gradus_annotate::prompt::Template;
-use gradus_annotate::reference::{Annotator, Guide};
-use gradus_annotate::report::{Panel, Row, report};
+use gradus_annotate::reference::{Guide, ReferenceAnnotator};
+use gradus_annotate::report::{Panel, PanelRow, report};
 use gradus_annotate::{Annotated, judge as by_judge, monte_carlo as by_sampling, reference as by_reference};
 use gradus_core::contracts::{CallError, Sampling};
 use gradus_core::metrics::bootstrap;
@@ -26,7 +26,7 @@ use crate::printer::{self, Printer};
 use crate::{input, local, paint};
 
 pub(super) fn monte_carlo(args: &MonteCarlo) -> Result<Status> {
-    let config = by_sampling::Config {
+    let config = by_sampling::MonteCarloConfig {
         samples: args.samples,
         threshold: args.threshold,
         labels: match args.labels {
@@ -41,7 +41,7 @@ pub(super) fn monte_carlo(args: &MonteCarlo) -> Result<Status> {
         max_tokens: args.max_tokens,
         sampling: Sampling { temperature: args.temperature, ..Sampling::default() },
         seed: args.labelling.run.seed,
-        ..by_sampling::Config::default()
+        ..by_sampling::MonteCarloConfig::default()
     };
     config.check().map_err(|error| Usage(error.to_string()))?;
     let solve = args.prompt.as_deref().map_or_else(|| Ok(Template::solve()), Template::read)?;
@@ -57,7 +57,7 @@ pub(super) fn monte_carlo(args: &MonteCarlo) -> Result<Status> {
 
 pub(super) fn judge(args: &Judge) -> Result<Status> {
     let temperature = args.temperature.unwrap_or(if args.votes > 1 { 0.7 } else { 0.0 });
-    let config = by_judge::Config {
+    let config = by_judge::JudgeConfig {
         votes: args.votes,
         max_tokens: args.max_tokens,
         sampling: Sampling { temperature, ..Sampling::default() },
@@ -81,7 +81,7 @@ pub(super) fn judge(args: &Judge) -> Result<Status> {
 }
 
 pub(super) fn reference(args: &Reference) -> Result<Status> {
-    let config = by_reference::Config {
+    let config = by_reference::ReferenceConfig {
         exemplars: args.shots,
         retries: args.attempts,
         max_tokens: args.max_tokens,
@@ -102,8 +102,11 @@ pub(super) fn reference(args: &Reference) -> Result<Status> {
         guide = guide.with_exemplars(path)?;
     }
     let ready = Ready::open(&args.labelling, &args.generator, Template::solve(), Template::go_on())?;
-    let annotator =
-        Annotator { model: ready.generator.model.as_ref(), name: &ready.generator.name, guide: &guide };
+    let annotator = ReferenceAnnotator {
+        model: ready.generator.model.as_ref(),
+        name: &ready.generator.name,
+        guide: &guide,
+    };
     let each = async |problem: &Problem, solution: &Solution| {
         by_reference::annotate(annotator, problem, solution, &config).await
     };
@@ -298,7 +301,7 @@ impl Summary {
                 self.undecided += 1;
                 *self.undecided_by_reason.entry(undecided.reason.clone()).or_default() += 1;
             }
-            rows.push(Row {
+            rows.push(PanelRow {
                 problem: problem.id.clone(),
                 steps: solution.steps.len(),
                 outcome: solution.outcome,

@@ -1,7 +1,7 @@
 //! `gradus annotate report`: annotators side by side.
 
 use anyhow::Result;
-use gradus_annotate::report::{Annotator, Estimated, Foretold, Report, report};
+use gradus_annotate::report::{AnnotatorReport, AnnotatorSummary, AucEstimate, OutcomePrediction, report};
 use gradus_core::metrics::bootstrap;
 
 use super::sources::gather;
@@ -23,7 +23,7 @@ pub(super) fn run(args: &Args) -> Result<Status> {
     Ok(Status::Done)
 }
 
-fn show(printer: Printer, report: &Report) -> Result<()> {
+fn show(printer: Printer, report: &AnnotatorReport) -> Result<()> {
     printer.line(format!(
         "{} ({} with true labels, {} with a known outcome)\n",
         paint::bold(&printer::counted(report.solutions as u64, "solution")),
@@ -72,7 +72,7 @@ fn show(printer: Printer, report: &Report) -> Result<()> {
                     count(two.pair.first_only),
                     count(two.pair.second_only),
                     percent(two.overlap),
-                    auc(&two.foretold),
+                    auc(&two.outcome_prediction),
                 ]
             })
             .collect();
@@ -96,9 +96,9 @@ fn show(printer: Printer, report: &Report) -> Result<()> {
                     share,
                     errors,
                     percent(f1),
-                    auc(&rule.foretold),
-                    percent(rule.foretold.right_without_error),
-                    percent(rule.foretold.wrong_with_error),
+                    auc(&rule.outcome_prediction),
+                    percent(rule.outcome_prediction.right_without_error),
+                    percent(rule.outcome_prediction.wrong_with_error),
                 ]
             })
             .collect();
@@ -133,7 +133,7 @@ fn show(printer: Printer, report: &Report) -> Result<()> {
     Ok(())
 }
 
-fn labelled(annotator: &Annotator) -> Vec<String> {
+fn labelled(annotator: &AnnotatorSummary) -> Vec<String> {
     let count = |number: usize| printer::count(number as u64);
     let each = |amount: Option<f64>, digits: usize| match amount {
         Some(amount) if annotator.labels > 0 => format!("{:.digits$}", amount / annotator.labels as f64),
@@ -150,13 +150,13 @@ fn labelled(annotator: &Annotator) -> Vec<String> {
         count(annotator.errors),
         each(tokens, 0),
         each(seconds, 3),
-        auc(&annotator.foretold),
-        percent(annotator.foretold.right_without_error),
-        percent(annotator.foretold.wrong_with_error),
+        auc(&annotator.outcome_prediction),
+        percent(annotator.outcome_prediction.right_without_error),
+        percent(annotator.outcome_prediction.wrong_with_error),
     ]
 }
 
-fn against_truth(annotator: &Annotator) -> Vec<String> {
+fn against_truth(annotator: &AnnotatorSummary) -> Vec<String> {
     let agreement = annotator.agreement.as_ref();
     let number =
         |of: fn(&gradus_core::metrics::labels::Agreement) -> Option<f64>| percent(agreement.and_then(of));
@@ -176,11 +176,11 @@ fn percent(share: Option<f64>) -> String {
 }
 
 /// `0.912 (0.900–0.924)`.
-fn auc(foretold: &Foretold) -> String {
-    match foretold.auc {
+fn auc(prediction: &OutcomePrediction) -> String {
+    match prediction.auc {
         None => "–".to_owned(),
-        Some(Estimated { value, interval: None }) => format!("{value:.3}"),
-        Some(Estimated { value, interval: Some(found) }) => {
+        Some(AucEstimate { value, interval: None }) => format!("{value:.3}"),
+        Some(AucEstimate { value, interval: Some(found) }) => {
             format!("{value:.3} ({:.3}–{:.3})", found.low, found.high)
         }
     }

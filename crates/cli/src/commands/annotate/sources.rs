@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use gradus_annotate::report::{Panel, Row};
+use gradus_annotate::report::{Panel, PanelRow};
 use gradus_core::metrics::process::first_error;
 use gradus_core::{Annotation, LabelSource, Record, Solution};
 
@@ -88,7 +88,7 @@ pub(super) fn gather(sources: &Sources) -> Result<Gathered> {
         record.solutions.iter().zip(said).map(|(solution, said)| {
             let of =
                 |name: &String| said.iter().find(|(other, _)| other == name).map(|(_, found)| found.clone());
-            Row {
+            PanelRow {
                 problem: record.problem.id.clone(),
                 steps: solution.steps.len(),
                 outcome: solution.outcome,

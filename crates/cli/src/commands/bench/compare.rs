@@ -1,7 +1,7 @@
 //! `gradus bench compare`: finished runs side by side.
 
 use anyhow::{Context, Result};
-use gradus_bench::compare::{Finished, compare, page};
+use gradus_bench::compare::{FinishedRun, compare, page};
 use gradus_core::metrics::bootstrap::Settings;
 
 use crate::args::bench::Compare;
@@ -10,7 +10,7 @@ use crate::paint;
 use crate::printer::{Printer, count};
 
 pub(super) fn run(args: &Compare) -> Result<Status> {
-    let runs = args.runs.iter().map(|folder| Finished::read(folder)).collect::<Result<Vec<_>, _>>()?;
+    let runs = args.runs.iter().map(|folder| FinishedRun::read(folder)).collect::<Result<Vec<_>, _>>()?;
     let settings = Settings { resamples: args.resamples, seed: args.seed, ..Settings::default() };
     let found = compare(&runs, &settings)?;
     let last = args.runs.last().context("clap asks for at least two runs")?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use gradus_bench::judge::{Judge, Judged, Scorer};
-use gradus_bench::run::Source;
+use gradus_bench::run::JudgeSource;
 use gradus_core::contracts::{Answer, ScoreRequest, ScoreSteps};
 use gradus_engine::models::SHIPPED;
 use gradus_llm::{Chat, Endpoint, Http, Key, Pooling, Render, RewardServer};
@@ -114,10 +114,10 @@ impl Judging {
     }
 
     /// Where opinions come from.
-    pub(super) fn source(&self) -> Source<'_> {
+    pub(super) fn source(&self) -> JudgeSource<'_> {
         match &self.backend {
-            Backend::Recorded(name) => Source::Recorded(name.clone()),
-            _ => Source::Asked(self, self.identity.clone()),
+            Backend::Recorded(name) => JudgeSource::Recorded(name.clone()),
+            _ => JudgeSource::Asked(self, self.identity.clone()),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use anyhow::Result;
-use gradus_bench::report::Numbers;
+use gradus_bench::report::BenchmarkResults;
 use gradus_bench::{Error, labels};
 use gradus_core::Annotation;
 
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Labels) -> Result<Status> {
     let numbers = labels::measure(&job.samples, named, bench.judge.threshold)?;
     show::labels(&numbers, job.printer(bench))?;
     let sections = labels::sections(&numbers);
-    job.finish(bench, &judging, Numbers::Labels(Box::new(numbers)), sections, &[])
+    job.finish(bench, &judging, BenchmarkResults::Labels(Box::new(numbers)), sections, &[])
 }
 
 /// Puts the labels of `--truth` beside those of the same solutions in the input.

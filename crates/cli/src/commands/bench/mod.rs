@@ -16,7 +16,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use gradus_bench::fact::Fact;
 use gradus_bench::judge::Judged;
-use gradus_bench::report::{Counts, InputFile, Numbers, Report, SCHEMA, input_file};
+use gradus_bench::report::{BenchmarkReport, BenchmarkResults, InputFile, SCHEMA, SampleCounts, input_file};
 use gradus_bench::run::{Progress as Done, Run, reasons};
 use gradus_bench::{Error, Sample, best_of_n, drift, fact, prmbench, processbench};
 use gradus_core::FirstError;
@@ -73,7 +73,7 @@ fn process_bench(args: &Bench) -> Result<Status> {
     let (numbers, facts) = processbench::measure(&job.samples, &judged, args.judge.threshold, &job.settings)?;
     show::processbench(&numbers, &judging.name, job.printer(args))?;
     let sections = processbench::sections(&numbers, &judging.name, &job.samples, &judged);
-    job.finish(args, &judging, Numbers::ProcessBench(Box::new(numbers)), sections, &facts)
+    job.finish(args, &judging, BenchmarkResults::ProcessBench(Box::new(numbers)), sections, &facts)
 }
 
 fn prm_bench(args: &Bench) -> Result<Status> {
@@ -84,7 +84,7 @@ fn prm_bench(args: &Bench) -> Result<Status> {
     let (numbers, facts) = prmbench::measure(&job.samples, &judged, args.judge.threshold, &job.settings)?;
     show::prmbench(&numbers, &judging.name, job.printer(args))?;
     let sections = prmbench::sections(&numbers, &judging.name);
-    job.finish(args, &judging, Numbers::PrmBench(Box::new(numbers)), sections, &facts)
+    job.finish(args, &judging, BenchmarkResults::PrmBench(Box::new(numbers)), sections, &facts)
 }
 
 fn best_of(BestOfN { vote_power, bench: args }: &BestOfN) -> Result<Status> {
@@ -107,7 +107,7 @@ fn best_of(BestOfN { vote_power, bench: args }: &BestOfN) -> Result<Status> {
     let (numbers, facts) = best_of_n::measure(&pools, &sizes, *vote_power, &job.settings)?;
     show::best_of_n(&numbers, job.printer(args))?;
     let sections = best_of_n::sections(&numbers);
-    job.finish(args, &judging, Numbers::BestOfN(Box::new(numbers)), sections, &facts)
+    job.finish(args, &judging, BenchmarkResults::BestOfN(Box::new(numbers)), sections, &facts)
 }
 
 fn drift_of(args: &Bench) -> Result<Status> {
@@ -119,7 +119,7 @@ fn drift_of(args: &Bench) -> Result<Status> {
     let numbers = drift::measure(&job.samples, &judged, args.judge.threshold)?;
     show::drift(&numbers, &judging.name, job.printer(args))?;
     let sections = drift::sections(&numbers, &judging.name);
-    job.finish(args, &judging, Numbers::Drift(Box::new(numbers)), sections, &[])
+    job.finish(args, &judging, BenchmarkResults::Drift(Box::new(numbers)), sections, &[])
 }
 
 /// A benchmark on its way from files to a report.
@@ -128,7 +128,7 @@ struct Job<'a> {
     args: &'a Bench,
     samples: Vec<Sample>,
     inputs: Vec<InputFile>,
-    counts: Counts,
+    counts: SampleCounts,
     settings: Settings,
     run: Option<Run>,
     began: Instant,
@@ -157,7 +157,7 @@ impl<'a> Job<'a> {
             args,
             samples,
             inputs,
-            counts: Counts { skipped: tally.skipped, ..Counts::default() },
+            counts: SampleCounts { skipped: tally.skipped, ..SampleCounts::default() },
             settings: Settings { resamples: args.resamples, seed: args.seed, ..Settings::default() },
             run: None,
             began,
@@ -227,7 +227,7 @@ impl<'a> Job<'a> {
                 .collect();
             Path::new("runs").join(format!("{}-{name}", self.benchmark))
         });
-        if let Ok(report) = Report::read(&folder)
+        if let Ok(report) = BenchmarkReport::read(&folder)
             && report.benchmark != self.benchmark
         {
             let (folder, other) = (folder.display(), report.benchmark);
@@ -308,7 +308,7 @@ impl<'a> Job<'a> {
         mut self,
         args: &Bench,
         judging: &Judging,
-        numbers: Numbers,
+        numbers: BenchmarkResults,
         sections: Vec<Section>,
         facts: &[Fact],
     ) -> Result<Status> {
@@ -323,7 +323,7 @@ impl<'a> Job<'a> {
         settings.extend(judging.profile.iter().map(|profile| ("profile".to_owned(), json!(profile))));
         settings.extend(args.limit.map(|limit| ("limit".to_owned(), json!(limit))));
         settings.append(&mut self.extra);
-        let report = Report {
+        let report = BenchmarkReport {
             schema: SCHEMA,
             benchmark: self.benchmark.to_owned(),
             judge: judging.name.clone(),

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use anyhow::{Context, Result};
-use gradus_bench::compare::Finished;
-use gradus_bench::fact::Seen;
-use gradus_bench::preference::analyse::{Analysis, analyse};
-use gradus_bench::preference::build::{self, Plan};
-use gradus_bench::report::Numbers;
+use gradus_bench::compare::FinishedRun;
+use gradus_bench::fact::Observation;
+use gradus_bench::preference::build::{self, PreferencePlan};
+use gradus_bench::preference::perplexity_bias::{PerplexityBias, perplexity_bias};
+use gradus_bench::report::BenchmarkResults;
 use gradus_bench::run::Progress as Done;
 use gradus_bench::{Error, perplexity, preference};
 use gradus_core::Record;
@@ -56,7 +56,7 @@ fn measure(args: &Preference) -> Result<Status> {
     let (numbers, facts) = preference::measure(&job.samples, &judged, bench.judge.threshold, &job.settings)?;
     show::preference(&numbers, &judging.name, job.printer(bench))?;
     let sections = preference::sections(&numbers, &judging.name);
-    job.finish(bench, &judging, Numbers::Preference(Box::new(numbers)), sections, &facts)
+    job.finish(bench, &judging, BenchmarkResults::Preference(Box::new(numbers)), sections, &facts)
 }
 
 /// Fills in the perplexities that the data does not have.
@@ -104,7 +104,7 @@ fn build(args: &PreferenceBuild) -> Result<Status> {
         }
         return Ok(Status::Done);
     }
-    let plan = Plan {
+    let plan = PreferencePlan {
         count: args.count,
         families: args.families.clone(),
         limit: args.limit,
@@ -149,14 +149,16 @@ fn left_out(printer: Printer, dropped: &std::collections::BTreeMap<&'static str,
 fn analyse_runs(args: &PreferenceAnalyse) -> Result<Status> {
     let perplexities = args.perplexities.as_ref().map(perplexities_of).transpose()?;
     let printer = Printer::new(None);
-    let mut found: Vec<(String, Analysis)> = Vec::new();
+    let mut found: Vec<(String, PerplexityBias)> = Vec::new();
     for folder in &args.runs {
-        let run = Finished::read(folder)?;
+        let run = FinishedRun::read(folder)?;
         let judged: Vec<(Option<f64>, Judgement)> = run
             .facts
             .iter()
             .filter_map(|fact| {
-                let Seen::Judged { correct, judged, perplexity } = &fact.seen else { return None };
+                let Observation::Judged { correct, judged, perplexity } = &fact.observation else {
+                    return None;
+                };
                 let perplexity = match &perplexities {
                     Some(known) => known.get(&fact.id).copied(),
                     None => *perplexity,
@@ -164,7 +166,7 @@ fn analyse_runs(args: &PreferenceAnalyse) -> Result<Status> {
                 Some((perplexity, Judgement { correct: *correct, judged: *judged }))
             })
             .collect();
-        let analysis = analyse(&judged).ok_or_else(|| {
+        let analysis = perplexity_bias(&judged).ok_or_else(|| {
             Error::Data(format!(
                 "{}: fewer than ten solutions have a perplexity: is it a run of gradus bench preference with perplexities, or are they in --perplexities?",
                 folder.display()
@@ -172,7 +174,7 @@ fn analyse_runs(args: &PreferenceAnalyse) -> Result<Status> {
         })?;
         found.push((run.report.judge, analysis));
     }
-    let section = |(name, analysis): &(String, Analysis)| Section {
+    let section = |(name, analysis): &(String, PerplexityBias)| Section {
         heading: name.clone(),
         intro: String::new(),
         blocks: analysis.blocks(),

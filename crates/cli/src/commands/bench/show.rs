@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::Result;
-use gradus_bench::report::Counts;
-use gradus_bench::{Figure, best_of_n, drift, labels, preference, prmbench, processbench, published};
+use gradus_bench::report::SampleCounts;
+use gradus_bench::{MetricEstimate, best_of_n, drift, labels, preference, prmbench, processbench, published};
 use gradus_core::select::Aggregation;
 
 use crate::paint;
@@ -18,11 +18,11 @@ fn cell(value: Option<f64>) -> String {
 }
 
 /// F1 beside that of judges without a model, which is what an F1 has to be measured by.
-fn without_a_model(numbers: &processbench::Numbers, judge: &str, printer: Printer) -> Result<()> {
-    let row = |name: String, subsets: Vec<Figure>, average: &Figure| -> Vec<String> {
-        [name].into_iter().chain(subsets.iter().chain([average]).map(Figure::percent)).collect()
+fn without_a_model(numbers: &processbench::ProcessBenchResults, judge: &str, printer: Printer) -> Result<()> {
+    let row = |name: String, subsets: Vec<MetricEstimate>, average: &MetricEstimate| -> Vec<String> {
+        [name].into_iter().chain(subsets.iter().chain([average]).map(MetricEstimate::percent)).collect()
     };
-    let own: Vec<Figure> = numbers.subsets.iter().map(|part| part.f1).collect();
+    let own: Vec<MetricEstimate> = numbers.subsets.iter().map(|part| part.f1).collect();
     let mut rows = vec![row(paint::bold(judge), own, &numbers.average_f1)];
     for simple in &numbers.baselines {
         rows.push(row(paint::dim(&simple.name), simple.f1.clone(), &simple.average));
@@ -35,7 +35,7 @@ fn without_a_model(numbers: &processbench::Numbers, judge: &str, printer: Printe
 }
 
 pub(super) fn processbench(
-    numbers: &processbench::Numbers,
+    numbers: &processbench::ProcessBenchResults,
     judge: &str,
     printer: Option<Printer>,
 ) -> Result<()> {
@@ -95,7 +95,11 @@ pub(super) fn processbench(
     )
 }
 
-pub(super) fn prmbench(numbers: &prmbench::Numbers, judge: &str, printer: Option<Printer>) -> Result<()> {
+pub(super) fn prmbench(
+    numbers: &prmbench::PrmBenchResults,
+    judge: &str,
+    printer: Option<Printer>,
+) -> Result<()> {
     let Some(printer) = printer else { return Ok(()) };
     let mut rows: Vec<Vec<String>> = numbers
         .classes
@@ -130,7 +134,7 @@ pub(super) fn prmbench(numbers: &prmbench::Numbers, judge: &str, printer: Option
     others(printer, &published::prmbench(), "Published:")
 }
 
-pub(super) fn best_of_n(numbers: &best_of_n::Numbers, printer: Option<Printer>) -> Result<()> {
+pub(super) fn best_of_n(numbers: &best_of_n::BestOfNResults, printer: Option<Printer>) -> Result<()> {
     let Some(printer) = printer else { return Ok(()) };
     for set in &numbers.sets {
         printer.line(format!(
@@ -142,12 +146,13 @@ pub(super) fn best_of_n(numbers: &best_of_n::Numbers, printer: Option<Printer>) 
         let mut heading = vec!["choice".to_owned()];
         heading.extend(numbers.sizes.iter().map(|size| format!("N={size}")));
         heading.push("over chance, majority".to_owned());
-        let over_n = |name: String, figures: &[Figure], gain: &[Figure]| {
-            let last = figures.len().saturating_sub(1);
-            let cells = figures.iter().enumerate();
-            let cells = cells
-                .map(|(index, figure)| if index == last { figure.percent() } else { cell(figure.value) });
-            let gain = gain.last().map_or_else(String::new, Figure::signed);
+        let over_n = |name: String, estimates: &[MetricEstimate], gain: &[MetricEstimate]| {
+            let last = estimates.len().saturating_sub(1);
+            let cells = estimates.iter().enumerate();
+            let cells = cells.map(
+                |(index, estimate)| if index == last { estimate.percent() } else { cell(estimate.value) },
+            );
+            let gain = gain.last().map_or_else(String::new, MetricEstimate::signed);
             std::iter::once(name).chain(cells).chain([gain]).collect::<Vec<String>>()
         };
         let mut rows = vec![
@@ -180,7 +185,11 @@ pub(super) fn best_of_n(numbers: &best_of_n::Numbers, printer: Option<Printer>) 
     Ok(())
 }
 
-pub(super) fn preference(numbers: &preference::Numbers, judge: &str, printer: Option<Printer>) -> Result<()> {
+pub(super) fn preference(
+    numbers: &preference::PreferenceResults,
+    judge: &str,
+    printer: Option<Printer>,
+) -> Result<()> {
     let Some(printer) = printer else { return Ok(()) };
     let mut rows: Vec<Vec<String>> = numbers
         .generators
@@ -221,7 +230,10 @@ pub(super) fn preference(numbers: &preference::Numbers, judge: &str, printer: Op
 }
 
 /// The line through the deciles, in one sentence.
-pub(super) fn regression(analysis: &preference::analyse::Analysis, printer: Printer) -> Result<()> {
+pub(super) fn regression(
+    analysis: &preference::perplexity_bias::PerplexityBias,
+    printer: Printer,
+) -> Result<()> {
     match &analysis.fit {
         Some(fit) => printer.line(format!(
             "BI over deciles of perplexity: slope {:.4} ± {:.4}, r {:.3}, p {:.2e} ({} solutions, {} without perplexity)",
@@ -231,7 +243,7 @@ pub(super) fn regression(analysis: &preference::analyse::Analysis, printer: Prin
     }
 }
 
-pub(super) fn labels(numbers: &labels::Numbers, printer: Option<Printer>) -> Result<()> {
+pub(super) fn labels(numbers: &labels::LabelResults, printer: Option<Printer>) -> Result<()> {
     let Some(printer) = printer else { return Ok(()) };
     let rows: Vec<Vec<String>> = numbers
         .annotators
@@ -266,7 +278,7 @@ pub(super) fn labels(numbers: &labels::Numbers, printer: Option<Printer>) -> Res
     printer.table(&heading, &rows)
 }
 
-pub(super) fn drift(numbers: &drift::Numbers, judge: &str, printer: Option<Printer>) -> Result<()> {
+pub(super) fn drift(numbers: &drift::DriftResults, judge: &str, printer: Option<Printer>) -> Result<()> {
     let Some(printer) = printer else { return Ok(()) };
     let drift = &numbers.drift;
     let rows = [
@@ -302,7 +314,7 @@ pub(super) fn drift(numbers: &drift::Numbers, judge: &str, printer: Option<Print
 }
 
 /// What happened to the samples, and where the report is.
-pub(super) fn counts(counts: &Counts, folder: &Path, printer: Printer) -> Result<()> {
+pub(super) fn counts(counts: &SampleCounts, folder: &Path, printer: Printer) -> Result<()> {
     let mut parts = vec![format!("{} solutions", count(counts.samples as u64))];
     if counts.resumed > 0 {
         parts.push(format!("{} from an earlier run", count(counts.resumed as u64)));

@@ -1,0 +1,254 @@
+//! ProcessBench measured: first errors found, by subset and generator, with baselines and a threshold sweep.
+
+use gradus_core::FirstError;
+use gradus_core::metrics::bootstrap::Settings;
+use gradus_core::metrics::process::{self, Confusion, Located, ProcessScores};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::estimate::{MetricEstimate, estimates};
+use crate::fact::{self, Fact, Observation};
+use crate::judge::{Judged, Opinion};
+use crate::sample::{PROCESSBENCH_SUBSETS, Sample};
+use crate::step_scores::{self, StepScores};
+
+/// Step positions that have a row of their own in the confusion table.
+const POSITIONS: usize = 10;
+
+/// The numbers of one part of the data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GroupResults {
+    /// A subset or a generator.
+    pub name: String,
+    /// Counts and numbers.
+    pub scores: ProcessScores,
+    /// Share of erroneous solutions whose first error was found exactly.
+    pub acc_err: MetricEstimate,
+    /// Share of error-free solutions that were left alone.
+    pub acc_cor: MetricEstimate,
+    /// Their harmonic mean.
+    pub f1: MetricEstimate,
+    /// Share of all solutions that were judged right.
+    pub accuracy: MetricEstimate,
+}
+
+/// A threshold of the sweep.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SweepPoint {
+    /// Scores below it are errors.
+    pub threshold: f64,
+    /// F1 of each subset, in the order of the parts.
+    pub f1: Vec<Option<f64>>,
+    /// Their mean.
+    pub average: Option<f64>,
+}
+
+/// A judge without a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// What it does.
+    pub name: String,
+    /// F1 of each subset, in the order of the parts.
+    pub f1: Vec<MetricEstimate>,
+    /// Their mean.
+    pub average: MetricEstimate,
+}
+
+/// The numbers of this benchmark.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProcessBenchResults {
+    /// Scores below it are errors; a score equal to it is not.
+    pub threshold: f64,
+    /// By subset.
+    pub subsets: Vec<GroupResults>,
+    /// Mean F1 over subsets.
+    pub average_f1: MetricEstimate,
+    /// Mean accuracy over subsets.
+    pub average_accuracy: MetricEstimate,
+    /// By the model that wrote the solutions.
+    pub generators: Vec<GroupResults>,
+    /// Judges without a model.
+    pub baselines: Vec<Baseline>,
+    /// F1 at other thresholds; empty for a judge without scores.
+    pub sweep: Vec<SweepPoint>,
+    /// Where errors are and where they were said to be.
+    pub confusion: Confusion,
+    /// Quality of the scores themselves.
+    pub steps: Option<StepScores>,
+}
+
+/// The numbers, and each sample's part of them. Every sample must have a known first error.
+pub fn measure(
+    samples: &[Sample],
+    judged: &[Judged],
+    threshold: f64,
+    settings: &Settings,
+) -> Result<(ProcessBenchResults, Vec<Fact>)> {
+    let facts: Vec<Fact> = samples
+        .iter()
+        .zip(judged)
+        .map(|(sample, judged)| Fact {
+            id: sample.solution.id.clone(),
+            group: sample.subset.clone(),
+            observation: Observation::Located {
+                truth: sample.first_error(),
+                predicted: predicted(&judged.opinion, threshold),
+            },
+        })
+        .collect();
+    if facts.is_empty() {
+        return Err(Error::Data(
+            "no solution has a known first error: this benchmark needs one for each".to_owned(),
+        ));
+    }
+    let subsets = parts(&facts, settings);
+    let headline = fact::headline(&facts, settings);
+    let by_generator: Vec<Fact> = facts
+        .iter()
+        .zip(samples)
+        .map(|(fact, sample)| Fact { group: sample.generator().to_owned(), ..fact.clone() })
+        .collect();
+    let mut generators = parts(&by_generator, settings);
+    generators.sort_by(|a, b| a.name.cmp(&b.name));
+    let located: Vec<Located> = facts.iter().filter_map(|fact| fact::as_located(&fact.observation)).collect();
+    let names: Vec<&str> = subsets.iter().map(|part| part.name.as_str()).collect();
+    let numbers = ProcessBenchResults {
+        threshold,
+        average_f1: headline["all/f1"],
+        average_accuracy: headline["all/accuracy"],
+        generators,
+        baselines: baselines(samples, &names, settings),
+        sweep: sweep(samples, judged, &names),
+        confusion: process::confusion(&located, POSITIONS),
+        steps: step_scores::measure(&step_scores::scored_steps(samples, judged, false)),
+        subsets,
+    };
+    Ok((numbers, facts))
+}
+
+fn predicted(opinion: &Opinion, threshold: f64) -> FirstError {
+    match opinion.first_error(threshold) {
+        None => FirstError::Unknown,
+        Some(None) => FirstError::None,
+        Some(Some(step)) => FirstError::At(step),
+    }
+}
+
+fn parts(facts: &[Fact], settings: &Settings) -> Vec<GroupResults> {
+    let headline = fact::headline(facts, settings);
+    let strata = fact::strata(facts);
+    let part = |(name, members): (String, Vec<&Observation>)| {
+        let located: Vec<Located> =
+            members.iter().filter_map(|observation| fact::as_located(observation)).collect();
+        let estimate = |number: &str| headline.get(&format!("{name}/{number}")).copied().unwrap_or_default();
+        GroupResults {
+            scores: process::scores(&located),
+            acc_err: estimate("acc_err"),
+            acc_cor: estimate("acc_cor"),
+            f1: estimate("f1"),
+            accuracy: estimate("accuracy"),
+            name,
+        }
+    };
+    strata.into_iter().map(part).collect()
+}
+
+/// Samples of each subset: whether there is an error, and how probably it is judged right.
+type Chances = Vec<Vec<(bool, f64)>>;
+
+/// F1 of each subset and their mean, from each sample's probability of being judged right.
+fn expected_f1(subsets: &[Vec<(bool, f64)>]) -> Vec<Option<f64>> {
+    let of_subset = |subset: &Vec<(bool, f64)>| {
+        let mean = |wrong: bool| {
+            fact::mean(subset.iter().filter(|(error, _)| *error == wrong).map(|(_, right)| Some(*right)))
+        };
+        let (cor, err) = (mean(false)?, mean(true)?);
+        Some(if cor + err == 0.0 { 0.0 } else { 2.0 * cor * err / (cor + err) })
+    };
+    let f1: Vec<Option<f64>> = subsets.iter().map(of_subset).collect();
+    let average = fact::mean(f1.iter().copied());
+    f1.into_iter().chain([average]).collect()
+}
+
+fn baselines(samples: &[Sample], subsets: &[&str], settings: &Settings) -> Vec<Baseline> {
+    let chances = |right: &dyn Fn(&Sample, Option<usize>) -> f64| -> Chances {
+        let chance = |sample: &Sample| {
+            let truth = truth_of(sample);
+            (truth.is_some(), right(sample, truth))
+        };
+        let of_subset =
+            |subset: &&str| samples.iter().filter(|sample| sample.subset == **subset).map(chance).collect();
+        subsets.iter().map(of_subset).collect()
+    };
+    // A coin that says 'wrong' at each step with this probability, up to its first 'wrong'.
+    let coin = |rate: f64| {
+        let right = move |sample: &Sample, truth: Option<usize>| match truth {
+            Some(step) => (1.0 - rate).powi(step as i32) * rate,
+            None => (1.0 - rate).powi(sample.solution.steps.len() as i32),
+        };
+        (format!("a coin at each step, wrong with {rate:.2}"), chances(&right))
+    };
+    let longer = |most: usize| {
+        let right = move |sample: &Sample, truth: Option<usize>| {
+            let said = sample.solution.steps.iter().position(|step| step.chars().count() > most);
+            f64::from(u8::from(said == truth))
+        };
+        (format!("length alone, wrong with over {most} characters"), chances(&right))
+    };
+    let average = |found: &(String, Chances)| expected_f1(&found.1).pop().flatten().unwrap_or(-1.0);
+    let best = |all: &mut dyn Iterator<Item = (String, Chances)>| {
+        all.max_by(|one, other| average(one).total_cmp(&average(other)))
+    };
+    [
+        ("always 'no error'".to_owned(), chances(&|_, truth| f64::from(u8::from(truth.is_none())))),
+        ("always the first step".to_owned(), chances(&|_, truth| f64::from(u8::from(truth == Some(0))))),
+    ]
+    .into_iter()
+    .chain(best(&mut (1..100).map(|percent| coin(f64::from(percent) / 100.0))))
+    .chain(best(&mut (1..=100).map(|tens| longer(10 * tens))))
+    .map(|(name, chances)| {
+        let mut f1 = estimates(&chances, settings, expected_f1);
+        let average = f1.pop().unwrap_or_default();
+        Baseline { name, f1, average }
+    })
+    .collect()
+}
+
+fn sweep(samples: &[Sample], judged: &[Judged], subsets: &[&str]) -> Vec<SweepPoint> {
+    if judged.iter().all(|judged| judged.opinion.scores().is_none()) {
+        return Vec::new();
+    }
+    let of_subset = |subset: &&str| {
+        let own = samples.iter().zip(judged).filter(|(sample, _)| sample.subset == **subset);
+        let scored: Vec<(Option<&[f64]>, Option<usize>)> =
+            own.map(|(sample, judged)| (judged.opinion.scores(), truth_of(sample))).collect();
+        process::sweep(&scored, &process::thresholds())
+    };
+    let swept: Vec<Vec<process::AtThreshold>> = subsets.iter().map(of_subset).collect();
+    let point = |(index, threshold): (usize, f64)| {
+        let f1: Vec<Option<f64>> = swept.iter().map(|subset| subset[index].scores.f1).collect();
+        SweepPoint { threshold, average: process::average(&f1), f1 }
+    };
+    process::thresholds().into_iter().enumerate().map(point).collect()
+}
+
+/// The first wrong step of a sample whose truth is known.
+pub(super) fn truth_of(sample: &Sample) -> Option<usize> {
+    match sample.first_error() {
+        FirstError::At(step) => Some(step),
+        _ => None,
+    }
+}
+
+impl ProcessBenchResults {
+    /// Whether this is ProcessBench itself, so that published numbers can stand beside ours.
+    pub fn is_official(&self) -> bool {
+        self.subsets.iter().any(|part| PROCESSBENCH_SUBSETS.contains(&part.name.as_str()))
+    }
+
+    /// The threshold of the sweep with the highest average. It was chosen on the very data it is measured on.
+    pub fn best_threshold(&self) -> Option<&SweepPoint> {
+        let known = self.sweep.iter().filter(|point| point.average.is_some());
+        known.rev().max_by(|a, b| a.average.unwrap_or(-1.0).total_cmp(&b.average.unwrap_or(-1.0)))
+    }
+}

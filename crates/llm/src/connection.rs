@@ -1,0 +1,196 @@
+//! One endpoint's connections: an attempt is one request and its answer's bytes, or why there is none.
+//!
+//! Redirects are not followed: the key would travel with them.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use gradus_core::contracts::CallError;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::{Client, StatusCode, Url, redirect, retry};
+use serde_json::Value;
+
+use crate::counters::AtomicCounters;
+use crate::rate_limiter::RateLimiter;
+use crate::server_error::{cause, error_body, server_message, wait};
+use crate::{Endpoint, Error, Result, tls};
+
+/// Answers beyond this are refused instead of filling the memory.
+const LONGEST_BODY: usize = 256 << 20;
+
+pub(crate) struct Connection {
+    pub(crate) endpoint: Endpoint,
+    /// Where `/v1` paths are, and where the others are; neither ends in a slash.
+    pub(crate) api: String,
+    root: String,
+    pub(crate) key: Option<String>,
+    client: Client,
+    pub(crate) rate_limiter: RateLimiter,
+    pub(crate) counters: AtomicCounters,
+}
+
+/// Why an attempt failed.
+pub(crate) enum AttemptError {
+    /// Another attempt may succeed; the server may have said when.
+    Retryable {
+        why: String,
+        after: Option<Duration>,
+        /// Whether the endpoint itself failed, rather than refused one request too many.
+        endpoint_failed: bool,
+    },
+    /// Another attempt will not succeed.
+    Final(CallError),
+}
+
+impl Connection {
+    pub(crate) fn open(endpoint: &Endpoint) -> Result<Self> {
+        endpoint.check()?;
+        let address = endpoint.address()?;
+        let key = endpoint.key.as_ref().map(crate::Key::read).transpose()?;
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(key) = &key {
+            let sendable = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
+            let bearer = HeaderValue::from_str(&format!("Bearer {key}"));
+            let mut bearer = bearer.ok().filter(|_| sendable).ok_or(Error::KeyText)?;
+            bearer.set_sensitive(true);
+            headers.insert(AUTHORIZATION, bearer);
+        }
+        let mut client = Client::builder()
+            .tls_backend_preconfigured(tls::config(address.scheme() == "https")?)
+            .user_agent(concat!("gradus/", env!("CARGO_PKG_VERSION")))
+            .default_headers(headers)
+            .timeout(endpoint.timeout())
+            .pool_max_idle_per_host(endpoint.concurrency)
+            .redirect(redirect::Policy::none())
+            .retry(retry::never());
+        if is_loopback(&address) {
+            client = client.no_proxy();
+        }
+        let client = client.build().map_err(|error| Error::Client(cause(&error)))?;
+        let api = address.as_str().trim_end_matches('/').to_owned();
+        let root = api.strip_suffix("/v1").unwrap_or(&api).to_owned();
+        let rate_limiter = RateLimiter::new(endpoint);
+        Ok(Self {
+            endpoint: endpoint.clone(),
+            api,
+            root,
+            key,
+            client,
+            rate_limiter,
+            counters: AtomicCounters::default(),
+        })
+    }
+
+    /// Paths under `/v1/` are behind the endpoint's address, others behind it without its `/v1`.
+    pub(crate) fn url(&self, path: &str) -> String {
+        match path.strip_prefix("/v1/") {
+            Some(rest) => format!("{}/{rest}", self.api),
+            None => format!("{}{path}", self.root),
+        }
+    }
+
+    /// A body that was written for the model `from`, with this endpoint's name of it.
+    pub(crate) fn named<'a>(&self, body: &'a [u8], from: &str) -> Cow<'a, [u8]> {
+        let to = &self.endpoint.model;
+        if from == to {
+            return Cow::Borrowed(body);
+        }
+        let Ok(Value::Object(mut fields)) = serde_json::from_slice::<Value>(body) else {
+            return Cow::Borrowed(body);
+        };
+        match fields.get("model").map(Value::as_str) {
+            Some(Some(model)) if model == from && to.is_empty() => drop(fields.shift_remove("model")),
+            Some(Some(model)) if model == from => drop(fields.insert("model".into(), to.as_str().into())),
+            None if from.is_empty() => drop(fields.shift_insert(0, "model".into(), to.as_str().into())),
+            _ => return Cow::Borrowed(body),
+        }
+        Cow::Owned(Value::Object(fields).to_string().into_bytes())
+    }
+
+    pub(crate) async fn attempt(
+        &self,
+        url: &str,
+        body: Vec<u8>,
+    ) -> std::result::Result<Vec<u8>, AttemptError> {
+        let broken = |error: reqwest::Error| AttemptError::Retryable {
+            why: if error.is_timeout() {
+                format!("gave no answer within {} s", self.endpoint.timeout_seconds)
+            } else if error.is_connect() {
+                format!("cannot be reached: {}", cause(&error))
+            } else {
+                format!("broke the connection: {}", cause(&error))
+            },
+            after: None,
+            endpoint_failed: true,
+        };
+        let mut response = self.client.post(url).body(body).send().await.map_err(broken)?;
+        let status = response.status();
+        if status.is_success() {
+            let mut bytes = Vec::new();
+            while let Some(chunk) = response.chunk().await.map_err(broken)? {
+                if bytes.len() + chunk.len() > LONGEST_BODY {
+                    let message = format!("{url} answered more than {} MiB", LONGEST_BODY >> 20);
+                    return Err(AttemptError::Final(CallError::Failed(message)));
+                }
+                bytes.extend_from_slice(&chunk);
+            }
+            return Ok(bytes);
+        }
+        if status.is_redirection() {
+            let target = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+            let target = target.unwrap_or("another address");
+            let message = format!("{url} redirects to {target}; put the right address into `base_url`");
+            return Err(AttemptError::Final(CallError::Invalid(message)));
+        }
+        let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(wait);
+        let words = server_message(&error_body(&mut response).await);
+        let why = format!("answered {status}{}{words}", if words.is_empty() { "" } else { ": " });
+        let retryable = matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
+        Err(if retryable || status.is_server_error() {
+            AttemptError::Retryable { why, after, endpoint_failed: !retryable }
+        } else {
+            AttemptError::Final(CallError::Invalid(format!("{url} {why}")))
+        })
+    }
+}
+
+fn is_loopback(address: &Url) -> bool {
+    let host = address.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_needs_no_proxy() {
+        for (url, expected) in [
+            ("http://127.0.0.1:8000/v1", true),
+            ("http://localhost", true),
+            ("http://[::1]:80", true),
+            ("https://api.example.com", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(url).unwrap()), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn https_clients_open_without_a_process_wide_provider() {
+        Connection::open(&Endpoint::new("https://api.example.com/v1", "m")).unwrap();
+    }
+
+    #[test]
+    fn the_model_is_named_as_each_endpoint_names_it() {
+        let named = |body: &str, from: &str, to: &str| {
+            let connection = Connection::open(&Endpoint::new("http://127.0.0.1:1", to)).unwrap();
+            String::from_utf8(connection.named(body.as_bytes(), from).into_owned()).unwrap()
+        };
+        assert_eq!(named(r#"{"model": "a", "t": 0.7}"#, "a", "a"), r#"{"model": "a", "t": 0.7}"#);
+        assert_eq!(named(r#"{"model": "a", "t": 0.7}"#, "a", "b"), r#"{"model":"b","t":0.7}"#);
+        assert_eq!(named(r#"{"model": "a", "t": 0.7}"#, "a", ""), r#"{"t":0.7}"#);
+        assert_eq!(named(r#"{"t": 0.7}"#, "", "b"), r#"{"model":"b","t":0.7}"#);
+        assert_eq!(named(r#"{"t": 0.7}"#, "a", "b"), r#"{"t": 0.7}"#);
+    }
+}

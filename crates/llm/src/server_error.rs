@@ -1,0 +1,102 @@
+//! What a server or a connection says about a failure, as one line; and how long it asks to wait.
+
+use std::time::{Duration, SystemTime};
+
+use reqwest::Response;
+use serde_json::Value;
+
+/// How much is read of the body that comes with an error.
+const LONGEST_ERROR: usize = 64 << 10;
+
+/// The innermost error: reqwest's own sentences only say at what stage it happened.
+pub(crate) fn cause(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    one_line(&innermost.to_string())
+}
+
+/// `Retry-After`: seconds, or a date.
+pub(crate) fn wait(header: &str) -> Option<Duration> {
+    let header = header.trim();
+    match header.parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Err(_) => {
+            let date = httpdate::parse_http_date(header).ok()?;
+            Some(date.duration_since(SystemTime::now()).unwrap_or_default())
+        }
+    }
+}
+
+/// The beginning of the body of an answer that is an error.
+pub(crate) async fn error_body(response: &mut Response) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while bytes.len() < LONGEST_ERROR {
+        match response.chunk().await {
+            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+            Ok(None) | Err(_) => break,
+        }
+    }
+    bytes
+}
+
+/// A server's explanation: OpenAI's `error.message`, FastAPI's `detail`, a `message`, or the text itself where it is
+/// neither JSON nor a page.
+pub(crate) fn server_message(body: &[u8]) -> String {
+    let Ok(value) = serde_json::from_slice::<Value>(body) else {
+        let text = one_line(&String::from_utf8_lossy(body));
+        return if text.starts_with('<') { String::new() } else { text };
+    };
+    let fields = ["/error/message", "/error", "/message", "/detail/0/msg", "/detail"];
+    let words = fields.iter().find_map(|field| value.pointer(field)?.as_str()).unwrap_or_default();
+    one_line(words)
+}
+
+/// At most 300 characters on one line, without a full stop at the end.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if let Some((end, _)) = line.char_indices().nth(300) {
+            line.truncate(end);
+            line.push('…');
+            return line;
+        }
+    }
+    line.trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        assert_eq!(wait("2"), Some(Duration::from_secs(2)));
+        assert_eq!(wait(" 0.25 "), Some(Duration::from_millis(250)));
+        let soon = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(30));
+        assert!((28..=30).contains(&wait(&soon).unwrap().as_secs()));
+        assert_eq!(wait("Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO));
+        for bad in ["-1", "soon", "nan", "1e300"] {
+            assert_eq!(wait(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_server_s_words_become_one_line() {
+        assert_eq!(server_message(br#"{"error": {"message": "too\n long."}}"#), "too long");
+        assert_eq!(server_message(br#"{"error": "busy"}"#), "busy");
+        assert_eq!(
+            server_message(br#"{"detail": [{"loc": ["body"], "msg": "field required"}]}"#),
+            "field required"
+        );
+        assert_eq!(server_message(br#"{"object": "error", "message": "no such model"}"#), "no such model");
+        assert_eq!(server_message(b"Bad Gateway\n"), "Bad Gateway");
+        assert_eq!(server_message(b"<html><body>oops</body></html>"), "");
+        assert_eq!(one_line(&"x".repeat(1000)).chars().count(), 301);
+    }
+}

@@ -1,0 +1,46 @@
+//! The contract of a job store: what a database of jobs, tasks and leases must do.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::error::Result;
+use crate::job::{Job, JobId, JobSpec, JobState, TaskFault};
+use crate::worker::Worker;
+
+/// What a store's call returns: a future that can be held behind `dyn`.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+
+/// A database of jobs. Every call is one transaction.
+pub trait Store: Send + Sync {
+    /// The job with the spec's fingerprint: the one that is there, or a new one. It is running from now on.
+    fn begin(&self, spec: JobSpec) -> StoreFuture<'_, Job>;
+    /// All jobs, the newest first.
+    fn jobs(&self) -> StoreFuture<'_, Vec<Job>>;
+    /// One job.
+    fn job(&self, id: JobId) -> StoreFuture<'_, Job>;
+    /// Says where a job stands.
+    fn set_state(&self, id: JobId, state: JobState) -> StoreFuture<'_, ()>;
+    /// Forgets a job with all its results.
+    fn remove(&self, id: JobId) -> StoreFuture<'_, ()>;
+    /// Takes up to `limit` open tasks, in their order, for `seconds`; tasks of workers that are gone or late count as open.
+    /// None where the job is not running.
+    fn claim(
+        &self,
+        id: JobId,
+        worker: &Worker,
+        limit: usize,
+        seconds: f64,
+    ) -> StoreFuture<'_, Option<Vec<usize>>>;
+    /// Extends the leases of a worker; false where the job is not running any more.
+    fn renew(&self, id: JobId, worker: &Worker, seconds: f64) -> StoreFuture<'_, bool>;
+    /// Keeps a task's result. The first result stays: a task that was done twice has one.
+    fn finish(&self, id: JobId, task: usize, result: String) -> StoreFuture<'_, ()>;
+    /// Puts a task back after a fault; one that has had `attempts` of them has failed. True if it will be tried again.
+    fn give_back(&self, id: JobId, task: usize, fault: String, attempts: u32) -> StoreFuture<'_, bool>;
+    /// Opens the tasks that failed, so that they are tried again.
+    fn reopen(&self, id: JobId) -> StoreFuture<'_, usize>;
+    /// The results so far, in the order of the tasks.
+    fn results(&self, id: JobId) -> StoreFuture<'_, Vec<(usize, String)>>;
+    /// The tasks that have had a fault and have no result, with the last fault.
+    fn faults(&self, id: JobId) -> StoreFuture<'_, Vec<TaskFault>>;
+}
