@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const KERNELS: [&str; 5] = ["attention", "logprobs", "norm", "optimise", "pointwise"];
+const KERNELS: [&str; 5] = ["attention", "logprobs", "norm", "optimizer", "pointwise"];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

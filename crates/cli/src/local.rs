@@ -89,9 +89,9 @@ pub(crate) fn start(name: &str, options: &ModelOptions, purpose: &Purpose<'_>) -
         _ => None,
     };
     let load = LoadOptions {
-        place: options.device,
+        device: options.device,
         precision: options.precision,
-        dequantise,
+        dequantize: dequantise,
         adapter: options.adapter.clone(),
     };
     let model = Model::load(&path, &load)?;

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use gradus_core::contracts::{Embed, Generate, GenerateRequest, LogProbs, LogProbsRequest, Prompt, Sampling};
 use gradus_data::files;
-use gradus_engine::{Engine, LoadOptions, Model, Place, ServiceOptions, models};
+use gradus_engine::{Device, Engine, LoadOptions, Model, ServiceOptions, models};
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
@@ -60,14 +60,11 @@ fn main() -> Outcome {
 }
 
 fn start(name: &str) -> Outcome<Engine> {
-    let place = match std::env::var("GRADUS_BENCH_DEVICE").as_deref() {
-        Ok("cuda") => Place::Cuda(0),
-        _ => Place::Cpu,
-    };
+    let device: Device = std::env::var("GRADUS_BENCH_DEVICE").map_or(Ok(Device::Cpu), |name| name.parse())?;
     let name = std::env::var("GRADUS_BENCH_MODEL").unwrap_or_else(|_| name.to_owned());
-    let model = Model::load(&models::resolve(&name)?, &LoadOptions { place, ..LoadOptions::default() })?;
+    let model = Model::load(&models::resolve(&name)?, &LoadOptions { device, ..LoadOptions::default() })?;
     let budget = std::env::var("GRADUS_BENCH_BUDGET").ok().and_then(|budget| budget.parse().ok());
-    let default = if place == Place::Cpu { ServiceOptions::default().token_budget } else { 32_768 };
+    let default = if device == Device::Cpu { ServiceOptions::default().token_budget } else { 32_768 };
     let token_budget = budget.unwrap_or(default);
     Ok(Engine::start(model, None, ServiceOptions { token_budget, ..ServiceOptions::default() })?)
 }

@@ -57,8 +57,8 @@ impl Forest {
     pub fn insert(&mut self, tokens: &[u32]) -> Path {
         let mut path = Path::default();
         let mut done = 0;
-        let mut place = self.start_of(tokens);
-        while let Some((node, from)) = place {
+        let mut next = self.start_of(tokens);
+        while let Some((node, from)) = next {
             let run = &self.nodes[node].tokens[from..];
             let same = run.iter().zip(&tokens[done..]).take_while(|(a, b)| a == b).count();
             if same > 0 {
@@ -66,8 +66,8 @@ impl Forest {
                 done += same;
             }
             let after = from + same;
-            place = (done < tokens.len()).then(|| self.child_of(node, after, tokens[done])).flatten();
-            if done < tokens.len() && place.is_none() {
+            next = (done < tokens.len()).then(|| self.child_of(node, after, tokens[done])).flatten();
+            if done < tokens.len() && next.is_none() {
                 let child = self.branch(node, after, tokens[done..].to_vec());
                 path.parts.push((done, child, 0));
                 return path;

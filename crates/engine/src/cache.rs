@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use candle_core::{DType, Device, Tensor};
 
-use crate::Result;
+use crate::{Result, ops};
 
 /// Slots that are handed out together.
 const BLOCK: usize = 64;
@@ -92,55 +92,32 @@ impl Cache {
         Ok(())
     }
 
-    /// Prepares where a pass puts its rows, for every layer.
-    pub(crate) fn places<'a>(&self, slots: &'a [Range<usize>]) -> Result<Places<'a>> {
-        #[cfg(feature = "cuda")]
-        let each = match self.device.is_cuda() {
-            true => {
-                let each: Vec<u32> = slots.iter().cloned().flatten().map(|slot| slot as u32).collect();
-                Some(Tensor::new(each, &self.device)?)
-            }
-            false => None,
-        };
-        Ok(Places {
-            slots,
-            #[cfg(feature = "cuda")]
-            each,
-        })
+    /// Prepares where a pass writes its rows, for every layer.
+    pub(crate) fn targets<'a>(&self, slots: &'a [Range<usize>]) -> Result<WriteTargets<'a>> {
+        Ok(WriteTargets { slots, index: ops::slot_index(slots, &self.device)? })
     }
 
-    /// Puts new keys and values into their slots and returns the whole store of a layer.
+    /// Writes new keys and values to their slots and returns the whole store of a layer.
     pub(crate) fn write(
         &self,
         layer: usize,
         k: &Tensor,
         v: &Tensor,
-        places: &Places<'_>,
+        targets: &WriteTargets<'_>,
     ) -> Result<(Tensor, Tensor)> {
         let (keys, values) = &self.layers[layer];
-        #[cfg(feature = "cuda")]
-        if let Some(slots) = &places.each {
-            crate::cuda::put_rows(k, slots, keys)?;
-            crate::cuda::put_rows(v, slots, values)?;
-            return Ok((keys.clone(), values.clone()));
-        }
-        let mut row = 0;
-        for range in places.slots {
-            keys.slice_set(&k.narrow(0, row, range.len())?.contiguous()?, 0, range.start)?;
-            values.slice_set(&v.narrow(0, row, range.len())?.contiguous()?, 0, range.start)?;
-            row += range.len();
-        }
+        ops::write_rows(k, targets.slots, targets.index.as_ref(), keys)?;
+        ops::write_rows(v, targets.slots, targets.index.as_ref(), values)?;
         Ok((keys.clone(), values.clone()))
     }
 }
 
-/// Where a pass puts its keys and values.
-pub(crate) struct Places<'a> {
+/// Where a pass writes its keys and values.
+pub(crate) struct WriteTargets<'a> {
     /// Runs of slots, row after row.
     slots: &'a [Range<usize>],
     /// The slot of each row, where one kernel writes them all, however many sequences there are.
-    #[cfg(feature = "cuda")]
-    each: Option<Tensor>,
+    index: Option<Tensor>,
 }
 
 /// A sequence's slots.

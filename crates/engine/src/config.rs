@@ -1,4 +1,4 @@
-//! The shape of a decoder, from a Hugging Face `config.json` or from GGUF metadata.
+//! The hyperparameters of a decoder, from a Hugging Face `config.json` or from GGUF metadata.
 //!
 //! One family: Llama, Mistral, Qwen2(.5), Qwen3. Both spellings of rotary settings are read (`rope_theta` with
 //! `rope_scaling`, and the newer `rope_parameters`). What we do not implement is refused by name.
@@ -10,51 +10,51 @@ use serde_json::Value;
 use crate::gguf::Gguf;
 use crate::{Error, Result};
 
-/// The shape of a decoder.
+/// The hyperparameters of a decoder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecoderConfig {
     /// The architecture as the checkpoint names it, such as `Qwen2ForProcessRewardModel` or `llama`.
     pub architecture: String,
-    /// Tokens there are.
+    /// Vocabulary size.
     pub vocabulary: usize,
     /// Width of the residual stream.
     pub hidden: usize,
-    /// Width inside the feed-forward part.
+    /// Hidden size of the MLP (`intermediate_size`).
     pub intermediate: usize,
-    /// Layers.
+    /// Number of layers.
     pub layers: usize,
     /// Query heads.
     pub heads: usize,
     /// Key and value heads.
     pub kv_heads: usize,
-    /// Width of a head.
+    /// Head dimension.
     pub head_dim: usize,
     /// Added to the variance in RMSNorm.
     pub norm_eps: f32,
     /// Rotary position embedding.
     pub rope: Rope,
-    /// Longest sequence the model was made for.
+    /// Context length in tokens.
     pub context: usize,
-    /// Whether the output projection is the embedding table.
+    /// Whether embedding and output projection share weights (`tie_word_embeddings`).
     pub tied: bool,
     /// Whether q, k and v have a bias.
     pub qkv_bias: bool,
     /// Whether the attention's output projection has a bias.
     pub output_bias: bool,
-    /// Whether the feed-forward projections have a bias.
+    /// Whether the MLP projections have a bias.
     pub mlp_bias: bool,
-    /// Whether queries and keys are normalised per head (Qwen3).
+    /// Whether queries and keys are normalized per head (Qwen3).
     pub qk_norm: bool,
-    /// Per layer, how far back attention sees; `None` is everything.
+    /// Sliding window of each layer; `None` is full attention.
     pub windows: Vec<Option<usize>>,
 }
 
 /// Rotary position embedding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rope {
-    /// Base of the frequencies.
+    /// Base of the frequencies (`rope_theta`).
     pub theta: f64,
-    /// How frequencies are stretched for long contexts.
+    /// Scaling of the frequencies for long contexts.
     pub scaling: RopeScaling,
 }
 

@@ -16,31 +16,19 @@ use crate::error::{Error, Result};
 use crate::text::Tokenizer;
 
 /// A compiled constraint.
-///
-/// ```no_run
-/// # fn main() -> gradus_engine::Result<()> {
-/// use gradus_core::contracts::Constraint;
-/// use gradus_engine::{Grammar, text::Tokenizer};
-/// let tokenizer = Tokenizer::from_folder(std::path::Path::new("Qwen2.5-0.5B-Instruct"))?;
-/// let grammar = Grammar::compile(&Constraint::Regex("yes|no".into()), &tokenizer)?;
-/// let mut matcher = grammar.matcher();
-/// let token = 0; // drawn under `matcher.mask()?`
-/// matcher.accept(token)?;
-/// # Ok(()) }
-/// ```
-pub struct Grammar {
+pub(crate) struct Grammar {
     start: llguidance::Matcher,
 }
 
 /// The state of one sequence under a constraint.
-pub struct Matcher {
+pub(crate) struct Matcher {
     inner: llguidance::Matcher,
     mask: SimpleVob,
 }
 
 impl Grammar {
     /// Compiles a constraint. The first one for a tokenizer also builds a trie of its tokens, which takes longer.
-    pub fn compile(constraint: &Constraint, tokenizer: &Tokenizer) -> Result<Self> {
+    pub(crate) fn compile(constraint: &Constraint, tokenizer: &Tokenizer) -> Result<Self> {
         let (what, grammar) = match constraint {
             Constraint::Regex(pattern) => {
                 ("regular expression", TopLevelGrammar::from_regex(unanchored(pattern)))
@@ -64,27 +52,27 @@ impl Grammar {
     }
 
     /// A matcher at the start of the text.
-    pub fn matcher(&self) -> Matcher {
+    pub(crate) fn matcher(&self) -> Matcher {
         Matcher { inner: self.start.clone(), mask: SimpleVob::new() }
     }
 }
 
 impl Matcher {
-    /// The tokens that may come next, as [`crate::Sampler::next`] takes them: a bit for each token of the vocabulary,
+    /// The tokens that may come next, as [`crate::sample::Sampler::next`] takes them: a bit for each token of the vocabulary,
     /// the lowest of the first word for token 0. Once [`Matcher::finished`], only those that end a text.
-    pub fn mask(&mut self) -> Result<&[u32]> {
+    pub(crate) fn mask(&mut self) -> Result<&[u32]> {
         self.mask = self.inner.compute_mask_or_eos().map_err(|why| failed(&why))?;
         Ok(self.mask.as_slice())
     }
 
     /// Goes on by a token, which must be one that the mask allows.
-    pub fn accept(&mut self, token: u32) -> Result<()> {
+    pub(crate) fn accept(&mut self, token: u32) -> Result<()> {
         self.inner.consume_token(token).map_err(|why| failed(&why))
     }
 
     /// Whether the text is complete and nothing can follow. A text that is complete but could go on is not finished:
     /// there the mask has the tokens that end a text among others.
-    pub fn finished(&self) -> bool {
+    pub(crate) fn finished(&self) -> bool {
         self.inner.is_stopped()
     }
 }
@@ -135,7 +123,7 @@ fn trie(tokenizer: &Tokenizer) -> TokTrie {
     }
 }
 
-/// The tokenizer as llguidance sees it. It would tokenise only to force tokens, which is not asked for here.
+/// The tokenizer as llguidance sees it. It would tokenize only to force tokens, which is not asked for here.
 struct Tokens {
     trie: TokTrie,
 }

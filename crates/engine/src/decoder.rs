@@ -13,7 +13,7 @@ use candle_core::{DType, Device, Tensor};
 use gradus_kernels::Precision;
 use gradus_kernels::attention::Mask;
 
-use crate::attend::{Heads, Plan};
+use crate::attention::{Heads, Plan};
 use crate::batch::Batch;
 use crate::cache::Cache;
 use crate::config::{DecoderConfig, RopeScaling};
@@ -21,20 +21,20 @@ use crate::linear::Linear;
 use crate::weights::{Loader, Weight};
 use crate::{Error, Result, ops, rope};
 
-/// A decoder without its output projection's consumers.
+/// A decoder-only transformer, with its output projection where the checkpoint has one.
 pub struct Decoder {
-    /// Its shape.
+    /// Its hyperparameters.
     pub config: DecoderConfig,
-    /// One row per token.
+    /// The token embedding, one row per token.
     pub embedding: Weight,
-    /// From the embedding to the output.
+    /// From the first to the last.
     pub layers: Vec<Layer>,
     /// The norm after the last layer.
     pub norm: Tensor,
     /// The output projection; the embedding table when they are tied, absent when a reward head replaced it.
     pub output: Option<Linear>,
     frequencies: (Vec<f64>, f64),
-    /// The type of activations.
+    /// Data type of activations.
     pub dtype: DType,
     device: Device,
     /// Arithmetic of attention.
@@ -43,27 +43,27 @@ pub struct Decoder {
 
 /// One layer's weights.
 pub struct Layer {
-    /// Before attention.
+    /// RMSNorm before attention (`input_layernorm`).
     pub attention_norm: Tensor,
-    /// Queries.
+    /// `q_proj`: queries.
     pub q: Linear,
-    /// Keys.
+    /// `k_proj`: keys.
     pub k: Linear,
-    /// Values.
+    /// `v_proj`: values.
     pub v: Linear,
-    /// From the heads back to the stream.
+    /// `o_proj`: from the heads to the residual stream.
     pub o: Linear,
-    /// Of each query head, where the architecture has it.
+    /// RMSNorm of each query head, where the architecture has it.
     pub q_norm: Option<Tensor>,
-    /// Of each key head, where the architecture has it.
+    /// RMSNorm of each key head, where the architecture has it.
     pub k_norm: Option<Tensor>,
-    /// Before the perceptron.
+    /// RMSNorm before the MLP (`post_attention_layernorm`).
     pub mlp_norm: Tensor,
-    /// Goes through SiLU.
+    /// `gate_proj` of the SwiGLU MLP.
     pub gate: Linear,
-    /// Is multiplied with it.
+    /// `up_proj` of the SwiGLU MLP.
     pub up: Linear,
-    /// Back to the stream.
+    /// `down_proj` of the SwiGLU MLP.
     pub down: Linear,
     /// Which keys a row sees.
     pub mask: Mask,
@@ -107,7 +107,7 @@ impl Decoder {
         Ok(Self { config, embedding, layers, norm, output, frequencies, dtype, device, precision })
     }
 
-    /// Runs a batch; returns the normalised hidden states, one row per token.
+    /// Runs a batch; returns the normalized hidden states, one row per token.
     pub(crate) fn forward(&self, batch: &Batch, cache: Option<&Cache>) -> Result<Tensor> {
         self.forward_observed(batch, cache, &mut |_| Ok(()))
     }
@@ -121,7 +121,7 @@ impl Decoder {
     ) -> Result<Tensor> {
         let heads = self.heads();
         let Pass { plan, cos, sin } = self.pass_over(batch, cache.is_some())?;
-        let store = cache.map(|cache| Ok::<_, Error>((cache, cache.places(&batch.slots)?))).transpose()?;
+        let store = cache.map(|cache| Ok::<_, Error>((cache, cache.targets(&batch.slots)?))).transpose()?;
         let mut x = self.embed(&batch.tokens)?;
         observe(&x)?;
         let eps = self.config.norm_eps;
@@ -131,7 +131,7 @@ impl Decoder {
             let (q, k, v) = layer.project(&h, heads, eps)?;
             let (q, k) = (ops::rope(&q, &cos, &sin)?, ops::rope(&k, &cos, &sin)?);
             let (keys, values) = match &store {
-                Some((cache, places)) => cache.write(number, &k, &v, places)?,
+                Some((cache, targets)) => cache.write(number, &k, &v, targets)?,
                 None => (k, v),
             };
             let seen = plan.attend(&q, &keys, &values, heads, layer.mask, self.precision)?;
@@ -145,7 +145,7 @@ impl Decoder {
         Ok(h)
     }
 
-    /// Normalised hidden states of a batch that needs no cache, one row per token.
+    /// Normalized hidden states of a batch that needs no cache, one row per token.
     pub fn hidden(&self, batch: &Batch) -> Result<Tensor> {
         self.forward(batch, None)
     }

@@ -14,11 +14,11 @@ use rayon::prelude::*;
 use crate::batch::Batch;
 use crate::cache::{Cache, Slots};
 use crate::constrain::{Grammar, Matcher};
-use crate::landing::Landing;
+use crate::host_buffer::HostBuffer;
 use crate::model::Model;
 use crate::sample::Sampler;
 use crate::text::TextStream;
-use crate::{Error, Result};
+use crate::{Error, Result, ops};
 
 /// A piece of a sample's text, as soon as it is certain.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(crate) struct Prepared {
 /// All sequences that are being generated.
 pub(crate) struct Generator {
     cache: Cache,
-    logits: Landing,
+    logits: Box<dyn HostBuffer>,
     requests: BTreeMap<u64, Request>,
     sequences: Vec<Sequence>,
     next: u64,
@@ -142,7 +142,7 @@ pub(crate) fn prompt_tokens(model: &Model, prompt: &Prompt) -> Result<Vec<u32>> 
 impl Generator {
     pub(crate) fn new(model: &Model) -> Result<Self> {
         let cache = model.decoder()?.cache()?;
-        let logits = Landing::default();
+        let logits = ops::host_buffer(model.decoder()?.device());
         Ok(Self { cache, logits, requests: BTreeMap::new(), sequences: Vec::new(), next: 0 })
     }
 
@@ -249,7 +249,7 @@ impl Generator {
         }
         let decoder = model.decoder()?;
         let hidden = decoder.forward(&batch, Some(&self.cache))?;
-        let logits = self.logits.bring(&decoder.logits(&hidden, None)?)?;
+        let logits = self.logits.read(&decoder.logits(&hidden, None)?)?;
         let requests = &self.requests;
         let width = decoder.config.vocabulary;
         let drawn: Vec<Result<Step>> = self

@@ -7,9 +7,9 @@
 //! padding to general.alignment, then the data that the offsets count from
 //! ```
 //!
-//! The file is mapped, not read, so quantised weights are used where they lie. Every length in the file is checked
+//! The file is mapped, not read, so quantized weights are used where they lie. Every length in the file is checked
 //! against the file's size before anything is allocated for it. Left out: version 1, big-endian files, the IQ and
-//! TQ families of quantisation, and files split into shards.
+//! TQ families of quantization, and files split into shards.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,27 +22,19 @@ use memmap2::Mmap;
 use crate::error::{Error, Result};
 
 /// An open GGUF file.
-///
-/// ```no_run
-/// let gguf = gradus_engine::Gguf::open(std::path::Path::new("model.gguf"))?;
-/// let layers: u64 = gguf.get("llama.block_count")?;
-/// let eps: Option<f32> = gguf.find("llama.attention.layer_norm_rms_epsilon")?;
-/// let weights = &gguf.bytes()[gguf.tensor("token_embd.weight")?.range.clone()];
-/// # Ok::<(), gradus_engine::Error>(())
-/// ```
 #[derive(Debug, Clone)]
 pub struct Gguf {
     path: PathBuf,
     bytes: Arc<Mmap>,
     /// The key-value pairs; [`Gguf::get`] and [`Gguf::find`] read them as a type.
-    pub metadata: BTreeMap<String, Value>,
+    pub(crate) metadata: BTreeMap<String, Value>,
     /// The tensors by name.
-    pub tensors: BTreeMap<String, TensorInfo>,
+    pub(crate) tensors: BTreeMap<String, TensorInfo>,
 }
 
 /// A metadata value; integers of all widths are one kind here, and so are floats.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub(crate) enum Value {
     /// Any of the eight integer types.
     Int(i128),
     /// `f32` or `f64`.
@@ -57,7 +49,7 @@ pub enum Value {
 
 /// Where an array lies in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Array {
+pub(crate) struct Array {
     kind: u32,
     len: usize,
     range: Range<usize>,
@@ -65,25 +57,20 @@ pub struct Array {
 
 impl Array {
     /// Number of elements.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 }
 
-/// One tensor's place and type.
+/// One tensor's type, shape and range of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TensorInfo {
+pub(crate) struct TensorInfo {
     /// Outermost dimension first: the reverse of the order in the file.
-    pub shape: Vec<usize>,
+    pub(crate) shape: Vec<usize>,
     /// How the elements are stored.
-    pub kind: TensorKind,
+    pub(crate) kind: TensorKind,
     /// Its bytes in the file.
-    pub range: Range<usize>,
+    pub(crate) range: Range<usize>,
 }
 
 macro_rules! tensor_kinds {
@@ -91,21 +78,21 @@ macro_rules! tensor_kinds {
         /// How a tensor's elements are stored, under ggml's names.
         #[allow(non_camel_case_types, missing_docs)]
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum TensorKind { $($name = $id),* }
+        pub(crate) enum TensorKind { $($name = $id),* }
 
         impl TensorKind {
             /// The kind with ggml's type number `id`.
-            pub fn from_id(id: u32) -> Option<Self> {
+            pub(crate) fn from_id(id: u32) -> Option<Self> {
                 match id { $($id => Some(Self::$name),)* _ => None }
             }
 
             /// Elements that are stored together.
-            pub fn block_len(self) -> usize {
+            pub(crate) fn block_len(self) -> usize {
                 match self { $(Self::$name => $block),* }
             }
 
             /// Bytes of one such block.
-            pub fn block_bytes(self) -> usize {
+            pub(crate) fn block_bytes(self) -> usize {
                 match self { $(Self::$name => $bytes),* }
             }
         }
@@ -135,13 +122,6 @@ tensor_kinds! {
     BF16 = 30, 1 elements in 2 bytes;
 }
 
-impl TensorKind {
-    /// ggml's type number.
-    pub fn id(self) -> u32 {
-        self as u32
-    }
-}
-
 impl Gguf {
     /// Maps the file and reads its header.
     pub fn open(path: &Path) -> Result<Self> {
@@ -155,22 +135,22 @@ impl Gguf {
     }
 
     /// The file's path.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The whole mapped file.
-    pub fn bytes(&self) -> &Arc<Mmap> {
+    pub(crate) fn bytes(&self) -> &Arc<Mmap> {
         &self.bytes
     }
 
     /// The value of `key`, which must be there.
-    pub fn get<'a, T: FromValue<'a>>(&'a self, key: &str) -> Result<T> {
+    pub(crate) fn get<'a, T: FromValue<'a>>(&'a self, key: &str) -> Result<T> {
         self.find(key)?.ok_or_else(|| Error::model(&self.path, format!("the metadata have no `{key}`")))
     }
 
     /// The value of `key`, if there is one; one of another type is an error.
-    pub fn find<'a, T: FromValue<'a>>(&'a self, key: &str) -> Result<Option<T>> {
+    pub(crate) fn find<'a, T: FromValue<'a>>(&'a self, key: &str) -> Result<Option<T>> {
         let Some(value) = self.metadata.get(key) else { return Ok(None) };
         match T::from_value(value, &self.bytes) {
             Some(value) => Ok(Some(value)),
@@ -182,7 +162,7 @@ impl Gguf {
     }
 
     /// The tensor called `name`, which must be there.
-    pub fn tensor(&self, name: &str) -> Result<&TensorInfo> {
+    pub(crate) fn tensor(&self, name: &str) -> Result<&TensorInfo> {
         let missing = || Error::model(&self.path, format!("there is no tensor `{name}`"));
         self.tensors.get(name).ok_or_else(missing)
     }
@@ -190,7 +170,7 @@ impl Gguf {
 
 /// A type that metadata can be read as: `&str`, `bool`, `f32`, `u32`, `u64`, `usize`, `i64`, and vectors of
 /// `&str`, `f32`, `u64` and `i64`.
-pub trait FromValue<'a>: Sized {
+pub(crate) trait FromValue<'a>: Sized {
     /// The type in words.
     const EXPECTED: &'static str;
     /// The value as this type; `None` when it is of another type or out of range.
@@ -284,10 +264,10 @@ impl Value {
 }
 
 /// Errors below are sentences without the path, which [`Gguf::open`] adds.
-type Said<T> = std::result::Result<T, String>;
+type Parsed<T> = std::result::Result<T, String>;
 type Header = (BTreeMap<String, Value>, BTreeMap<String, TensorInfo>);
 
-fn parse(bytes: &[u8]) -> Said<Header> {
+fn parse(bytes: &[u8]) -> Parsed<Header> {
     let mut reader = Reader { bytes, at: 0 };
     let magic = bytes.get(..4).ok_or_else(|| format!("{} bytes are too few for a GGUF file", bytes.len()))?;
     if magic != b"GGUF" {
@@ -338,8 +318,8 @@ fn parse(bytes: &[u8]) -> Said<Header> {
             .filter(|range| range.end <= bytes.len())
             .ok_or_else(|| {
                 let len = bytes.len();
-                let place = format!("{size} bytes at {start} + {offset}, beyond the file's {len}");
-                format!("cut short or corrupt: tensor `{name}` takes {place}")
+                let range = format!("{size} bytes at {start} + {offset}, beyond the file's {len}");
+                format!("cut short or corrupt: tensor `{name}` takes {range}")
             })?;
         if tensors.insert(name.to_owned(), TensorInfo { shape, kind, range }).is_some() {
             return Err(format!("there are two tensors `{name}`"));
@@ -374,7 +354,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, n: u64, what: &str) -> Said<&'a [u8]> {
+    fn take(&mut self, n: u64, what: &str) -> Parsed<&'a [u8]> {
         let left = self.bytes.len() - self.at;
         let n = usize::try_from(n).ok().filter(|n| *n <= left).ok_or_else(|| {
             format!(
@@ -387,25 +367,25 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self, what: &str) -> Said<[u8; N]> {
+    fn array<const N: usize>(&mut self, what: &str) -> Parsed<[u8; N]> {
         Ok(self.take(N as u64, what)?.try_into().expect("take gives as many bytes as asked"))
     }
 
-    fn u32(&mut self, what: &str) -> Said<u32> {
+    fn u32(&mut self, what: &str) -> Parsed<u32> {
         self.array(what).map(u32::from_le_bytes)
     }
 
-    fn u64(&mut self, what: &str) -> Said<u64> {
+    fn u64(&mut self, what: &str) -> Parsed<u64> {
         self.array(what).map(u64::from_le_bytes)
     }
 
-    fn text(&mut self, what: &str) -> Said<&'a str> {
+    fn text(&mut self, what: &str) -> Parsed<&'a str> {
         let len = self.u64(what)?;
         let bytes = self.take(len, what)?;
         std::str::from_utf8(bytes).map_err(|_| format!("{what} is not UTF-8"))
     }
 
-    fn value(&mut self, kind: u32, depth: usize) -> Said<Value> {
+    fn value(&mut self, kind: u32, depth: usize) -> Parsed<Value> {
         const WHAT: &str = "the value";
         Ok(match kind {
             0 => Value::Int(u8::from_le_bytes(self.array(WHAT)?).into()),
@@ -426,7 +406,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Steps over an array, so that its length is known to be true.
-    fn array_value(&mut self, depth: usize) -> Said<Array> {
+    fn array_value(&mut self, depth: usize) -> Parsed<Array> {
         if depth > 4 {
             return Err("arrays are nested more than four deep".into());
         }
@@ -455,7 +435,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Shape, kind, size in bytes and offset of a tensor.
-    fn tensor(&mut self, name: &str) -> Said<(Vec<usize>, TensorKind, usize, u64)> {
+    fn tensor(&mut self, name: &str) -> Parsed<(Vec<usize>, TensorKind, usize, u64)> {
         let dimensions = self.u32(name)?;
         if dimensions > 8 {
             return Err(format!("{dimensions} dimensions"));

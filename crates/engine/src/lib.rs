@@ -6,7 +6,8 @@
 //! - [`profile`]: what a process reward model expects, as data
 //! - [`models`]: models on disk: names, downloads, cache
 //! - [`text`]: tokenizers and chat templates
-//! - `cuda` (with the feature of that name): fused operations on NVIDIA GPUs
+//! - [`ops`], [`parts`], [`batch`]: what training builds on
+//! - [`precision`]: the arithmetic of products in files
 //!
 //! ```no_run
 //! use gradus_core::contracts::{ScoreRequest, ScoreSteps};
@@ -26,14 +27,15 @@
 //! # }
 //! ```
 
-mod attend;
+mod attention;
 pub mod batch;
 mod cache;
 pub mod config;
 mod constrain;
 #[cfg(feature = "cuda")]
-pub mod cuda;
+mod cuda;
 mod decoder;
+mod device;
 mod encoder;
 mod error;
 mod generate;
@@ -41,11 +43,12 @@ mod gguf;
 #[cfg(test)]
 mod golden;
 mod head;
-mod landing;
+mod host_buffer;
 mod linear;
 mod model;
 pub mod models;
 pub mod ops;
+pub mod precision;
 pub mod profile;
 mod rollout;
 mod rope;
@@ -57,11 +60,10 @@ mod weights;
 
 pub mod parts;
 
-pub use constrain::{Grammar, Matcher};
+pub use device::Device;
 pub use error::{Error, Result};
 pub use generate::Piece;
 pub use gguf::Gguf;
 pub use gradus_kernels::{Precision, keep_freed_memory};
-pub use model::{LoadOptions, Model, Place};
-pub use sample::{Drawn, Sampler};
-pub use service::{Engine, Reading, ServiceOptions};
+pub use model::{LoadOptions, Model};
+pub use service::{Engine, EngineMetrics, ServiceOptions};

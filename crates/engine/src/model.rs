@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use candle_core::{DType, Device, Tensor};
+use candle_core::{DType, Tensor};
 use gradus_kernels::Precision;
 use serde_json::Value;
 
@@ -16,65 +16,20 @@ use crate::head::Head;
 use crate::models::{self, ModelPath};
 use crate::text::Tokenizer;
 use crate::weights::{Adapter, Checkpoint, Loader};
-use crate::{Error, Result};
+use crate::{Device, Error, Result, ops};
 
 /// Rows whose logits over the whole vocabulary exist at once.
 const LOGIT_ROWS: usize = 64;
 
-/// Where a model runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Place {
-    /// The processor.
-    #[default]
-    Cpu,
-    /// An NVIDIA GPU, by its number.
-    Cuda(usize),
-    /// An Apple GPU.
-    Metal,
-}
-
-impl Place {
-    fn device(self) -> Result<Device> {
-        let device = match self {
-            Self::Cpu => Ok(Device::Cpu),
-            Self::Cuda(number) => open_cuda(number),
-            Self::Metal => Device::new_metal(0),
-        };
-        device.map_err(|error| match self {
-            Self::Cuda(_) if !cfg!(feature = "cuda") => Error::request(
-                "this program was built without CUDA: build it with `--features cuda`, or use --device cpu",
-            ),
-            Self::Metal if !cfg!(feature = "metal") => Error::request(
-                "this program was built without Metal: build it with `--features metal`, or use --device cpu",
-            ),
-            _ => Error::request(format!("the device cannot be used: {}", first_line(&error))),
-        })
-    }
-}
-
-#[cfg(feature = "cuda")]
-fn open_cuda(number: usize) -> candle_core::Result<Device> {
-    crate::cuda::open(number)
-}
-
-#[cfg(not(feature = "cuda"))]
-fn open_cuda(number: usize) -> candle_core::Result<Device> {
-    Device::new_cuda(number)
-}
-
-fn first_line(error: &candle_core::Error) -> String {
-    error.to_string().lines().next().unwrap_or_default().to_owned()
-}
-
-/// How a model is loaded.
+/// Options for loading a model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LoadOptions {
     /// Where it runs.
-    pub place: Place,
+    pub device: Device,
     /// Arithmetic of matrix products. By default bf16x3 for f32 and f16 weights, bf16 for the rest and on GPUs.
     pub precision: Option<Precision>,
-    /// Expand quantised weights when they are loaded: more memory, and faster for prompts. GPUs do it by default.
-    pub dequantise: Option<bool>,
+    /// Expand quantized weights when they are loaded: more memory, and faster for prompts. GPUs do it by default.
+    pub dequantize: Option<bool>,
     /// A LoRA adapter in PEFT's layout, to put on top.
     pub adapter: Option<PathBuf>,
 }
@@ -82,11 +37,11 @@ pub struct LoadOptions {
 /// A loaded model.
 pub struct Model {
     pub(crate) tokenizer: Arc<Tokenizer>,
-    pub(crate) body: Body,
+    pub(crate) body: ModelBody,
     path: PathBuf,
 }
 
-pub(crate) enum Body {
+pub(crate) enum ModelBody {
     Decoder(Box<Decoder>, Option<Head>),
     Encoder(Box<Encoder>),
 }
@@ -94,14 +49,14 @@ pub(crate) enum Body {
 impl Model {
     /// Loads a model from a folder or a GGUF file.
     pub fn load(path: &ModelPath, options: &LoadOptions) -> Result<Self> {
-        let device = options.place.device()?;
+        let device = options.device.open()?;
         match path {
             ModelPath::Folder(folder) => Self::from_folder(folder, device, options),
             ModelPath::Gguf(file) => Self::from_gguf(file, device, options),
         }
     }
 
-    fn from_folder(folder: &Path, device: Device, options: &LoadOptions) -> Result<Self> {
+    fn from_folder(folder: &Path, device: candle_core::Device, options: &LoadOptions) -> Result<Self> {
         if models::is_adapter(folder) {
             return Err(Error::model(
                 folder,
@@ -113,14 +68,14 @@ impl Model {
         let tokenizer = Arc::new(Tokenizer::from_folder(folder)?);
         let mut loader = loader(Checkpoint::open_folder(folder)?, device, options)?;
         let body = match config {
-            None => Body::Encoder(Box::new(Encoder::load(folder, &mut loader)?)),
+            None => ModelBody::Encoder(Box::new(Encoder::load(folder, &mut loader)?)),
             Some(config) => decoder(config, &mut loader)?,
         };
         loader.finish()?;
         Ok(Self { tokenizer, body, path: folder.to_owned() })
     }
 
-    fn from_gguf(path: &Path, device: Device, options: &LoadOptions) -> Result<Self> {
+    fn from_gguf(path: &Path, device: candle_core::Device, options: &LoadOptions) -> Result<Self> {
         let file = Arc::new(Gguf::open(path)?);
         let config = DecoderConfig::from_gguf(&file)?;
         let tokenizer = Arc::new(Tokenizer::from_gguf(&file)?);
@@ -139,48 +94,48 @@ impl Model {
     /// The architecture's name in the checkpoint.
     pub fn architecture(&self) -> &str {
         match &self.body {
-            Body::Decoder(decoder, _) => &decoder.config.architecture,
-            Body::Encoder(_) => "bert",
+            ModelBody::Decoder(decoder, _) => &decoder.config.architecture,
+            ModelBody::Encoder(_) => "bert",
         }
     }
 
-    /// Longest sequence of tokens.
+    /// Context length in tokens.
     pub fn context(&self) -> usize {
         match &self.body {
-            Body::Decoder(decoder, _) => decoder.config.context,
-            Body::Encoder(encoder) => encoder.limit,
+            ModelBody::Decoder(decoder, _) => decoder.config.context,
+            ModelBody::Encoder(encoder) => encoder.limit,
         }
     }
 
     /// Bytes of the weights.
     pub fn bytes(&self) -> usize {
         match &self.body {
-            Body::Decoder(decoder, _) => decoder.bytes(),
-            Body::Encoder(_) => 0,
+            ModelBody::Decoder(decoder, _) => decoder.bytes(),
+            ModelBody::Encoder(_) => 0,
         }
     }
 
     /// The decoder, to be trained.
     pub fn decoder_mut(&mut self) -> Result<&mut Decoder> {
         match &mut self.body {
-            Body::Decoder(decoder, _) => Ok(decoder),
-            Body::Encoder(_) => Err(Error::model(&self.path, "sentence encoders cannot be trained")),
+            ModelBody::Decoder(decoder, _) => Ok(decoder),
+            ModelBody::Encoder(_) => Err(Error::model(&self.path, "sentence encoders cannot be trained")),
         }
     }
 
-    /// The reward head's place, to be filled or trained.
+    /// The reward head, to be set or trained.
     pub fn head_mut(&mut self) -> Result<&mut Option<Head>> {
         match &mut self.body {
-            Body::Decoder(_, head) => Ok(head),
-            Body::Encoder(_) => Err(Error::model(&self.path, "sentence encoders cannot be trained")),
+            ModelBody::Decoder(_, head) => Ok(head),
+            ModelBody::Encoder(_) => Err(Error::model(&self.path, "sentence encoders cannot be trained")),
         }
     }
 
     /// The decoder, or an error that says what the model is instead.
     pub fn decoder(&self) -> Result<&Decoder> {
         match &self.body {
-            Body::Decoder(decoder, _) => Ok(decoder),
-            Body::Encoder(_) => Err(Error::model(
+            ModelBody::Decoder(decoder, _) => Ok(decoder),
+            ModelBody::Encoder(_) => Err(Error::model(
                 &self.path,
                 "this is a sentence encoder: it embeds texts and cannot generate or score",
             )),
@@ -190,16 +145,16 @@ impl Model {
     /// The reward head, if there is one.
     pub fn any_head(&self) -> Option<&Head> {
         match &self.body {
-            Body::Decoder(_, head) => head.as_ref(),
-            Body::Encoder(_) => None,
+            ModelBody::Decoder(_, head) => head.as_ref(),
+            ModelBody::Encoder(_) => None,
         }
     }
 
     /// The reward head, or an error that says what the model has instead.
     pub(crate) fn head(&self, wanted: &str) -> Result<&Head> {
         match &self.body {
-            Body::Decoder(_, Some(head)) if head.describe() == wanted => Ok(head),
-            Body::Decoder(_, Some(head)) => Err(Error::model(
+            ModelBody::Decoder(_, Some(head)) if head.describe() == wanted => Ok(head),
+            ModelBody::Decoder(_, Some(head)) => Err(Error::model(
                 &self.path,
                 format!("the profile reads a {wanted} and this model has a {}", head.describe()),
             )),
@@ -209,7 +164,7 @@ impl Model {
         }
     }
 
-    /// Final hidden states of chosen places: `(forest, node, offset)` each. One pass for all forests together.
+    /// Final hidden states at chosen positions: `(forest, node, offset)` each. One pass for all forests together.
     pub(crate) fn hidden(&self, forests: &[Forest], reads: &[(usize, usize, usize)]) -> Result<Tensor> {
         let decoder = self.decoder()?;
         let mut batch = Batch::default();
@@ -226,18 +181,7 @@ impl Model {
         let mut logprobs = Vec::with_capacity(targets.len());
         for (chunk, targets) in targets.chunks(LOGIT_ROWS).enumerate() {
             let rows = hidden.narrow(0, chunk * LOGIT_ROWS, targets.len())?;
-            #[cfg(feature = "cuda")]
-            if rows.device().is_cuda() {
-                let targets = Tensor::new(targets, rows.device())?;
-                let found = crate::cuda::token_logprobs(&decoder.logits(&rows, None)?, &targets)?;
-                logprobs.extend(found.to_vec1::<f32>()?);
-                continue;
-            }
-            let logits: Vec<f32> = decoder.logits(&rows, None)?.flatten_all()?.to_vec1()?;
-            let width = decoder.config.vocabulary;
-            for (row, target) in logits.chunks_exact(width).zip(targets) {
-                logprobs.push(row[*target as usize] - gradus_kernels::rows::log_sum_exp(row));
-            }
+            logprobs.extend(ops::token_logprobs(&decoder.logits(&rows, None)?, targets)?);
         }
         Ok(logprobs)
     }
@@ -245,8 +189,8 @@ impl Model {
     /// One vector per text: the encoder's, or the mean of a decoder's hidden states.
     pub(crate) fn embed(&self, texts: &[Vec<u32>]) -> Result<(usize, Vec<f32>)> {
         match &self.body {
-            Body::Encoder(encoder) => Ok((encoder.dimension, encoder.forward(texts)?)),
-            Body::Decoder(decoder, _) => {
+            ModelBody::Encoder(encoder) => Ok((encoder.dimension, encoder.forward(texts)?)),
+            ModelBody::Decoder(decoder, _) => {
                 let mut batch = Batch::default();
                 for text in texts {
                     batch.add(&Forest::sequence(text.clone()));
@@ -261,20 +205,20 @@ impl Model {
     }
 }
 
-fn loader(checkpoint: Checkpoint, device: Device, options: &LoadOptions) -> Result<Loader> {
+fn loader(checkpoint: Checkpoint, device: candle_core::Device, options: &LoadOptions) -> Result<Loader> {
     Ok(Loader {
         checkpoint,
         adapter: options.adapter.as_deref().map(Adapter::open).transpose()?,
         precision: options.precision,
-        dequantise: options.dequantise.unwrap_or(!device.is_cpu()),
+        dequantize: options.dequantize.unwrap_or(!device.is_cpu()),
         device,
     })
 }
 
-fn decoder(config: DecoderConfig, loader: &mut Loader) -> Result<Body> {
+fn decoder(config: DecoderConfig, loader: &mut Loader) -> Result<ModelBody> {
     let hidden = config.hidden;
     let decoder = Decoder::load(config, loader)?;
-    Ok(Body::Decoder(Box::new(decoder), Head::load(hidden, loader)?))
+    Ok(ModelBody::Decoder(Box::new(decoder), Head::load(hidden, loader)?))
 }
 
 fn is_encoder(folder: &Path) -> Result<bool> {

@@ -28,7 +28,7 @@ impl Listener for Keep {
 
 impl Model {
     /// Draws the samples of all requests, at most `width` sequences at a time. On a CPU each depends on its own request
-    /// only, not on its neighbours.
+    /// only, not on its neighbors.
     pub fn generate_all(&self, requests: Vec<GenerateRequest>, width: usize) -> Result<Vec<Generated>> {
         let mut slots: Vec<Slot> = Vec::with_capacity(requests.len());
         let mut waiting: VecDeque<Prepared> = VecDeque::new();

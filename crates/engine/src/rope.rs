@@ -55,8 +55,8 @@ pub(crate) fn angles(frequencies: &(Vec<f64>, f64), positions: &[u32]) -> (Vec<f
                 cosines.extend_from_within(start..start + inverse.len());
                 sines.extend_from_within(start..start + inverse.len());
             }
-            Entry::Vacant(place) => {
-                place.insert(row);
+            Entry::Vacant(entry) => {
+                entry.insert(row);
                 let angles = inverse.iter().map(|frequency| f64::from(*position) * frequency);
                 cosines.extend(angles.clone().map(|angle| (angle.cos() * factor) as f32));
                 sines.extend(angles.map(|angle| (angle.sin() * factor) as f32));

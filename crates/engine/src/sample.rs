@@ -12,21 +12,11 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use crate::error::{Error, Result};
 
 /// Draws the tokens of one sample.
-///
-/// ```
-/// use gradus_core::contracts::Sampling;
-/// let greedy = Sampling { temperature: 0.0, ..Sampling::default() };
-/// let mut sampler = gradus_engine::Sampler::new(&greedy, 0)?;
-/// let drawn = sampler.next(&[0.0, 2.0, 1.0], &[], None)?;
-/// assert_eq!(drawn.token, 1);
-/// assert!((drawn.logprob - -0.4076).abs() < 1e-4);
-/// # Ok::<(), gradus_engine::Error>(())
-/// ```
 #[derive(Debug, Clone)]
-pub struct Sampler {
+pub(crate) struct Sampler {
     sampling: Sampling,
     rng: ChaCha8Rng,
-    /// By token: the logit; after the temperature, the share of the best token's probability. Kept between draws for its memory, as are
+    /// By token: the logit; once temperature-scaled, the share of the best token's probability. Kept between draws for its memory, as are
     /// the others.
     scores: Vec<f32>,
     /// What a filter has left.
@@ -36,11 +26,11 @@ pub struct Sampler {
 
 /// A drawn token.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Drawn {
+pub(crate) struct Drawn {
     /// Its id.
-    pub token: u32,
+    pub(crate) token: u32,
     /// Natural logarithm of its probability under the logits as the model gave them.
-    pub logprob: f32,
+    pub(crate) logprob: f32,
 }
 
 /// A token that may be drawn, and its share of the best token's probability.
@@ -59,7 +49,7 @@ impl Candidate {
 
 impl Sampler {
     /// A sampler whose draws follow from `seed`; settings out of range are refused.
-    pub fn new(sampling: &Sampling, seed: u64) -> Result<Self> {
+    pub(crate) fn new(sampling: &Sampling, seed: u64) -> Result<Self> {
         let Sampling { temperature, top_p, min_p, repetition_penalty, .. } = *sampling;
         let checks = [
             ("temperature", temperature, temperature >= 0.0 && temperature.is_finite(), "0 or more"),
@@ -88,7 +78,7 @@ impl Sampler {
     ///
     /// `seen` are the tokens of the prompt and the text so far, for the repetition penalty. `mask` has a bit for each
     /// token, the lowest of the first word for token 0; tokens without a set bit are not drawn.
-    pub fn next(&mut self, logits: &[f32], seen: &[u32], mask: Option<&[u32]>) -> Result<Drawn> {
+    pub(crate) fn next(&mut self, logits: &[f32], seen: &[u32], mask: Option<&[u32]>) -> Result<Drawn> {
         check(logits)?;
         self.gather(logits, seen, mask);
         let best = argmax(&self.scores);
@@ -107,7 +97,7 @@ impl Sampler {
         Ok(Drawn { token, logprob: logits[token as usize] - log_sum_exp(logits) })
     }
 
-    /// Scores are penalised logits, −∞ where the mask does not allow a token.
+    /// Scores are penalized logits, −∞ where the mask does not allow a token.
     fn gather(&mut self, logits: &[f32], seen: &[u32], mask: Option<&[u32]>) {
         self.scores.clear();
         self.scores.extend_from_slice(logits);
@@ -198,7 +188,7 @@ fn total(shares: &[f32]) -> f64 {
     shares.chunks(BLOCK).map(sum).sum()
 }
 
-/// The place at which a fraction of all shares has been passed, block by block and then one by one.
+/// The index at which a fraction of all shares has been passed, block by block and then one by one.
 fn pick_of_many(shares: &[f32], fraction: f64) -> usize {
     let sums: Vec<f64> = shares.chunks(BLOCK).map(sum).collect();
     let mut left = fraction * sums.iter().sum::<f64>();
@@ -212,7 +202,7 @@ fn pick_of_many(shares: &[f32], fraction: f64) -> usize {
     last_of(shares.iter().copied())
 }
 
-/// The place at which a fraction of all shares has been passed.
+/// The index at which a fraction of all shares has been passed.
 fn pick(shares: impl DoubleEndedIterator<Item = f32> + ExactSizeIterator + Clone, fraction: f64) -> usize {
     let mut left = fraction * shares.clone().map(f64::from).sum::<f64>();
     let passed = shares.clone().position(|share| {
@@ -366,8 +356,8 @@ mod tests {
         let logits = [1.0, 3.0, 3.0, f32::NEG_INFINITY];
         assert_eq!(sampler.next(&logits, &[], None).unwrap().token, 1);
         assert_eq!(sampler.next(&logits, &[], Some(&[0b1101])).unwrap().token, 2);
-        let mut penalised = Sampler::new(&Sampling { repetition_penalty: 4.0, ..greedy }, 0).unwrap();
-        assert_eq!(penalised.next(&logits, &[1, 2, 1, 99], None).unwrap().token, 0);
+        let mut penalized = Sampler::new(&Sampling { repetition_penalty: 4.0, ..greedy }, 0).unwrap();
+        assert_eq!(penalized.next(&logits, &[1, 2, 1, 99], None).unwrap().token, 0);
     }
 
     #[test]
@@ -462,5 +452,13 @@ mod tests {
             let ids = |candidates: &[Candidate]| candidates.iter().map(|candidate| candidate.id).collect::<Vec<_>>();
             prop_assert_eq!(ids(&kept), ids(&all[..count.max(1)]));
         }
+    }
+
+    #[test]
+    fn log_probabilities_are_those_of_the_logits() {
+        let greedy = Sampling { temperature: 0.0, ..Sampling::default() };
+        let drawn = Sampler::new(&greedy, 0).unwrap().next(&[0.0, 2.0, 1.0], &[], None).unwrap();
+        assert_eq!(drawn.token, 1);
+        assert!((drawn.logprob - -0.4076).abs() < 1e-4);
     }
 }

@@ -1,4 +1,4 @@
-//! Scores of steps: assembled solutions through the model in one pass, verdicts at the places the profile names.
+//! Scores of steps: assembled solutions through the model in one pass, verdicts at the positions that the profile names.
 
 use candle_core::Tensor;
 use gradus_core::contracts::{ScoreRequest, StepScores, Usage};
@@ -23,7 +23,7 @@ pub(crate) struct Tree {
 
 /// A solution in a tree.
 struct Placed {
-    /// Its number in the call.
+    /// Index in the call.
     number: usize,
     /// Where each step's verdict is read.
     reads: Vec<(usize, usize)>,
@@ -32,7 +32,7 @@ struct Placed {
 }
 
 impl Tree {
-    /// Places in the call of the solutions it holds.
+    /// Indices in the call of the solutions it holds.
     pub(crate) fn solutions(&self) -> Vec<usize> {
         self.solutions.iter().map(|placed| placed.number).collect()
     }
@@ -49,7 +49,7 @@ impl Scorer {
         Ok(Self { assembler, packed: true })
     }
 
-    /// Writes solutions out and joins those of the same problem, given by their place in the call.
+    /// Writes solutions out and joins those of the same problem, given by their index in the call.
     pub(crate) fn trees(&self, requests: &[ScoreRequest], model: &Model) -> (Vec<Tree>, Vec<(usize, Error)>) {
         let mut trees: Vec<(&ScoreRequest, Tree)> = Vec::new();
         let mut failed = Vec::new();
@@ -83,19 +83,19 @@ impl Scorer {
     fn insert(&self, forest: &mut Forest, assembled: &Assembled) -> Vec<(usize, usize)> {
         let mut reads: Vec<Vec<(usize, usize)>> = Vec::new();
         // The last prompt is the longest: the others branch off it.
-        for (tokens, places) in assembled.prompts.iter().rev() {
+        for (tokens, positions) in assembled.prompts.iter().rev() {
             if self.packed {
                 let path = forest.insert(tokens);
-                reads.push(places.iter().map(|place| path.locate(*place)).collect());
+                reads.push(positions.iter().map(|position| path.locate(*position)).collect());
             } else {
                 let node = forest.root(tokens.clone());
-                reads.push(places.iter().map(|place| (node, *place)).collect());
+                reads.push(positions.iter().map(|position| (node, *position)).collect());
             }
         }
         reads.into_iter().rev().flatten().collect()
     }
 
-    /// One pass over several problems' trees; scores by the solution's place in the call.
+    /// One pass over several problems' trees; scores by the solution's index in the call.
     pub(crate) fn score(&self, trees: Vec<Tree>, model: &Model) -> Result<Vec<(usize, StepScores)>> {
         let mut reads = Vec::new();
         for (number, tree) in trees.iter().enumerate() {

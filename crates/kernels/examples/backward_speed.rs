@@ -66,8 +66,8 @@ fn transposes() {
             let kind = BlockKind::Q4_0;
             let bytes = kind.bytes_of(rows * columns).expect("whole blocks");
             let blocks = Arc::new(vec![0x21u8; bytes]);
-            let quantised = Matrix::from_blocks(rows, columns, kind, blocks, 0..bytes, precision);
-            report_transpose(&format!("{rows} × {columns} Q4_0 → {precision:?}"), &quantised.expect("fits"));
+            let quantized = Matrix::from_blocks(rows, columns, kind, blocks, 0..bytes, precision);
+            report_transpose(&format!("{rows} × {columns} Q4_0 → {precision:?}"), &quantized.expect("fits"));
         }
     }
 }

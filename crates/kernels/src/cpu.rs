@@ -32,14 +32,14 @@ impl Level {
     /// The level that this process uses.
     ///
     /// # Panics
-    /// When `GRADUS_CPU` holds something unusable; see [`Level::from_environment`].
+    /// When `GRADUS_CPU` holds the name of no level, or of one that this machine lacks.
     pub fn current() -> Level {
         static CURRENT: OnceLock<Level> = OnceLock::new();
         *CURRENT.get_or_init(|| Level::from_environment().unwrap_or_else(|error| panic!("{error}")))
     }
 
-    /// What [`Level::current`] will be, or a sentence that says why `GRADUS_CPU` cannot be honoured.
-    pub fn from_environment() -> Result<Level, String> {
+    /// What [`Level::current`] will be, or a sentence that says why `GRADUS_CPU` cannot be honored.
+    pub(crate) fn from_environment() -> Result<Level, String> {
         let detected = Level::detected();
         let Some(value) = std::env::var_os("GRADUS_CPU").filter(|value| !value.is_empty()) else {
             return Ok(detected);
@@ -62,7 +62,8 @@ impl Level {
     }
 
     /// The levels that this machine can run, lowest first.
-    pub fn available() -> impl Iterator<Item = Level> {
+    #[cfg(test)]
+    pub(crate) fn available() -> impl Iterator<Item = Level> {
         Level::ALL.into_iter().filter(|level| *level <= Level::detected())
     }
 

@@ -1,9 +1,10 @@
 //! Matrix products and attention on CPUs: AMX, AVX-512 and AVX2, chosen at run time.
 //!
-//! - [`Matrix`]: a weight matrix packed for products, or kept in ggml's quantised blocks
+//! - [`Matrix`]: a weight matrix packed for products, or kept in ggml's quantized blocks
 //! - [`gradient`]: gradients of weights, a product of two activations
 //! - [`attention`]: exact attention over segments of packed rows
 //! - [`rows`]: norms, rotary positions, activations, logit statistics
+//! - [`vectors`]: dot products for retrieval
 //! - [`cpu`]: which instructions this machine has
 //! - [`alone`]: work that keeps to its own thread
 //! - [`keep_freed_memory`]: spares page faults between steps
@@ -22,8 +23,9 @@ mod memory;
 pub mod rows;
 mod simd;
 mod threads;
+pub mod vectors;
 
-pub use blocks::{BlockKind, dequantise};
+pub use blocks::{BlockKind, dequantize};
 pub use matrix::{Matrix, Precision, SharedBytes, gradient};
 pub use memory::keep_freed_memory;
 pub use threads::alone;

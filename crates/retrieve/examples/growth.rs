@@ -239,18 +239,18 @@ fn vectors(count: usize, stream: u64, size: usize) -> Vec<f32> {
         random.set_stream(stream << 32 | block as u64);
         random
     };
-    let mut centres = vec![0.0; clusters * DIMENSION];
-    let fill = |(cluster, centre): (usize, &mut [f32])| normal(&mut random(0, cluster), centre);
-    centres.par_chunks_mut(DIMENSION).enumerate().for_each(fill);
+    let mut centers = vec![0.0; clusters * DIMENSION];
+    let fill = |(cluster, center): (usize, &mut [f32])| normal(&mut random(0, cluster), center);
+    centers.par_chunks_mut(DIMENSION).enumerate().for_each(fill);
     let mut values = vec![0.0; count * DIMENSION];
     values.par_chunks_mut(1024 * DIMENSION).enumerate().for_each(|(block, rows)| {
         let mut random = random(stream, block);
         for row in rows.chunks_mut(DIMENSION) {
             let cluster = (random.random::<f32>().powi(2) * clusters as f32) as usize;
-            let centre = &centres[cluster.min(clusters - 1) * DIMENSION..][..DIMENSION];
+            let center = &centers[cluster.min(clusters - 1) * DIMENSION..][..DIMENSION];
             normal(&mut random, row);
-            for (at, (value, centre)) in row.iter_mut().zip(centre).enumerate() {
-                *value = (centre + 0.7 * *value) * spread(at);
+            for (at, (value, center)) in row.iter_mut().zip(center).enumerate() {
+                *value = (center + 0.7 * *value) * spread(at);
             }
             let length = row.iter().map(|value| value * value).sum::<f32>().sqrt();
             row.iter_mut().for_each(|value| *value /= length);

@@ -34,7 +34,7 @@ struct Posting {
 }
 
 impl TfIdf {
-    /// Indexes `texts`; a text's number is its place.
+    /// Indexes `texts`; a text's number is its index.
     ///
     /// ```
     /// use gradus_retrieve::tfidf::TfIdf;

@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use gradus_engine::batch::{Batch, Forest};
-use gradus_engine::{LoadOptions, Model, Place, Precision, models};
+use gradus_engine::{Device, LoadOptions, Model, Precision, models};
 use gradus_train::losses::negative_log_likelihood;
 use gradus_train::run::recipe::Lora;
 use gradus_train::{AdamW, Gradients, Method, Trainee, TraineeOptions, scatter, select};
@@ -35,8 +35,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let (sequences, length, steps) =
         (number("--sequences", 4), number("--length", 1024), number("--steps", 8));
-    let place = if on_gpu { Place::Cuda(0) } else { Place::Cpu };
-    let load = LoadOptions { place, precision: Some(precision), dequantise: Some(true), adapter: None };
+    let device = if on_gpu { Device::Cuda(0) } else { Device::Cpu };
+    let load = LoadOptions { device, precision: Some(precision), dequantize: Some(true), adapter: None };
     let model = Model::load(&models::resolve(&name)?, &load)?;
     let vocabulary = model.decoder()?.config.vocabulary as u64;
     let targets = option("--targets", "q_proj,v_proj").split(',').map(str::to_owned).collect();

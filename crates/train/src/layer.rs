@@ -134,7 +134,7 @@ impl Runner<'_> {
         let (dq, dk, dv) =
             plan.backward((&q, &k, &v), &seen, &d_seen, self.heads, layer.mask, self.precision.0)?;
         drop((q, k, v, seen, d_seen));
-        let (mut dq, mut dk) = (ops::rope_back(&dq, cos, sin)?, ops::rope_back(&dk, cos, sin)?);
+        let (mut dq, mut dk) = (ops::rope_backward(&dq, cos, sin)?, ops::rope_backward(&dk, cos, sin)?);
         if let (Some((q, k)), Some(q_norm), Some(k_norm)) = (&raw, &layer.q_norm, &layer.k_norm) {
             if let Some(NormSites { query: Some(query), key: Some(key), .. }) = &sites.norms {
                 gradients.add(*query, &ops::rms_norm_weight_gradient(q, self.eps, &dq)?)?;

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use candle_core::{Device, Tensor};
 use gradus_engine::models::ModelPath;
-use gradus_engine::{LoadOptions, Model, Place, Precision, models};
+use gradus_engine::{LoadOptions, Model, Precision, models};
 use rand::Rng as _;
 use serde_json::json;
 
@@ -163,18 +163,18 @@ pub fn train(recipe: &Recipe, folder: &Path, command: Vec<String>, watch: &mut d
 
 /// Loads the base model and prepares it for training.
 fn trainee(recipe: &Recipe) -> Result<Trainee> {
-    let place = place(&recipe.model.device)?;
+    let device: gradus_engine::Device = recipe.model.device.parse().map_err(Error::Model)?;
     let precision = match recipe.model.precision {
         Some(recipe::Precision::F32) => Precision::F32,
         Some(recipe::Precision::Bf16) => Precision::Bf16,
         Some(recipe::Precision::Bf16x3) | None => Precision::Bf16x3,
     };
-    let on_cpu = place == Place::Cpu;
+    let on_cpu = device == gradus_engine::Device::Cpu;
     let options = LoadOptions {
-        place,
+        device,
         // On a GPU activations are bf16 unless f32 is asked for.
         precision: if on_cpu { Some(precision) } else { recipe.model.precision.map(|_| precision) },
-        dequantise: Some(!recipe.model.quantised),
+        dequantize: Some(!recipe.model.quantised),
         adapter: None,
     };
     let path = models::resolve(&recipe.model.base)?;
@@ -195,14 +195,6 @@ fn trainee(recipe: &Recipe) -> Result<Trainee> {
         seed: recipe.seed,
     };
     Trainee::new(model, options)
-}
-
-fn place(device: &str) -> Result<Place> {
-    Ok(match device.split_once(':') {
-        None if device == "cpu" => Place::Cpu,
-        None => Place::Cuda(0),
-        Some((_, number)) => Place::Cuda(number.parse().unwrap_or(0)),
-    })
 }
 
 impl Session<'_> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use candle_core::{DType, Device, Tensor};
 use gradus_engine::batch::{Batch, Forest};
 use gradus_engine::models::ModelPath;
-use gradus_engine::{LoadOptions, Model, Place, Precision};
+use gradus_engine::{LoadOptions, Model, Precision};
 use gradus_train::losses::{self, Loss};
 use gradus_train::run::recipe::Lora;
 use gradus_train::{Gradients, Method, Trainee, TraineeOptions, scatter, select};
@@ -89,12 +89,12 @@ fn trainee(case: &Case, quantised: bool, activation_bytes: usize) -> Trainee {
 fn with_dropout(case: &Case, quantised: bool, activation_bytes: usize, dropout: f64) -> Trainee {
     let path = folder("crates/engine/tests/reference").join(&case.model);
     let path = if path.is_dir() { ModelPath::Folder(path) } else { ModelPath::Gguf(path) };
-    let (place, precision) = match device().as_str() {
-        "cpu" => (Place::Cpu, Some(Precision::F32)),
-        "cuda-f32" => (Place::Cuda(0), Some(Precision::F32)),
-        _ => (Place::Cuda(0), None),
+    let (device, precision) = match device().as_str() {
+        "cpu" => (gradus_engine::Device::Cpu, Some(Precision::F32)),
+        "cuda-f32" => (gradus_engine::Device::Cuda(0), Some(Precision::F32)),
+        _ => (gradus_engine::Device::Cuda(0), None),
     };
-    let options = LoadOptions { place, precision, dequantise: Some(!quantised), adapter: None };
+    let options = LoadOptions { device, precision, dequantize: Some(!quantised), adapter: None };
     let model = Model::load(&path, &options).unwrap();
     let method = match &case.lora {
         None => Method::Whole,

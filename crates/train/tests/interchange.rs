@@ -10,7 +10,7 @@ use std::process::Command;
 use candle_core::{Device, Tensor};
 use gradus_engine::batch::{Batch, Forest};
 use gradus_engine::models::ModelPath;
-use gradus_engine::{LoadOptions, Model, Place, Precision};
+use gradus_engine::{LoadOptions, Model, Precision};
 use gradus_train::losses::{self, Loss};
 use gradus_train::run::recipe::Lora;
 use gradus_train::{AdamW, Gradients, Method, Trainee, TraineeOptions, adapter, scatter, select};
@@ -74,8 +74,12 @@ fn base(name: &str) -> PathBuf {
 }
 
 fn load(name: &str, adapter: Option<PathBuf>) -> Model {
-    let options =
-        LoadOptions { place: Place::Cpu, precision: Some(Precision::F32), dequantise: None, adapter };
+    let options = LoadOptions {
+        device: gradus_engine::Device::Cpu,
+        precision: Some(Precision::F32),
+        dequantize: None,
+        adapter,
+    };
     Model::load(&ModelPath::Folder(base(name)), &options).unwrap()
 }
 

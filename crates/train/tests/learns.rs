@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use gradus_core::{Mark, Record};
 use gradus_engine::profile::{Assembler, Profile};
-use gradus_engine::{LoadOptions, Model, Place, Precision, models};
+use gradus_engine::{Device, LoadOptions, Model, Precision, models};
 use gradus_synth::{Config, ErrorKind, Family, Style};
 use gradus_train::data::labelled_steps;
 use gradus_train::example::pack;
@@ -129,9 +129,9 @@ fn soften(records: &mut [Record]) {
 /// The mean scores of right and of wrong steps, by the engine with the adapter.
 fn mean_scores(records: &[Record], adapter: &Path) -> (f64, f64) {
     let options = LoadOptions {
-        place: Place::Cpu,
+        device: Device::Cpu,
         precision: Some(Precision::Bf16),
-        dequantise: None,
+        dequantize: None,
         adapter: Some(adapter.to_owned()),
     };
     let model = Model::load(&models::resolve(BASE).unwrap(), &options).unwrap();

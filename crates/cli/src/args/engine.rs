@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use gradus_engine::{Place, Precision};
+use gradus_engine::{Device, Precision};
 
 use super::pool::Augmentation;
 use super::{Input, OnError, Output, format};
@@ -17,10 +17,10 @@ pub(crate) struct ModelOptions {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) adapter: Option<PathBuf>,
     /// Where it runs: cpu, cuda, cuda:1, metal
-    #[arg(long, default_value = "cpu", value_parser = place)]
-    pub(crate) device: Place,
+    #[arg(long, default_value = "cpu")]
+    pub(crate) device: Device,
     /// Arithmetic of matrix products: f32, bf16x3 (by default for f32 and f16 weights) or bf16 (for the rest)
-    #[arg(long, value_parser = precision)]
+    #[arg(long)]
     pub(crate) precision: Option<Precision>,
     /// Expand quantised weights when they are loaded (more memory); GPUs do so anyway
     #[arg(long)]
@@ -200,27 +200,6 @@ pub(crate) struct Perplexity {
     pub(crate) options: ModelOptions,
     #[command(flatten)]
     pub(crate) print: Output,
-}
-
-fn place(text: &str) -> Result<Place, String> {
-    match text.split_once(':') {
-        None if text == "cpu" => Ok(Place::Cpu),
-        None if text == "cuda" => Ok(Place::Cuda(0)),
-        None if text == "metal" => Ok(Place::Metal),
-        Some(("cuda", number)) => {
-            number.parse().map(Place::Cuda).map_err(|_| format!("`{number}` is not a GPU's number"))
-        }
-        _ => Err(format!("`{text}` is not one of cpu, cuda, cuda:N, metal")),
-    }
-}
-
-fn precision(text: &str) -> Result<Precision, String> {
-    match text {
-        "f32" => Ok(Precision::F32),
-        "bf16x3" => Ok(Precision::Bf16x3),
-        "bf16" => Ok(Precision::Bf16),
-        _ => Err(format!("`{text}` is not one of f32, bf16x3, bf16")),
-    }
 }
 
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {

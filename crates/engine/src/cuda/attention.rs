@@ -19,13 +19,13 @@ use gradus_kernels::attention::{Mask, Segment};
 
 use super::launch::{ATTENTION, Arg, Grid, address, launch, unfilled, variant};
 use crate::Result;
-use crate::attend::{Group, Heads, connected, padded, visible};
+use crate::attention::{Group, Heads, connected, padded, visible};
 
 /// The row or key of padding.
 const NOBODY: u32 = u32::MAX;
 
 /// Groups of rows that share keys, in batches of equal padded shape.
-pub struct Groups {
+pub(crate) struct Groups {
     pub(super) batches: Vec<Padded>,
     /// Rows and keys that occur.
     rows: usize,
@@ -80,14 +80,7 @@ impl Groups {
     }
 
     /// q `[rows, query heads, dim]` over k and v `[slots, key heads, dim]` → `[rows, query heads · dim]`.
-    pub(crate) fn attend(
-        &self,
-        q: &Tensor,
-        k: &Tensor,
-        v: &Tensor,
-        heads: Heads,
-        mask: Mask,
-    ) -> Result<Tensor> {
+    pub(crate) fn attend(&self, [q, k, v]: [&Tensor; 3], heads: Heads, mask: Mask) -> Result<Tensor> {
         let (q, k, v) = (q.contiguous()?, k.contiguous()?, v.contiguous()?);
         let out = blank(&q, self.rows)?;
         for batch in &self.batches {
@@ -104,9 +97,7 @@ impl Groups {
     /// Gradients of [`Groups::attend`] with respect to q, k and v, from `dout` of the shape of its result.
     pub(crate) fn backward(
         &self,
-        q: &Tensor,
-        k: &Tensor,
-        v: &Tensor,
+        [q, k, v]: [&Tensor; 3],
         dout: &Tensor,
         heads: Heads,
         mask: Mask,
@@ -116,14 +107,14 @@ impl Groups {
         let (dq, dk, dv) = (blank(&q, self.rows)?, blank(&k, self.keys)?, blank(&v, self.keys)?);
         for batch in &self.batches {
             let gathered = batch.gather(&q, &k, &v, heads)?;
-            let slopes = batch.gather_rows(&dout, heads)?;
+            let gradients = batch.gather_rows(&dout, heads)?;
             let (mut dqs, mut dks, mut dvs) = (Vec::new(), Vec::new(), Vec::new());
             for chunk in batch.chunks(heads, q.dtype(), self.scores) {
                 let part = gathered.narrow(&chunk)?;
-                let slopes = slopes.narrow(0, chunk.start, chunk.len())?;
+                let gradients = gradients.narrow(0, chunk.start, chunk.len())?;
                 let weights = batch.weights(&part, heads, mask, chunk.start)?;
-                dvs.push(weights.t()?.matmul(&slopes)?);
-                let scores = slopes.matmul(&part.v.t()?)?;
+                dvs.push(weights.t()?.matmul(&gradients)?);
+                let scores = gradients.matmul(&part.v.t()?)?;
                 batch.softmax_backward(&weights, &scores, heads, mask, chunk.start)?;
                 dqs.push(scores.matmul(&part.k)?);
                 dks.push(scores.t()?.matmul(&part.q)?);
@@ -221,18 +212,19 @@ impl Padded {
         Ok(scores)
     }
 
-    /// From the gradient of P to that of the scores, in place on `slopes`.
+    /// From the gradient of P to that of the scores, in place on `gradients`.
     pub(super) fn softmax_backward(
         &self,
         weights: &Tensor,
-        slopes: &Tensor,
+        gradients: &Tensor,
         heads: Heads,
         mask: Mask,
         first: usize,
     ) -> Candle<()> {
         let ranges = address(&self.sight(mask).ranges)?;
-        let tensors = [Arg::Address(address(weights)?), Arg::Address(address(slopes)?), Arg::Address(ranges)];
-        self.over_scores("softmax_backward", tensors, &[weights, slopes], heads, first)
+        let tensors =
+            [Arg::Address(address(weights)?), Arg::Address(address(gradients)?), Arg::Address(ranges)];
+        self.over_scores("softmax_backward", tensors, &[weights, gradients], heads, first)
     }
 
     fn sight(&self, mask: Mask) -> &Sight {

@@ -1,4 +1,4 @@
-//! The one place that starts kernels: addresses of tensors, uninitialised results, launches.
+//! Starts kernels: addresses of tensors, uninitialized results, launches.
 
 use candle_core::cuda_backend::WrapErr;
 use candle_core::cuda_backend::cudarc::driver::{DevicePtr, LaunchConfig, PushKernelArg};
@@ -23,7 +23,7 @@ macro_rules! kernels {
 kernels!(ATTENTION, "attention");
 kernels!(LOGPROBS, "logprobs");
 kernels!(NORM, "norm");
-kernels!(OPTIMISE, "optimise");
+kernels!(OPTIMIZER, "optimizer");
 kernels!(POINTWISE, "pointwise");
 
 /// One argument of a kernel.

@@ -7,7 +7,7 @@ use crate::Result;
 
 /// log softmax(logits)[target] of each row of logits `[rows, vocabulary]`, in f32; targets are u32 `[rows]`, and one
 /// outside the vocabulary gives NaN.
-pub fn token_logprobs(logits: &Tensor, targets: &Tensor) -> Result<Tensor> {
+pub(crate) fn token_logprobs(logits: &Tensor, targets: &Tensor) -> Result<Tensor> {
     let (rows, width) = checked(logits, targets)?;
     let y = unfilled(rows, DType::F32, logits)?;
     let kernel = variant("token_logprobs", width, &[logits])?;
@@ -25,7 +25,11 @@ pub fn token_logprobs(logits: &Tensor, targets: &Tensor) -> Result<Tensor> {
 
 /// Gradient of Σ coefficient · [`token_logprobs`] with respect to the logits, written over them; returns the same tensor.
 /// Coefficients are f32 `[rows]`.
-pub fn token_logprobs_backward(logits: Tensor, targets: &Tensor, coefficients: &Tensor) -> Result<Tensor> {
+pub(crate) fn token_logprobs_backward(
+    logits: Tensor,
+    targets: &Tensor,
+    coefficients: &Tensor,
+) -> Result<Tensor> {
     let (rows, width) = checked(&logits, targets)?;
     if coefficients.dims() != [rows] || coefficients.dtype() != DType::F32 {
         let message =

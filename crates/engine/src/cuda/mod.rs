@@ -7,10 +7,10 @@
 //! | `attention.rs`  | `kernels/attention.cu` | attention over groups of rows, and its gradient              |
 //! | `rows.rs`       | `kernels/attention.cu` | attention of single rows over a cache, and writing it        |
 //! | `logprobs.rs`   | `kernels/logprobs.cu`  | log-probabilities of tokens, and their gradient              |
-//! | `optimise.rs`   | `kernels/optimise.cu`  | a step of AdamW, the sum of squares                          |
+//! | `optimizer.rs`  | `kernels/optimizer.cu` | a step of AdamW, the sum of squares                          |
 //! | `product.rs`    | cuBLAS                 | products that add to a tensor or keep f32                    |
-//! | `pinned.rs`     |                        | numbers from the GPU into memory that stays in place         |
-//! | `launch.rs`     |                        | the one place that starts kernels                            |
+//! | `pinned.rs`     |                        | a pinned host buffer                                         |
+//! | `launch.rs`     |                        | starts kernels, for all of the above                         |
 //! | `device.rs`     |                        | how a GPU is opened                                          |
 //!
 //! Tensors are bf16 or f32 and contiguous; arithmetic is f32. An operation "in place" writes over its argument: nobody
@@ -24,7 +24,7 @@ mod device;
 mod launch;
 mod logprobs;
 mod norm;
-mod optimise;
+mod optimizer;
 mod pinned;
 mod pointwise;
 mod product;
@@ -32,13 +32,13 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub use attention::Groups;
+pub(crate) use attention::Groups;
 pub(crate) use device::open;
-pub use logprobs::{token_logprobs, token_logprobs_backward};
-pub use norm::{add_rms_norm, rms_norm, rms_norm_backward, rms_norm_weight_gradient};
-pub use optimise::{AdamW, adamw, sum_of_squares};
+pub(crate) use logprobs::{token_logprobs, token_logprobs_backward};
+pub(crate) use norm::{add_rms_norm, rms_norm, rms_norm_backward, rms_norm_weight_gradient};
+pub(crate) use optimizer::{AdamW, adamw, sum_of_squares};
 pub(crate) use pinned::Pinned;
-pub use pointwise::{add_bias, dropout, rope, rope_backward, silu_mul, silu_mul_backward};
-pub use product::{add_product, weight_gradient};
-pub use rows::Rows;
+pub(crate) use pointwise::{add_bias, dropout, rope, rope_backward, silu_mul, silu_mul_backward};
+pub(crate) use product::{add_product, weight_gradient};
+pub(crate) use rows::Rows;
 pub(crate) use rows::put_rows;

@@ -11,7 +11,7 @@ fn grid(rows: usize, width: usize, pack: usize) -> Grid {
 }
 
 /// x / √(mean x² + ε) · weight, over the last dimension.
-pub fn rms_norm(x: &Tensor, weight: &Tensor, eps: f32) -> Result<Tensor> {
+pub(crate) fn rms_norm(x: &Tensor, weight: &Tensor, eps: f32) -> Result<Tensor> {
     let (rows, width) = checked(x, weight)?;
     let y = unfilled(x.shape(), x.dtype(), x)?;
     let kernel = variant("rms_norm", width, &[x, weight, &y])?;
@@ -30,7 +30,12 @@ pub fn rms_norm(x: &Tensor, weight: &Tensor, eps: f32) -> Result<Tensor> {
 }
 
 /// x + added, and the norm of that.
-pub fn add_rms_norm(x: &Tensor, added: &Tensor, weight: &Tensor, eps: f32) -> Result<(Tensor, Tensor)> {
+pub(crate) fn add_rms_norm(
+    x: &Tensor,
+    added: &Tensor,
+    weight: &Tensor,
+    eps: f32,
+) -> Result<(Tensor, Tensor)> {
     let (rows, width) = checked(x, weight)?;
     same_shape("add_rms_norm", &[x, added])?;
     let (sum, y) = (unfilled(x.shape(), x.dtype(), x)?, unfilled(x.shape(), x.dtype(), x)?);
@@ -52,7 +57,7 @@ pub fn add_rms_norm(x: &Tensor, added: &Tensor, weight: &Tensor, eps: f32) -> Re
 }
 
 /// Gradient of [`rms_norm`] with respect to x, plus `add`: the gradient that comes past the norm on the residual stream.
-pub fn rms_norm_backward(
+pub(crate) fn rms_norm_backward(
     x: &Tensor,
     weight: &Tensor,
     eps: f32,
@@ -80,7 +85,7 @@ pub fn rms_norm_backward(
 }
 
 /// Gradient of [`rms_norm`] with respect to its weight, in f32.
-pub fn rms_norm_weight_gradient(x: &Tensor, eps: f32, dy: &Tensor) -> Result<Tensor> {
+pub(crate) fn rms_norm_weight_gradient(x: &Tensor, eps: f32, dy: &Tensor) -> Result<Tensor> {
     let (rows, width) = rows_of(x)?;
     same_shape("rms_norm_weight_gradient", &[x, dy])?;
     let kernel = variant("rms_norm_weight_gradient", width, &[x, dy])?;

@@ -1,18 +1,18 @@
-//! Numbers from the GPU straight into memory that stays where it is: into other memory the driver copies them a second time.
+//! A pinned host buffer: the GPU writes it directly. Into other memory the driver copies values a second time.
 
 use candle_core::cuda_backend::WrapErr;
 use candle_core::cuda_backend::cudarc::driver::PinnedHostSlice;
 use candle_core::{Error, Storage, Tensor};
 
 use crate::Result;
+use crate::host_buffer::HostBuffer;
 
-/// Memory that grows to the largest tensor it was asked for.
+/// Pinned memory that grows to the largest tensor it was asked for.
 #[derive(Default)]
 pub(crate) struct Pinned(Option<PinnedHostSlice<f32>>);
 
-impl Pinned {
-    /// All numbers of `x`, which is f32.
-    pub(crate) fn bring(&mut self, x: &Tensor) -> Result<&[f32]> {
+impl HostBuffer for Pinned {
+    fn read(&mut self, x: &Tensor) -> Result<&[f32]> {
         let x = x.contiguous()?;
         let (storage, layout) = x.storage_and_layout();
         let Storage::Cuda(storage) = &*storage else {

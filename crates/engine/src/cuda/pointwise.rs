@@ -6,7 +6,7 @@ use super::launch::{Arg, Grid, POINTWISE, address, launch, rows_of, same_shape, 
 use crate::Result;
 
 /// silu(gate) · up.
-pub fn silu_mul(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
+pub(crate) fn silu_mul(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
     same_shape("silu_mul", &[gate, up])?;
     let count = gate.elem_count();
     let y = unfilled(gate.shape(), gate.dtype(), gate)?;
@@ -24,7 +24,7 @@ pub fn silu_mul(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
 }
 
 /// Gradients of [`silu_mul`] with respect to gate and up.
-pub fn silu_mul_backward(gate: &Tensor, up: &Tensor, dy: &Tensor) -> Result<(Tensor, Tensor)> {
+pub(crate) fn silu_mul_backward(gate: &Tensor, up: &Tensor, dy: &Tensor) -> Result<(Tensor, Tensor)> {
     same_shape("silu_mul_backward", &[gate, up, dy])?;
     let count = gate.elem_count();
     let empty = || unfilled(gate.shape(), gate.dtype(), gate);
@@ -45,7 +45,7 @@ pub fn silu_mul_backward(gate: &Tensor, up: &Tensor, dy: &Tensor) -> Result<(Ten
 }
 
 /// y + bias in every row, in place.
-pub fn add_bias(y: &Tensor, bias: &Tensor) -> Result<()> {
+pub(crate) fn add_bias(y: &Tensor, bias: &Tensor) -> Result<()> {
     let (rows, width) = rows_of(y)?;
     if bias.dims() != [width] {
         let message = format!("add_bias: a bias of shape {:?} for rows of {width}", bias.dims());
@@ -66,12 +66,12 @@ pub fn add_bias(y: &Tensor, bias: &Tensor) -> Result<()> {
 }
 
 /// Rotates pairs (i, i + dim/2) of x `[rows, heads, dim]` by the angles of each row, `[rows, dim/2]`.
-pub fn rope(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Result<Tensor> {
+pub(crate) fn rope(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Result<Tensor> {
     turn(x, cos, sin, 1.0)
 }
 
 /// Gradient of [`rope`]: the rotation the other way.
-pub fn rope_backward(dy: &Tensor, cos: &Tensor, sin: &Tensor) -> Result<Tensor> {
+pub(crate) fn rope_backward(dy: &Tensor, cos: &Tensor, sin: &Tensor) -> Result<Tensor> {
     turn(dy, cos, sin, -1.0)
 }
 
@@ -100,9 +100,9 @@ fn turn(x: &Tensor, cos: &Tensor, sin: &Tensor, sign: f32) -> Result<Tensor> {
     Ok(y)
 }
 
-/// x / (1 − rate) where a hash of the seed and the place keeps it, 0 elsewhere: the places that `gradus_kernels::rows::dropout`
+/// x / (1 − rate) where a hash of the seed and the position keeps it, 0 elsewhere: the positions that `gradus_kernels::rows::dropout`
 /// keeps on the CPU. The gradient is the same call on the gradient.
-pub fn dropout(x: &Tensor, rate: f32, seed: u64) -> Result<Tensor> {
+pub(crate) fn dropout(x: &Tensor, rate: f32, seed: u64) -> Result<Tensor> {
     if !(0.0..1.0).contains(&rate) {
         return Err(Error::Msg(format!("a dropout rate of {rate}, expected 0 ≤ rate < 1")).into());
     }

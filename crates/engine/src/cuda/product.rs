@@ -8,12 +8,12 @@ use super::launch::{address, start, unfilled};
 use crate::Result;
 
 /// out += a `[m, k]` · b `[k, n]`, in place, rounded once to the type of `out`: the factors' or f32.
-pub fn add_product(out: &Tensor, a: &Tensor, b: &Tensor) -> Result<()> {
+pub(crate) fn add_product(out: &Tensor, a: &Tensor, b: &Tensor) -> Result<()> {
     product(out, a, b, 1.0)
 }
 
 /// dYᵀ · X in f32: the gradient of a weight `[outputs, inputs]` from dY `[m, outputs]` and X `[m, inputs]`.
-pub fn weight_gradient(dy: &Tensor, x: &Tensor) -> Result<Tensor> {
+pub(crate) fn weight_gradient(dy: &Tensor, x: &Tensor) -> Result<Tensor> {
     let out = unfilled((dy.dim(1)?, x.dim(1)?), DType::F32, dy)?;
     product(&out, &dy.t()?, x, 0.0)?;
     Ok(out)

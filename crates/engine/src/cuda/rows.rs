@@ -9,15 +9,15 @@ use gradus_kernels::attention::{Mask, Segment};
 use super::attention::move_heads;
 use super::launch::{ATTENTION, Arg, Grid, address, launch, unfilled, variant};
 use crate::Result;
-use crate::attend::{Heads, visible};
+use crate::attention::{Heads, visible};
 
 /// Rows that are segments of their own.
-pub struct Rows {
+pub(crate) struct Rows {
     /// Slots of all keys, row after row.
     keys: Tensor,
     /// Where among them a row's keys begin and end, `[rows, 2]`, for each mask.
     ranges: Vec<(Mask, Tensor)>,
-    /// Most keys of a row.
+    /// Maximum keys per row.
     most: usize,
 }
 
@@ -60,14 +60,7 @@ impl Rows {
     }
 
     /// Like [`Groups::attend`].
-    pub(crate) fn attend(
-        &self,
-        q: &Tensor,
-        k: &Tensor,
-        v: &Tensor,
-        heads: Heads,
-        mask: Mask,
-    ) -> Result<Tensor> {
+    pub(crate) fn attend(&self, [q, k, v]: [&Tensor; 3], heads: Heads, mask: Mask) -> Result<Tensor> {
         let (q, k, v) = (q.contiguous()?, k.contiguous()?, v.contiguous()?);
         let out = unfilled(q.shape(), q.dtype(), &q)?;
         let ranges =

@@ -1,5 +1,5 @@
 //! The encoder on a CPU: each thread takes a few texts through all layers by itself, on memory that it uses again from
-//! layer to layer and that stays in its core's cache. One thread multiplies while another normalises, and none waits.
+//! layer to layer and that stays in its core's cache. One thread multiplies while another normalizes, and none waits.
 //!
 //! A row's numbers depend on its own text alone, so the cut into groups changes nothing.
 
@@ -113,24 +113,24 @@ impl Layers {
             rows::add(&mut q, &x);
             layer.norm.apply(&q, &mut x);
         }
-        pool(&x, &lengths, width, encoder.pooling, encoder.normalised)
+        pool(&x, &lengths, width, encoder.pooling, encoder.normalized)
     }
 
     /// Words, positions and the kind of text, added up.
-    fn embed(&self, encoder: &Encoder, texts: &[Vec<u32>], sum: &mut [f32], places: &mut [f32]) {
+    fn embed(&self, encoder: &Encoder, texts: &[Vec<u32>], sum: &mut [f32], positions: &mut [f32]) {
         let width = encoder.dimension;
         let numbers = texts.iter().flat_map(|text| text.iter().zip(0..));
-        let parts = sum.chunks_exact_mut(width).zip(places.chunks_exact_mut(width));
-        for ((token, position), (sum, place)) in numbers.zip(parts) {
+        let parts = sum.chunks_exact_mut(width).zip(positions.chunks_exact_mut(width));
+        for ((token, position), (sum, row)) in numbers.zip(parts) {
             encoder.words.row(*token, sum);
-            encoder.positions.row(position, place);
+            encoder.positions.row(position, row);
         }
-        rows::add(sum, places);
+        rows::add(sum, positions);
         rows::add_bias(sum, &self.kind);
     }
 }
 
-/// Ranges of neighbouring texts of about [`TOKENS`] tokens.
+/// Ranges of neighboring texts of about [`TOKENS`] tokens.
 fn groups(texts: &[Vec<u32>]) -> Vec<Range<usize>> {
     let (mut groups, mut first, mut tokens) = (Vec::new(), 0, 0);
     for (index, text) in texts.iter().enumerate() {

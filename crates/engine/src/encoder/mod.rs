@@ -1,7 +1,7 @@
 //! The encoder of BERT sentence models (MiniLM and its kind): texts to vectors.
 //!
 //! Weights and pooling come from a sentence-transformers folder: `modules.json` names the pooling (mean or first token)
-//! and whether vectors are normalised; without it, as sentence-transformers does, the mean, not normalised. Texts of a
+//! and whether vectors are normalized; without it, as sentence-transformers does, the mean, not normalized. Texts of a
 //! batch are packed without padding. A text longer than the model's limit is cut, and counted.
 
 mod cpu;
@@ -13,13 +13,13 @@ use gradus_kernels::Precision;
 use gradus_kernels::attention::{Mask, Segment};
 use serde_json::Value;
 
-use crate::attend::{Heads, Plan};
+use crate::attention::{Heads, Plan};
 use crate::config::number;
 use crate::linear::Linear;
 use crate::weights::{Loader, Weight};
 use crate::{Error, Result, ops};
 
-/// How token vectors become one vector.
+/// Pooling of token vectors into one vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pooling {
     /// Their mean.
@@ -37,9 +37,9 @@ pub(crate) struct Encoder {
     layers: Vec<Layer>,
     heads: Heads,
     pub(crate) pooling: Pooling,
-    pub(crate) normalised: bool,
+    pub(crate) normalized: bool,
     pub(crate) dimension: usize,
-    /// Most tokens of a text.
+    /// Maximum tokens per text.
     pub(crate) limit: usize,
     vocabulary: usize,
     precision: Precision,
@@ -103,7 +103,7 @@ impl Encoder {
                 .collect::<Result<_>>()?,
             heads: Heads { query: heads, key: heads, dim: hidden / heads },
             pooling: modules.pooling,
-            normalised: modules.normalised,
+            normalized: modules.normalized,
             dimension: hidden,
             limit: modules.limit.unwrap_or(longest).min(longest),
             vocabulary,
@@ -134,8 +134,8 @@ impl Encoder {
         });
         let segments: Vec<Segment> = segments.filter(|segment| !segment.rows.is_empty()).collect();
         let words = self.words.rows(&tokens, &self.device)?;
-        let places = self.positions.rows(&positions, &self.device)?;
-        let mut x = self.norm.forward(&(words + places)?.broadcast_add(&self.kind)?)?;
+        let positions = self.positions.rows(&positions, &self.device)?;
+        let mut x = self.norm.forward(&(words + positions)?.broadcast_add(&self.kind)?)?;
         let plan = Plan::new(&segments, tokens.len(), &[Mask::Full], x.dtype(), &self.device)?;
         for layer in &self.layers {
             let split = |x: Tensor| x.reshape(((), self.heads.key, self.heads.dim));
@@ -148,7 +148,7 @@ impl Encoder {
         }
         let rows: Vec<f32> = x.to_dtype(candle_core::DType::F32)?.flatten_all()?.to_vec1()?;
         let lengths: Vec<usize> = texts.iter().map(Vec::len).collect();
-        Ok(pool(&rows, &lengths, self.dimension, self.pooling, self.normalised))
+        Ok(pool(&rows, &lengths, self.dimension, self.pooling, self.normalized))
     }
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn pool(
     lengths: &[usize],
     width: usize,
     pooling: Pooling,
-    normalised: bool,
+    normalized: bool,
 ) -> Vec<f32> {
     let mut vectors = vec![0.0f32; lengths.len() * width];
     let mut row = 0;
@@ -172,7 +172,7 @@ pub(crate) fn pool(
         }
         row += length;
         let mut factor = 1.0 / used.max(1) as f32;
-        if normalised {
+        if normalized {
             let norm = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
             factor = 1.0 / norm.max(1e-12);
         }
@@ -211,7 +211,7 @@ impl Layer {
 /// What sentence-transformers' files say about pooling.
 struct Modules {
     pooling: Pooling,
-    normalised: bool,
+    normalized: bool,
     limit: Option<usize>,
 }
 
@@ -220,7 +220,7 @@ impl Modules {
         let limit = folder.join("sentence_bert_config.json");
         let limit = if limit.exists() { read_json(&limit)?["max_seq_length"].as_u64() } else { None };
         let limit = limit.and_then(|limit| usize::try_from(limit).ok());
-        let mut modules = Self { pooling: Pooling::Mean, normalised: false, limit };
+        let mut modules = Self { pooling: Pooling::Mean, normalized: false, limit };
         let path = folder.join("modules.json");
         if !path.exists() {
             return Ok(modules);
@@ -231,7 +231,7 @@ impl Modules {
             let kind = module["type"].as_str().unwrap_or_default().rsplit('.').next().unwrap_or_default();
             match kind {
                 "Transformer" => {}
-                "Normalize" => modules.normalised = true,
+                "Normalize" => modules.normalized = true,
                 "Pooling" => {
                     let config = folder.join(module["path"].as_str().unwrap_or_default()).join("config.json");
                     modules.pooling = pooling(&config)?;

@@ -71,7 +71,7 @@ impl Writer {
         Self::string(&mut self.infos, name);
         self.infos.extend((shape.len() as u32).to_le_bytes());
         shape.iter().rev().for_each(|n| self.infos.extend((*n as u64).to_le_bytes()));
-        self.infos.extend(kind.id().to_le_bytes());
+        self.infos.extend((kind as u32).to_le_bytes());
         self.infos.extend((self.data.len() as u64).to_le_bytes());
         self.tensor_count += 1;
         self.data.extend(data);

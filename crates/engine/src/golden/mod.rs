@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::batch::{Batch, Forest};
 use crate::models::ModelPath;
-use crate::{Engine, LoadOptions, Model, Place, Precision, ServiceOptions};
+use crate::{Device, Engine, LoadOptions, Model, Precision, ServiceOptions};
 
 #[derive(Deserialize)]
 struct Expected {
@@ -62,13 +62,13 @@ fn device() -> String {
 }
 
 fn options() -> LoadOptions {
-    let (place, precision) = match device().as_str() {
-        "cpu" => (Place::Cpu, Some(Precision::F32)),
-        "cuda-f32" => (Place::Cuda(0), Some(Precision::F32)),
-        "cuda" => (Place::Cuda(0), None),
+    let (device, precision) = match device().as_str() {
+        "cpu" => (Device::Cpu, Some(Precision::F32)),
+        "cuda-f32" => (Device::Cuda(0), Some(Precision::F32)),
+        "cuda" => (Device::Cuda(0), None),
         other => panic!("GRADUS_TEST_DEVICE is `{other}`: expected cpu, cuda-f32 or cuda"),
     };
-    LoadOptions { place, precision, ..LoadOptions::default() }
+    LoadOptions { device, precision, ..LoadOptions::default() }
 }
 
 /// The reference files; a test binary that was carried to another machine is run in the repository's root.
@@ -88,7 +88,7 @@ fn load(name: &str) -> Model {
     Model::load(&ModelPath::Folder(reference(&format!("models/{name}"))), &options()).unwrap()
 }
 
-/// Fails with the place and both numbers when they differ by more than 1e-4 of their size, or by what bf16 loses in models
+/// Fails with the position and both values when they differ by more than 1e-4 of their size, or by what bf16 loses in models
 /// whose weights are made to matter.
 #[track_caller]
 fn close(what: &str, found: f32, wanted: f32) {
@@ -109,7 +109,7 @@ fn check_language_model(model: Model, expected: &Expected) {
     for (number, case) in expected.prompts.iter().enumerate() {
         assert_eq!(model.tokenizer.encode(&case.text, false).unwrap(), case.ids, "tokens of prompt {number}");
         let mut batch = Batch::default();
-        // A neighbour in the batch must change nothing.
+        // A neighbor in the batch must change nothing.
         batch.add(&Forest::sequence(vec![7, 8, 9]));
         batch.add(&Forest::sequence(case.ids.clone()));
         let rows: Vec<u32> = case.positions.iter().map(|position| position + 3).collect();
@@ -220,12 +220,12 @@ fn lora_adapters_match_peft() {
 
 #[test]
 fn quantised_models_match_transformers_on_the_same_weights() {
-    // A GPU's products with quantised weights round the activations to 8 bits: only expanded weights are compared there.
+    // A GPU's products with quantized weights round the activations to 8 bits: only expanded weights are compared there.
     let kept: &[Option<bool>] = if device() == "cpu" { &[Some(false), Some(true)] } else { &[Some(true)] };
     for name in ["f16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "k"] {
-        for dequantise in kept.iter().copied() {
+        for dequantize in kept.iter().copied() {
             let path = ModelPath::Gguf(reference(&format!("gguf/llama-{name}.gguf")));
-            let model = Model::load(&path, &LoadOptions { dequantise, ..options() }).unwrap();
+            let model = Model::load(&path, &LoadOptions { dequantize, ..options() }).unwrap();
             check_language_model(model, &expected(&format!("gguf-llama-{name}")));
         }
     }

@@ -1,4 +1,4 @@
-//! Profiles against independent implementations of each family's published recipe: the same token ids, the same places,
+//! Profiles against independent implementations of each family's published recipe: the same token ids, the same positions,
 //! the same scores; `tests/reference/profiles/make_profiles.py` made the values.
 
 use gradus_core::contracts::{ScoreRequest, ScoreSteps};

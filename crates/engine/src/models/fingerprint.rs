@@ -14,7 +14,7 @@ const BLOCK: u64 = 64 << 10;
 /// The files that make a model what it is.
 const KINDS: [&str; 4] = ["safetensors", "gguf", "json", "txt"];
 
-/// A hash of a model's weights, configuration and vocabulary, and of its adapter's. Names and contents count, places do
+/// A hash of a model's weights, configuration and vocabulary, and of its adapter's. Names and contents count, locations do
 /// not. Of files above 256 MiB only their size and 256 blocks are read, so that 15 GB cost no noticeable time.
 pub fn fingerprint(model: &Path, adapter: Option<&Path>) -> Result<String> {
     let mut hasher = blake3::Hasher::new();

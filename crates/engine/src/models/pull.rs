@@ -1,4 +1,4 @@
-//! Pulls a model: each source in turn, into a folder beside its place, checked, and then moved there whole.
+//! Pulls a model: each source in turn, into a folder beside its target, checked, and then moved there whole.
 
 use std::path::Path;
 
@@ -38,9 +38,9 @@ pub struct Pulled {
 pub enum Event<'a> {
     /// A piece of work begins, of so many bytes if that is known.
     Begin {
-        /// What is done, for people.
+        /// Description of the work.
         what: &'a str,
-        /// How much there is to do.
+        /// Size in bytes, where it is known.
         bytes: Option<u64>,
     },
     /// So many bytes of it are done.
@@ -54,7 +54,7 @@ pub enum Event<'a> {
     },
 }
 
-/// Whoever listens to the events.
+/// The listener of the events.
 pub(super) struct Events<'a>(&'a mut dyn FnMut(Event<'_>));
 
 impl<'a> Events<'a> {

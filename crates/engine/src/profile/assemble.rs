@@ -1,7 +1,7 @@
-//! From a problem and its steps to tokens and the places where verdicts are read.
+//! From a problem and its steps to tokens and the positions where verdicts are read.
 //!
-//! Separators go in as token ids, never as text that could merge with its neighbours. Every mismatch between steps,
-//! separators and places is an error that names the solution.
+//! Separators go in as token ids, never as text that could merge with its neighbors. Every mismatch between steps,
+//! separators and positions is an error that names the solution.
 
 use gradus_core::contracts::{Message, ScoreRequest};
 use gradus_core::steps;
@@ -12,7 +12,7 @@ use super::{Input, Profile, Score, Tagged, Templates};
 use crate::text::Tokenizer;
 use crate::{Error, Result};
 
-/// A solution as prompts, with one place to read for each step, in order.
+/// A solution as prompts, with one position to read for each step, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assembled {
     /// Tokens of each prompt, and the indices in it at which verdicts are read.
@@ -91,7 +91,7 @@ impl Assembler {
         let assembled = assembled.map_err(|error| at(error.to_string()))?;
         if assembled.reads() != request.steps.len() {
             return Err(at(format!(
-                "{} places to read for {} steps",
+                "{} positions to read for {} steps",
                 assembled.reads(),
                 request.steps.len()
             )));

@@ -42,7 +42,7 @@ impl Templates {
         &self.profile
     }
 
-    /// Whether reference questions, and whether reference steps, have a place in what the model sees.
+    /// Whether reference questions, and whether reference steps, are part of what the model sees.
     ///
     /// ```
     /// use gradus_engine::profile::{Profile, Templates};

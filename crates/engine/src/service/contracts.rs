@@ -6,7 +6,7 @@ use gradus_core::contracts::{
 };
 use tokio::sync::oneshot;
 
-use super::{Engine, Job, Reply, Streaming};
+use super::{Engine, Job, ReplySender, Streaming};
 use crate::{Error, Result};
 
 impl From<Error> for CallError {
@@ -20,7 +20,7 @@ impl From<Error> for CallError {
 
 impl Engine {
     /// Sends a job and waits for its answer; dropping the future lets the worker drop the job.
-    fn ask<T: Send + 'static>(&self, job: impl FnOnce(Reply<T>) -> Job + Send) -> Answer<'_, T> {
+    fn ask<T: Send + 'static>(&self, job: impl FnOnce(ReplySender<T>) -> Job + Send) -> Answer<'_, T> {
         let (reply, answer) = oneshot::channel::<Result<T>>();
         self.send(job(reply));
         Box::pin(async move { Ok(answer.await.map_err(|_| Error::Stopped)??) })

@@ -22,10 +22,10 @@ pub(crate) struct Metrics {
 
 /// The counters at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Reading {
-    /// Requests that wait.
+pub struct EngineMetrics {
+    /// Requests waiting in the queue.
     pub queue_length: u64,
-    /// Sequences that are being generated.
+    /// Sequences being generated.
     pub running_sequences: u64,
     /// Passes over prompts.
     pub passes: u64,
@@ -96,12 +96,12 @@ impl Metrics {
         self.running.store(sequences as u64, Relaxed);
     }
 
-    pub(super) fn read(&self) -> Reading {
+    pub(super) fn read(&self) -> EngineMetrics {
         let (passes, prompt_tokens) = (self.passes.load(Relaxed), self.pass_tokens.load(Relaxed));
         let generated_tokens = self.generated_tokens.load(Relaxed);
         let busy_seconds = self.busy_micros.load(Relaxed) as f64 / 1e6;
         let tokens = (prompt_tokens + generated_tokens) as f64;
-        Reading {
+        EngineMetrics {
             queue_length: self.queued.load(Relaxed),
             running_sequences: self.running.load(Relaxed),
             passes,

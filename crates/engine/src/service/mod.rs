@@ -17,8 +17,8 @@ use gradus_core::contracts::{
 };
 use tokio::sync::{mpsc, oneshot};
 
+pub use metrics::EngineMetrics;
 use metrics::Metrics;
-pub use metrics::Reading;
 
 use crate::generate::{Listener, Piece};
 use crate::model::Model;
@@ -27,12 +27,12 @@ use crate::score::Scorer;
 use crate::text::Tokenizer;
 use crate::{Error, Result};
 
-/// How a service works.
+/// Options of the service.
 #[derive(Debug, Clone)]
 pub struct ServiceOptions {
-    /// Most tokens of one pass; a single prompt that is longer goes alone.
+    /// Maximum tokens per pass; a single prompt that is longer goes alone.
     pub token_budget: usize,
-    /// Most sequences that are generated at once.
+    /// Maximum number of sequences generated at once.
     pub max_sequences: usize,
     /// Whether prompts that share beginnings are processed together; off only to measure what that gives.
     pub tree_packing: bool,
@@ -56,12 +56,13 @@ pub struct Engine {
 /// What a caller asks for, and where the answer goes.
 pub(crate) enum Job {
     Generate(GenerateRequest, Box<dyn Listener>),
-    LogProbs(LogProbsRequest, Reply<TokenLogProbs>),
-    Score(Vec<ScoreRequest>, Reply<Vec<Result<StepScores>>>),
-    Embed(Vec<String>, Reply<gradus_core::contracts::Embeddings>),
+    LogProbs(LogProbsRequest, ReplySender<TokenLogProbs>),
+    Score(Vec<ScoreRequest>, ReplySender<Vec<Result<StepScores>>>),
+    Embed(Vec<String>, ReplySender<gradus_core::contracts::Embeddings>),
 }
 
-type Reply<T> = oneshot::Sender<Result<T>>;
+/// Where a job's answer goes.
+type ReplySender<T> = oneshot::Sender<Result<T>>;
 
 impl Engine {
     /// Starts the thread. With a profile, the engine scores steps.
@@ -99,7 +100,7 @@ impl Engine {
     }
 
     /// What the service has done so far.
-    pub fn metrics(&self) -> Reading {
+    pub fn metrics(&self) -> EngineMetrics {
         self.metrics.read()
     }
 
@@ -124,7 +125,7 @@ impl Engine {
 /// Passes generated text on to the caller.
 struct Streaming {
     pieces: Option<mpsc::UnboundedSender<Piece>>,
-    reply: Reply<Generated>,
+    reply: ReplySender<Generated>,
 }
 
 impl Listener for Streaming {

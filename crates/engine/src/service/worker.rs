@@ -10,10 +10,10 @@ use gradus_core::contracts::{Embeddings, LogProbsRequest, StepScores, TokenLogPr
 use rayon::prelude::*;
 
 use super::metrics::Metrics;
-use super::{Job, Reply, ServiceOptions};
+use super::{Job, ReplySender, ServiceOptions};
 use crate::batch::Forest;
 use crate::generate::{self, Generator, Prepared};
-use crate::model::{Body, Model};
+use crate::model::{Model, ModelBody};
 use crate::score::{Scorer, Tree};
 use crate::{Error, Result};
 
@@ -31,7 +31,7 @@ pub(super) struct Worker {
 /// A piece of work that is not divided further.
 enum Unit {
     Tree { call: u64, tree: Tree },
-    Continuation { reply: Reply<TokenLogProbs>, tokens: Vec<u32>, first: usize },
+    Continuation { reply: ReplySender<TokenLogProbs>, tokens: Vec<u32>, first: usize },
     Text { call: u64, number: usize, tokens: Vec<u32> },
 }
 
@@ -45,13 +45,13 @@ struct Calls {
 
 struct ScoreCall {
     scores: Vec<Option<Result<StepScores>>>,
-    reply: Reply<Vec<Result<StepScores>>>,
+    reply: ReplySender<Vec<Result<StepScores>>>,
 }
 
 struct EmbedCall {
     left: usize,
     answer: Embeddings,
-    reply: Reply<Embeddings>,
+    reply: ReplySender<Embeddings>,
 }
 
 impl Worker {
@@ -62,8 +62,8 @@ impl Worker {
         metrics: Arc<Metrics>,
     ) -> Result<Self> {
         let generator = match &model.body {
-            Body::Decoder(..) => Some(Generator::new(&model)?),
-            Body::Encoder(_) => None,
+            ModelBody::Decoder(..) => Some(Generator::new(&model)?),
+            ModelBody::Encoder(_) => None,
         };
         let (prompts, reading) = (VecDeque::new(), VecDeque::new());
         Ok(Self { model, scorer, options, metrics, generator, prompts, reading, calls: Calls::default() })
@@ -107,7 +107,7 @@ impl Worker {
         }
     }
 
-    fn refuse<T>(&self, reply: Reply<T>, error: Error) {
+    fn refuse<T>(&self, reply: ReplySender<T>, error: Error) {
         self.metrics.fail(1);
         drop(reply.send(Err(error)));
     }
@@ -115,7 +115,7 @@ impl Worker {
     fn take_scores(
         &mut self,
         requests: &[gradus_core::contracts::ScoreRequest],
-        reply: Reply<Vec<Result<StepScores>>>,
+        reply: ReplySender<Vec<Result<StepScores>>>,
     ) {
         let Some(scorer) = &self.scorer else {
             let message = "this engine was started without a profile: it cannot score steps";
@@ -133,7 +133,7 @@ impl Worker {
         self.calls.finish_scores(call);
     }
 
-    fn take_texts(&mut self, texts: &[String], reply: Reply<Embeddings>) {
+    fn take_texts(&mut self, texts: &[String], reply: ReplySender<Embeddings>) {
         let limit = self.model.context();
         let tokenizer = &self.model.tokenizer;
         let tokens: Result<Vec<Vec<u32>>> =
@@ -151,7 +151,7 @@ impl Worker {
             // The closing token of an encoder's text stays the last one.
             let last = *text.last().expect("longer than the limit");
             text.truncate(limit);
-            if matches!(self.model.body, Body::Encoder(_)) {
+            if matches!(self.model.body, ModelBody::Encoder(_)) {
                 text[limit - 1] = last;
             }
         }
@@ -243,7 +243,7 @@ impl Worker {
         calls.iter().for_each(|call| self.calls.finish_scores(*call));
     }
 
-    fn serve_continuations(&mut self, units: Vec<(Reply<TokenLogProbs>, Vec<u32>, usize)>) {
+    fn serve_continuations(&mut self, units: Vec<(ReplySender<TokenLogProbs>, Vec<u32>, usize)>) {
         let answers = guarded(|| logprobs(&self.model, &units));
         match answers {
             Ok(answers) => {
@@ -407,7 +407,10 @@ fn continuation(model: &Model, request: &LogProbsRequest) -> Result<(Vec<u32>, u
     Ok((tokens, first))
 }
 
-fn logprobs(model: &Model, units: &[(Reply<TokenLogProbs>, Vec<u32>, usize)]) -> Result<Vec<TokenLogProbs>> {
+fn logprobs(
+    model: &Model,
+    units: &[(ReplySender<TokenLogProbs>, Vec<u32>, usize)],
+) -> Result<Vec<TokenLogProbs>> {
     let forests: Vec<Forest> = units.iter().map(|(_, tokens, _)| Forest::sequence(tokens.clone())).collect();
     let mut reads = Vec::new();
     let mut targets = Vec::new();

@@ -127,7 +127,7 @@ struct Pre {
     /// A word that is a token is taken whole.
     ignore_merges: bool,
     add_bos: bool,
-    /// llama.cpp leaves out this normalisation, which the models were trained with.
+    /// llama.cpp leaves out this normalization, which the models were trained with.
     nfc: bool,
 }
 

@@ -9,5 +9,7 @@ mod tokenizer;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use stream::TextStream;
-pub use tokenizer::{Tokenizer, Variables};
+pub(crate) use stream::TextStream;
+pub use tokenizer::Tokenizer;
+#[cfg(test)]
+pub(crate) use tokenizer::Variables;

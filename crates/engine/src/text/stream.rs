@@ -12,7 +12,7 @@ use crate::error::Result;
 
 /// Decodes one sequence; see [`Tokenizer::stream`].
 #[derive(Debug)]
-pub struct TextStream {
+pub(crate) struct TextStream {
     tokenizer: Arc<Tokenizer>,
     skip_special: bool,
     /// Bytes that are no text yet.
@@ -27,7 +27,7 @@ impl TextStream {
     }
 
     /// Takes the next token; gives the text that has become final, if any.
-    pub fn push(&mut self, id: u32) -> Option<String> {
+    pub(crate) fn push(&mut self, id: u32) -> Option<String> {
         if self.skip_special && self.tokenizer.is_special(id) {
             return None;
         }
@@ -54,7 +54,7 @@ impl TextStream {
     }
 
     /// The rest, with `�` for what is no whole character.
-    pub fn finish(mut self) -> Result<String> {
+    pub(crate) fn finish(mut self) -> Result<String> {
         Ok(match self.tokenizer.style {
             Style::ByteLevel => lossy(self.pending),
             Style::Pieces => self.take_run(),

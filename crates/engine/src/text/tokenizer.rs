@@ -17,7 +17,7 @@ use super::template::ChatTemplate;
 use crate::error::{Error, Result};
 
 /// Variables for a chat template by name.
-pub type Variables = serde_json::Map<String, serde_json::Value>;
+pub(crate) type Variables = serde_json::Map<String, serde_json::Value>;
 
 /// Turns text into the ids that a model reads, and back.
 pub struct Tokenizer {
@@ -120,7 +120,7 @@ impl Tokenizer {
         std::fs::write(&path, text + "\n").map_err(|source| Error::io(&path, source))
     }
 
-    /// The ids of `text`. Special tokens written out in it are recognised; `add_special` also adds those that the
+    /// The ids of `text`. Special tokens written out in it are recognized; `add_special` also adds those that the
     /// model expects around a text, such as the first one.
     pub fn encode(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
         let encoding = self.inner.encode_fast(text, add_special).map_err(|why| self.failed(&why))?;
@@ -146,7 +146,7 @@ impl Tokenizer {
     }
 
     /// A decoder that gives text as tokens arrive.
-    pub fn stream(self: &Arc<Self>, skip_special: bool) -> TextStream {
+    pub(crate) fn stream(self: &Arc<Self>, skip_special: bool) -> TextStream {
         TextStream::new(Arc::clone(self), skip_special)
     }
 
@@ -157,7 +157,7 @@ impl Tokenizer {
 
     /// [`Tokenizer::chat`] with further variables that the template knows, such as `enable_thinking` of Qwen3 or
     /// `date_string` of Llama 3, which otherwise writes today's date.
-    pub fn chat_with(
+    pub(crate) fn chat_with(
         &self,
         messages: &[Message],
         add_generation_prompt: bool,
@@ -178,7 +178,7 @@ impl Tokenizer {
     }
 
     /// The id of a token, as the vocabulary spells it.
-    pub fn token_id(&self, token: &str) -> Option<u32> {
+    pub(crate) fn token_id(&self, token: &str) -> Option<u32> {
         self.inner.token_to_id(token)
     }
 
@@ -188,7 +188,7 @@ impl Tokenizer {
     }
 
     /// The bytes that one token stands for inside a text; empty outside the vocabulary.
-    pub fn token_bytes(&self, id: u32) -> Vec<u8> {
+    pub(crate) fn token_bytes(&self, id: u32) -> Vec<u8> {
         let Some(token) = self.inner.id_to_token(id) else { return Vec::new() };
         match self.style {
             Style::ByteLevel => byte_level(&token),
@@ -201,7 +201,7 @@ impl Tokenizer {
     }
 
     /// Whether a token is special: a mark that is no part of the text.
-    pub fn is_special(&self, id: u32) -> bool {
+    pub(crate) fn is_special(&self, id: u32) -> bool {
         let added = self.inner.get_added_vocabulary();
         added.simple_id_to_token(id).is_some_and(|token| added.is_special_token(&token))
     }

@@ -13,7 +13,7 @@ use super::{Stored, safetensors};
 use crate::{Error, Result};
 
 #[derive(Deserialize)]
-struct Config {
+struct AdapterConfig {
     r: usize,
     lora_alpha: f64,
     #[serde(default)]
@@ -38,7 +38,7 @@ pub(crate) struct LoraWeights {
 /// An adapter's tensors, handed out by module until none is left.
 pub(crate) struct Adapter {
     pub(crate) folder: PathBuf,
-    config: Config,
+    config: AdapterConfig,
     tensors: BTreeMap<String, Stored>,
 }
 
@@ -46,7 +46,7 @@ impl Adapter {
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         let path = folder.join("adapter_config.json");
         let text = std::fs::read(&path).map_err(|source| Error::io(&path, source))?;
-        let config: Config = serde_json::from_slice(&text)
+        let config: AdapterConfig = serde_json::from_slice(&text)
             .map_err(|error| Error::model(&path, format!("not a PEFT LoRA config: {error}")))?;
         if config.use_dora {
             return Err(Error::model(

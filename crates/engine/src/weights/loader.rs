@@ -19,7 +19,7 @@ pub enum Weight {
     /// A tensor on a GPU.
     Dense(Tensor),
     /// The file's own blocks on a GPU.
-    Quantised(Arc<QMatMul>),
+    Quantized(Arc<QMatMul>),
 }
 
 impl Weight {
@@ -28,18 +28,16 @@ impl Weight {
         Ok(match self {
             Self::Packed(matrix) => ops::multiply(x, matrix)?,
             Self::Dense(weight) => x.matmul(&weight.t()?)?,
-            Self::Quantised(weight) => weight.forward(&x.to_dtype(DType::F32)?)?.to_dtype(x.dtype())?,
+            Self::Quantized(weight) => weight.forward(&x.to_dtype(DType::F32)?)?.to_dtype(x.dtype())?,
         })
     }
 
     /// y + x · Wᵀ; may write over y.
     pub fn add_multiply(&self, y: Tensor, x: &Tensor) -> Result<Tensor> {
-        #[cfg(feature = "cuda")]
-        if let (Self::Dense(weight), true) = (self, y.device().is_cuda()) {
-            crate::cuda::add_product(&y, x, &weight.t()?)?;
-            return Ok(y);
+        match self {
+            Self::Dense(weight) => ops::add_product(y, x, weight),
+            _ => Ok((y + self.multiply(x)?)?),
         }
-        Ok((y + self.multiply(x)?)?)
     }
 
     /// Like [`Weight::multiply`] for a few of the outputs only, in f32 everywhere: what is read is how far two large numbers are
@@ -72,7 +70,7 @@ impl Weight {
                 Tensor::from_vec(rows, (tokens.len(), width), device)?
             }
             Self::Dense(table) => table.index_select(&Tensor::new(tokens, device)?, 0)?,
-            Self::Quantised(table) => table.embedding(&Tensor::new(tokens, device)?)?,
+            Self::Quantized(table) => table.embedding(&Tensor::new(tokens, device)?)?,
         })
     }
 
@@ -88,19 +86,19 @@ impl Weight {
         Ok(Self::Packed(Arc::new(matrix)))
     }
 
-    /// The transposed matrix, expanded when this one is quantised: dY · W is `transposed.multiply(dY)`.
+    /// The transposed matrix, expanded when this one is quantized: dY · W is `transposed.multiply(dY)`.
     pub fn transposed(&self, dtype: DType) -> Result<Self> {
         Ok(match self {
             Self::Packed(matrix) => Self::Packed(Arc::new(matrix.transposed())),
             Self::Dense(weight) => Self::Dense(weight.t()?),
-            Self::Quantised(_) => Self::Dense(self.values()?.to_dtype(dtype)?.t()?),
+            Self::Quantized(_) => Self::Dense(self.values()?.to_dtype(dtype)?.t()?),
         })
     }
 
-    /// Itself, or on a GPU its quantised numbers written out: products with those do not round the activations.
+    /// Itself, or on a GPU its quantized numbers written out: products with those do not round the activations.
     pub fn expanded(&self, dtype: DType) -> Result<Self> {
         Ok(match self {
-            Self::Quantised(_) => Self::Dense(self.values()?.to_dtype(dtype)?),
+            Self::Quantized(_) => Self::Dense(self.values()?.to_dtype(dtype)?),
             other => other.clone(),
         })
     }
@@ -112,7 +110,7 @@ impl Weight {
                 Tensor::from_vec(matrix.values(), (matrix.rows(), matrix.columns()), &Device::Cpu)?
             }
             Self::Dense(weight) => weight.clone(),
-            Self::Quantised(weight) => match &**weight {
+            Self::Quantized(weight) => match &**weight {
                 QMatMul::QTensor(tensor) => tensor.dequantize(&tensor.device())?,
                 QMatMul::Tensor(tensor) | QMatMul::TensorF16(tensor) => tensor.clone(),
             },
@@ -124,7 +122,7 @@ impl Weight {
         match self {
             Self::Packed(_) => Device::Cpu,
             Self::Dense(weight) => weight.device().clone(),
-            Self::Quantised(weight) => match &**weight {
+            Self::Quantized(weight) => match &**weight {
                 QMatMul::QTensor(tensor) => tensor.device(),
                 QMatMul::Tensor(tensor) | QMatMul::TensorF16(tensor) => tensor.device().clone(),
             },
@@ -136,7 +134,7 @@ impl Weight {
         Ok(match self {
             Self::Packed(matrix) => (matrix.rows(), matrix.columns()),
             Self::Dense(weight) => weight.dims2()?,
-            Self::Quantised(weight) => match &**weight {
+            Self::Quantized(weight) => match &**weight {
                 QMatMul::QTensor(tensor) => tensor.shape().dims2()?,
                 QMatMul::Tensor(tensor) | QMatMul::TensorF16(tensor) => tensor.dims2()?,
             },
@@ -148,7 +146,7 @@ impl Weight {
         match self {
             Self::Packed(matrix) => matrix.bytes(),
             Self::Dense(tensor) => tensor.elem_count() * tensor.dtype().size_in_bytes(),
-            Self::Quantised(matrix) => match &**matrix {
+            Self::Quantized(matrix) => match &**matrix {
                 QMatMul::QTensor(tensor) => tensor.storage_size_in_bytes(),
                 QMatMul::Tensor(tensor) | QMatMul::TensorF16(tensor) => {
                     tensor.elem_count() * tensor.dtype().size_in_bytes()
@@ -165,8 +163,8 @@ pub(crate) struct Loader {
     pub(crate) device: Device,
     /// Arithmetic of matrix products; `None` follows each tensor's own storage.
     pub(crate) precision: Option<Precision>,
-    /// Whether quantised weights are expanded when they are loaded.
-    pub(crate) dequantise: bool,
+    /// Whether quantized weights are expanded when they are loaded.
+    pub(crate) dequantize: bool,
 }
 
 impl Loader {
@@ -224,22 +222,22 @@ impl Loader {
     /// A weight matrix.
     pub(crate) fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<Weight> {
         let stored = self.stored(name, &[outputs, inputs])?;
-        self.place(&stored)
+        self.to_device(&stored)
             .map_err(|message| Error::model(self.checkpoint.path(), format!("tensor `{name}`: {message}")))
     }
 
-    fn place(&self, stored: &Stored) -> Result<Weight, String> {
+    fn to_device(&self, stored: &Stored) -> Result<Weight, String> {
         if self.device.is_cpu() {
             let precision = self.precision_for(stored.encoding);
             return stored
-                .to_matrix(precision, self.dequantise)
+                .to_matrix(precision, self.dequantize)
                 .map(|matrix| Weight::Packed(Arc::new(matrix)));
         }
         let on_device = || -> candle_core::Result<Weight> {
-            if let (Encoding::Blocks(kind), false) = (stored.encoding, self.dequantise) {
+            if let (Encoding::Blocks(kind), false) = (stored.encoding, self.dequantize) {
                 let storage = QStorage::from_data(stored.bytes().into(), &self.device, ggml(kind))?;
                 let tensor = QTensor::new(storage, stored.shape.as_slice())?;
-                return Ok(Weight::Quantised(Arc::new(QMatMul::from_qtensor(tensor)?)));
+                return Ok(Weight::Quantized(Arc::new(QMatMul::from_qtensor(tensor)?)));
             }
             let shape = stored.shape.as_slice();
             // Converted before the transfer, where it must be: half the bytes go over.
@@ -274,7 +272,7 @@ impl Loader {
         Ok(Linear { weight, bias, lora: lora.transpose()? })
     }
 
-    /// How many outputs the projection `name` has, if there is one.
+    /// Number of outputs of the projection `name`, if there is one.
     pub(crate) fn outputs(&self, name: &str) -> Result<Option<usize>> {
         let name = format!("{name}.weight");
         let trained = self.adapter.as_ref().and_then(|adapter| adapter.shape(&name));

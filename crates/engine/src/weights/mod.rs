@@ -1,7 +1,7 @@
 //! Weights on disk: a Hugging Face folder of safetensors or one GGUF file, memory-mapped, asked for by the names that
 //! transformers uses.
 //!
-//! A [`Stored`] tensor is a view into the file. It becomes a packed matrix for the CPU, kept quantised when the file
+//! A [`Stored`] tensor is a view into the file. It becomes a packed matrix for the CPU, kept quantized when the file
 //! is, or a candle tensor for a GPU.
 
 mod adapter;
@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gradus_kernels::{BlockKind, Matrix, Precision, dequantise};
+use gradus_kernels::{BlockKind, Matrix, Precision, dequantize};
 use half::{bf16, f16};
 
 pub(crate) use adapter::Adapter;
@@ -23,7 +23,7 @@ pub use loader::Weight;
 use crate::gguf::{Gguf, TensorKind};
 use crate::{Error, Result};
 
-/// How a tensor's numbers are stored.
+/// Storage type of a tensor's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
     F32,
@@ -59,14 +59,14 @@ impl Stored {
             Encoding::Bf16 => words(bytes, |word| bf16::from_le_bytes(word).to_f32()),
             Encoding::Blocks(kind) => {
                 let mut values = vec![0.0; self.elements()];
-                dequantise(kind, bytes, &mut values);
+                dequantize(kind, bytes, &mut values);
                 values
             }
         }
     }
 
-    /// As a weight matrix for the CPU. Quantised weights stay as they are unless `dequantised` is asked for.
-    pub(crate) fn to_matrix(&self, precision: Precision, dequantised: bool) -> Result<Matrix, String> {
+    /// As a weight matrix for the CPU. Quantized weights stay as they are unless `dequantized` is asked for.
+    pub(crate) fn to_matrix(&self, precision: Precision, dequantized: bool) -> Result<Matrix, String> {
         let [rows, columns] = self.shape[..] else {
             return Err(format!("expected a matrix, found shape {:?}", self.shape));
         };
@@ -77,7 +77,7 @@ impl Stored {
             Encoding::F16 => {
                 Matrix::from_f16(rows, columns, &words(self.bytes(), f16::from_le_bytes), precision)
             }
-            Encoding::Blocks(kind) if !dequantised => {
+            Encoding::Blocks(kind) if !dequantized => {
                 let (file, range) = (Arc::clone(&self.file), self.range.clone());
                 return Matrix::from_blocks(rows, columns, kind, file, range, precision);
             }

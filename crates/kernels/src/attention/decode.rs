@@ -6,8 +6,9 @@
 
 #![expect(clippy::needless_range_loop, reason = "loops over registers, which index several arrays alike")]
 
-use super::{Call, Output, Segment, Slots, scratch};
-use crate::exp::exp2;
+use super::product::exponentiate;
+use super::scratch::{self, Carver};
+use super::{Call, Output, Segment, Slots};
 use crate::simd::{Simd, versions};
 use std::ops::Range;
 
@@ -74,12 +75,15 @@ pub(super) fn attend(chunk: &Chunk, partials: &Output) {
     let mut slots = [0; KEYS];
     let slots = &mut slots[..chunk.keys.len()];
     Slots::starting_at(&chunk.segment.keys, chunk.keys.start).fill(slots);
-    scratch::with([group * wide, group * KEYS, group], |[q, scores, sum]| {
-        let work = Work { wide, q, scores, sum };
-        // SAFETY: the level was checked; the buffers have the sizes that `Work` states; this task alone
-        // writes its part of the output or of the partial results.
-        unsafe { fill(chunk.call.level, chunk, slots, &work, partials) }
-    });
+    let carve = |carver: &mut Carver| Buffers {
+        wide,
+        q: carver.values(group * wide),
+        scores: carver.values(group * KEYS),
+        sum: carver.values(group),
+    };
+    // SAFETY: the level was checked; the buffers have the sizes that `Buffers` states; this task alone writes its part
+    // of the output or of the partial results.
+    scratch::with(carve, |buffers| unsafe { fill(chunk.call.level, chunk, slots, &buffers, partials) });
 }
 
 /// Writes Σ 2^(topᵢ − top) · valuesᵢ / Σ 2^(topᵢ − top) · sumᵢ over the chunks of a row.
@@ -107,7 +111,7 @@ pub(super) fn merge(call: &Call, merge: &Merge, partials: &[f32]) {
 }
 
 /// Buffers of a task.
-struct Work {
+struct Buffers {
     /// The head's dimension padded to whole vectors.
     wide: usize,
     /// Queries times scale · log₂ e, padded with zeros: [group, wide].
@@ -118,17 +122,17 @@ struct Work {
     sum: *mut f32,
 }
 
-versions! { unsafe fn fill(chunk: &Chunk, slots: &[usize], work: &Work, partials: &Output) = fill_with; }
+versions! { unsafe fn fill(chunk: &Chunk, slots: &[usize], buffers: &Buffers, partials: &Output) = fill_with; }
 
 #[inline(always)]
-unsafe fn fill_with<S: Simd>(s: S, chunk: &Chunk, slots: &[usize], work: &Work, partials: &Output) {
+unsafe fn fill_with<S: Simd>(s: S, chunk: &Chunk, slots: &[usize], buffers: &Buffers, partials: &Output) {
     let (call, dim, group) = (chunk.call, chunk.call.layer.head_dim, chunk.call.layer.group());
     let scale = call.layer.log2_scale();
     let query = call.query(chunk.segment.rows.start, chunk.kv_head);
     // SAFETY: the buffers have their stated sizes; the offsets of queries and keys were checked.
     unsafe {
         for head in 0..group {
-            let to = std::slice::from_raw_parts_mut(work.q.add(head * work.wide), work.wide);
+            let to = std::slice::from_raw_parts_mut(buffers.q.add(head * buffers.wide), buffers.wide);
             to.fill(0.0);
             for (to, from) in to.iter_mut().zip(&call.q[query + head * dim..][..dim]) {
                 *to = from * scale;
@@ -141,20 +145,20 @@ unsafe fn fill_with<S: Simd>(s: S, chunk: &Chunk, slots: &[usize], work: &Work, 
             }
             let mut head = 0;
             while head < group {
-                let q = work.q.add(head * work.wide);
-                let to = work.scores.add(head * KEYS + 4 * i);
+                let q = buffers.q.add(head * buffers.wide);
+                let to = buffers.scores.add(head * KEYS + 4 * i);
                 match group - head {
-                    1 => dots::<S, 1>(s, dim, q, work.wide, keys, to),
-                    2 => dots::<S, 2>(s, dim, q, work.wide, keys, to),
-                    3 => dots::<S, 3>(s, dim, q, work.wide, keys, to),
-                    _ => dots::<S, HEADS>(s, dim, q, work.wide, keys, to),
+                    1 => dots::<S, 1>(s, dim, q, buffers.wide, keys, to),
+                    2 => dots::<S, 2>(s, dim, q, buffers.wide, keys, to),
+                    3 => dots::<S, 3>(s, dim, q, buffers.wide, keys, to),
+                    _ => dots::<S, HEADS>(s, dim, q, buffers.wide, keys, to),
                 }
                 head += HEADS;
             }
         }
         for head in 0..group {
-            let (top, sum) = soften(s, work.scores.add(head * KEYS), slots.len());
-            *work.sum.add(head) = sum;
+            let (top, sum) = softmax(s, buffers.scores.add(head * KEYS), slots.len());
+            *buffers.sum.add(head) = sum;
             if let Some(partial) = chunk.partial {
                 let record = partials.0.add(partial + head * (dim + 2));
                 record.write(top);
@@ -166,10 +170,10 @@ unsafe fn fill_with<S: Simd>(s: S, chunk: &Chunk, slots: &[usize], work: &Work, 
             let mut d = 0;
             while d < dim {
                 match group - head {
-                    1 => weigh::<S, 1>(s, chunk, slots, work, head, d, partials),
-                    2 => weigh::<S, 2>(s, chunk, slots, work, head, d, partials),
-                    3 => weigh::<S, 3>(s, chunk, slots, work, head, d, partials),
-                    _ => weigh::<S, HEADS>(s, chunk, slots, work, head, d, partials),
+                    1 => weigh::<S, 1>(s, chunk, slots, buffers, head, d, partials),
+                    2 => weigh::<S, 2>(s, chunk, slots, buffers, head, d, partials),
+                    3 => weigh::<S, 3>(s, chunk, slots, buffers, head, d, partials),
+                    _ => weigh::<S, HEADS>(s, chunk, slots, buffers, head, d, partials),
                 }
                 d += VECTORS * S::LANES;
             }
@@ -216,7 +220,7 @@ unsafe fn dots<S: Simd, const N: usize>(
 
 /// Turns scores into powers relative to their maximum; returns that and the sum of the powers.
 #[inline(always)]
-unsafe fn soften<S: Simd>(s: S, scores: *mut f32, count: usize) -> (f32, f32) {
+unsafe fn softmax<S: Simd>(s: S, scores: *mut f32, count: usize) -> (f32, f32) {
     let width = count.next_multiple_of(S::LANES);
     // SAFETY: the row of scores holds KEYS values, whole vectors.
     unsafe {
@@ -227,12 +231,7 @@ unsafe fn soften<S: Simd>(s: S, scores: *mut f32, count: usize) -> (f32, f32) {
         }
         let top = s.largest(top);
         let shift = s.splat(top);
-        let mut sum = s.splat(0.0);
-        for j in (0..width).step_by(S::LANES) {
-            let power = exp2(s, s.sub(s.load(scores.add(j)), shift));
-            sum = s.add(sum, power);
-            s.store(scores.add(j), power);
-        }
+        let sum = exponentiate(s, scores, width, shift, s.splat(0.0));
         (top, s.sum(sum))
     }
 }
@@ -243,7 +242,7 @@ unsafe fn weigh<S: Simd, const N: usize>(
     s: S,
     chunk: &Chunk,
     slots: &[usize],
-    work: &Work,
+    buffers: &Buffers,
     head: usize,
     d: usize,
     partials: &Output,
@@ -252,7 +251,7 @@ unsafe fn weigh<S: Simd, const N: usize>(
     let left = dim - d;
     // SAFETY: the buffers have their stated sizes; values and outputs are read and written within `dim`.
     unsafe {
-        let powers = work.scores.add(head * KEYS);
+        let powers = buffers.scores.add(head * KEYS);
         let mut sums = [[s.splat(0.0); VECTORS]; N];
         for (i, &slot) in slots.iter().enumerate() {
             let value = call.key(slot, chunk.kv_head).1.add(d);
@@ -277,7 +276,7 @@ unsafe fn weigh<S: Simd, const N: usize>(
             let (to, share) = match chunk.partial {
                 Some(partial) => (partials.0.add(partial + (head + h) * (dim + 2) + 2), 1.0),
                 None => {
-                    let sum = *work.sum.add(head + h);
+                    let sum = *buffers.sum.add(head + h);
                     let at = call.query(chunk.segment.rows.start, chunk.kv_head) + (head + h) * dim;
                     (call.out.0.add(at), if sum > 0.0 { 1.0 / sum } else { 0.0 })
                 }

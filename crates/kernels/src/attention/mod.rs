@@ -49,7 +49,7 @@ pub struct Segment {
 pub enum Mask {
     /// The last `rows.len()` keys are those of the rows themselves, and a row sees none after its own.
     Causal {
-        /// Only the last so many of those, the row's own included (Mistral's sliding window).
+        /// Sliding window (Mistral): the last `window` of those, the row's own included.
         window: Option<usize>,
     },
     /// All keys (encoders).
@@ -84,7 +84,7 @@ pub struct Attention {
     pub heads: usize,
     /// Key and value heads, a divisor of `heads`; query head h uses key head h / (heads / kv_heads).
     pub kv_heads: usize,
-    /// Values in a head.
+    /// Head dimension.
     pub head_dim: usize,
     /// What scores are multiplied by, usually 1 / √head_dim. Positive.
     pub scale: f32,

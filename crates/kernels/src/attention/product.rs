@@ -2,10 +2,31 @@
 
 #![expect(clippy::needless_range_loop, reason = "loops over registers, which index several arrays alike")]
 
+use crate::exp::exp2;
 use crate::simd::Simd;
 
 /// Rows of a register tile.
 pub(super) const TILE_ROWS: usize = 6;
+
+/// Replaces scores by two to the power of score − shift; adds the powers to `sum`, lane by lane.
+#[inline(always)]
+pub(super) unsafe fn exponentiate<S: Simd>(
+    s: S,
+    scores: *mut f32,
+    width: usize,
+    shift: S::V,
+    mut sum: S::V,
+) -> S::V {
+    // SAFETY: the caller vouches for `width` scores, whole vectors.
+    unsafe {
+        for j in (0..width).step_by(S::LANES) {
+            let power = exp2(s, s.sub(s.load(scores.add(j)), shift));
+            sum = s.add(sum, power);
+            s.store(scores.add(j), power);
+        }
+    }
+    sum
+}
 
 /// Σ a · b.
 #[inline(always)]

@@ -3,9 +3,10 @@
 //! A block of 128 keys is packed (keys transposed, values padded), then strips of 24 stacked rows run
 //! scores → softmax → weighted values, so that a strip's scores stay in the first cache.
 
+use super::Slots;
 use super::plan::Block;
-use super::product::{TILE_ROWS, multiply};
-use super::{Slots, scratch};
+use super::product::{TILE_ROWS, exponentiate, multiply};
+use super::scratch::{self, Carver};
 use crate::exp::exp2;
 use crate::simd::{Simd, versions};
 
@@ -20,16 +21,24 @@ pub(super) fn attend(block: &Block) {
     let dim = block.call.layer.head_dim;
     let wide = dim.next_multiple_of(WIDEST);
     let rows = block.stacked().next_multiple_of(TILE_ROWS);
-    let sizes = [rows * dim, rows * wide, rows, rows, dim * KEYS, KEYS * wide, STRIP * KEYS];
-    scratch::with(sizes, |[q, out, top, sum, k, v, scores]| {
-        let work = Work { dim, wide, rows, q, out, top, sum, k, v, scores };
-        // SAFETY: the level was checked, and the buffers have the sizes that `Work` states.
-        unsafe { fill(block.call.level, block, &work) }
-    });
+    let carve = |carver: &mut Carver| Buffers {
+        dim,
+        wide,
+        rows,
+        q: carver.values(rows * dim),
+        out: carver.values(rows * wide),
+        top: carver.values(rows),
+        sum: carver.values(rows),
+        k: carver.values(dim * KEYS),
+        v: carver.values(KEYS * wide),
+        scores: carver.values(STRIP * KEYS),
+    };
+    // SAFETY: the level was checked, and the buffers have the sizes that `Buffers` states.
+    scratch::with(carve, |buffers| unsafe { fill(block.call.level, block, &buffers) });
 }
 
 /// Buffers of a task.
-struct Work {
+struct Buffers {
     dim: usize,
     /// `dim` padded to whole vectors.
     wide: usize,
@@ -51,13 +60,13 @@ struct Work {
     scores: *mut f32,
 }
 
-versions! { unsafe fn fill(block: &Block, work: &Work) = fill_with; }
+versions! { unsafe fn fill(block: &Block, buffers: &Buffers) = fill_with; }
 
 #[inline(always)]
-unsafe fn fill_with<S: Simd>(s: S, block: &Block, work: &Work) {
-    // SAFETY: the buffers of `work` have their stated sizes; key and query offsets were checked by `attend`.
+unsafe fn fill_with<S: Simd>(s: S, block: &Block, buffers: &Buffers) {
+    // SAFETY: the buffers have their stated sizes; key and query offsets were checked by `attend`.
     unsafe {
-        start(block, work);
+        start(block, buffers);
         let count = block.stacked();
         let seen = block.visible_to(0..count);
         let mut at = seen.start / KEYS * KEYS;
@@ -66,7 +75,7 @@ unsafe fn fill_with<S: Simd>(s: S, block: &Block, work: &Work) {
         while at < seen.end {
             let keys = KEYS.min(seen.end - at);
             slots.fill(&mut block_slots[..keys]);
-            pack(s, block, work, &block_slots[..keys]);
+            pack(s, block, buffers, &block_slots[..keys]);
             for strip in (0..count).step_by(STRIP) {
                 let strip = strip..(strip + STRIP).min(count);
                 let seen = block.visible_to(strip.clone());
@@ -76,72 +85,72 @@ unsafe fn fill_with<S: Simd>(s: S, block: &Block, work: &Work) {
                 let width = keys.min(seen.end - at);
                 let vectors = width.div_ceil(S::LANES);
                 let tiles = strip.len().div_ceil(TILE_ROWS);
-                let q = work.q.add(strip.start * work.dim);
+                let q = buffers.q.add(strip.start * buffers.dim);
                 multiply(
                     s,
                     tiles,
-                    work.dim,
+                    buffers.dim,
                     vectors,
                     q,
-                    (work.dim, 1),
-                    work.k,
+                    (buffers.dim, 1),
+                    buffers.k,
                     KEYS,
-                    work.scores,
+                    buffers.scores,
                     KEYS,
                     false,
                 );
                 for (i, row) in strip.clone().enumerate() {
                     let seen = block.visible(row);
                     let seen = seen.start.clamp(at, at + width) - at..seen.end.clamp(at, at + width) - at;
-                    soften(s, work, row, work.scores.add(i * KEYS), seen, vectors * S::LANES);
+                    online_softmax(s, buffers, row, buffers.scores.add(i * KEYS), seen, vectors * S::LANES);
                 }
-                let out = work.out.add(strip.start * work.wide);
-                let vectors = work.dim.div_ceil(S::LANES);
+                let out = buffers.out.add(strip.start * buffers.wide);
+                let vectors = buffers.dim.div_ceil(S::LANES);
                 multiply(
                     s,
                     tiles,
                     width,
                     vectors,
-                    work.scores,
+                    buffers.scores,
                     (KEYS, 1),
-                    work.v,
-                    work.wide,
+                    buffers.v,
+                    buffers.wide,
                     out,
-                    work.wide,
+                    buffers.wide,
                     true,
                 );
             }
             at += keys;
         }
-        finish(s, block, work);
+        finish(s, block, buffers);
     }
 }
 
 /// Copies the queries; no keys seen yet.
 #[inline(always)]
-unsafe fn start(block: &Block, work: &Work) {
+unsafe fn start(block: &Block, buffers: &Buffers) {
     let scale = block.call.layer.log2_scale();
     // SAFETY: the buffers have their stated sizes.
     unsafe {
         for row in 0..block.stacked() {
-            let from = &block.call.q[block.query(row)..][..work.dim];
-            let to = std::slice::from_raw_parts_mut(work.q.add(row * work.dim), work.dim);
+            let from = &block.call.q[block.query(row)..][..buffers.dim];
+            let to = std::slice::from_raw_parts_mut(buffers.q.add(row * buffers.dim), buffers.dim);
             for (to, from) in to.iter_mut().zip(from) {
                 *to = from * scale;
             }
         }
-        let padding = work.rows - block.stacked();
-        work.q.add(block.stacked() * work.dim).write_bytes(0, padding * work.dim);
-        work.out.write_bytes(0, work.rows * work.wide);
-        work.sum.write_bytes(0, work.rows);
-        std::slice::from_raw_parts_mut(work.top, work.rows).fill(f32::NEG_INFINITY);
+        let padding = buffers.rows - block.stacked();
+        buffers.q.add(block.stacked() * buffers.dim).write_bytes(0, padding * buffers.dim);
+        buffers.out.write_bytes(0, buffers.rows * buffers.wide);
+        buffers.sum.write_bytes(0, buffers.rows);
+        std::slice::from_raw_parts_mut(buffers.top, buffers.rows).fill(f32::NEG_INFINITY);
     }
 }
 
 /// Transposes the keys and copies the values of `slots`.
 #[inline(always)]
-unsafe fn pack<S: Simd>(s: S, block: &Block, work: &Work, slots: &[usize]) {
-    let dim = work.dim;
+unsafe fn pack<S: Simd>(s: S, block: &Block, buffers: &Buffers, slots: &[usize]) {
+    let dim = buffers.dim;
     let whole = dim / S::LANES * S::LANES;
     let mut rows = [std::ptr::null(); WIDEST];
     for (group, slots) in slots.chunks(S::LANES).enumerate() {
@@ -151,7 +160,7 @@ unsafe fn pack<S: Simd>(s: S, block: &Block, work: &Work, slots: &[usize]) {
         }
         // SAFETY: each key holds `dim` values; `k` holds KEYS columns, of which this is one group of lanes.
         unsafe {
-            let to = work.k.add(group * S::LANES);
+            let to = buffers.k.add(group * S::LANES);
             for d in (0..whole).step_by(S::LANES) {
                 s.transpose(&rows[..S::LANES], to.add(d * KEYS), KEYS);
                 for row in &mut rows[..S::LANES] {
@@ -169,7 +178,7 @@ unsafe fn pack<S: Simd>(s: S, block: &Block, work: &Work, slots: &[usize]) {
         let from = block.call.key(slot, block.kv_head).1;
         // SAFETY: a value holds `dim` numbers; `v` holds KEYS rows of `wide`.
         unsafe {
-            let to = work.v.add(i * work.wide);
+            let to = buffers.v.add(i * buffers.wide);
             for d in (0..whole).step_by(S::LANES) {
                 s.store(to.add(d), s.load(from.add(d)));
             }
@@ -180,11 +189,12 @@ unsafe fn pack<S: Simd>(s: S, block: &Block, work: &Work, slots: &[usize]) {
     }
 }
 
-/// Turns a row of scores into powers relative to the new maximum, and scales what the row has so far to it.
+/// A step of online softmax: turns a row of scores into powers relative to the new maximum, and scales what the row
+/// has so far to it.
 #[inline(always)]
-unsafe fn soften<S: Simd>(
+unsafe fn online_softmax<S: Simd>(
     s: S,
-    work: &Work,
+    buffers: &Buffers,
     row: usize,
     scores: *mut f32,
     seen: std::ops::Range<usize>,
@@ -199,50 +209,45 @@ unsafe fn soften<S: Simd>(
         for j in (0..width).step_by(S::LANES) {
             top = s.max(top, s.load(scores.add(j)));
         }
-        let before = *work.top.add(row);
+        let before = *buffers.top.add(row);
         let top = s.largest(top).max(before);
         if top == f32::NEG_INFINITY {
             scores.write_bytes(0, width);
             return;
         }
         let shift = s.splat(top);
-        let mut sum = s.splat(0.0);
-        for j in (0..width).step_by(S::LANES) {
-            let power = exp2(s, s.sub(s.load(scores.add(j)), shift));
-            sum = s.add(sum, power);
-            s.store(scores.add(j), power);
-        }
-        let mut kept = *work.sum.add(row);
-        *work.top.add(row) = top;
+        let sum = exponentiate(s, scores, width, shift, s.splat(0.0));
+        let mut kept = *buffers.sum.add(row);
+        *buffers.top.add(row) = top;
         // Nothing is kept yet where no key was seen.
         if top > before && before > f32::NEG_INFINITY {
             let scale = exp2(s, s.splat(before - top));
             kept *= s.largest(scale);
-            let out = work.out.add(row * work.wide);
-            for d in (0..work.wide).step_by(S::LANES) {
+            let out = buffers.out.add(row * buffers.wide);
+            for d in (0..buffers.wide).step_by(S::LANES) {
                 s.store(out.add(d), s.mul(s.load(out.add(d)), scale));
             }
         }
-        *work.sum.add(row) = kept + s.sum(sum);
+        *buffers.sum.add(row) = kept + s.sum(sum);
     }
 }
 
 /// Divides by the sums and writes the rows to the output.
 #[inline(always)]
-unsafe fn finish<S: Simd>(s: S, block: &Block, work: &Work) {
+unsafe fn finish<S: Simd>(s: S, block: &Block, buffers: &Buffers) {
     for row in 0..block.stacked() {
         // SAFETY: the buffers have their stated sizes; this task alone writes these rows and heads.
         unsafe {
-            let sum = *work.sum.add(row);
+            let sum = *buffers.sum.add(row);
             let share = s.splat(if sum > 0.0 { 1.0 / sum } else { 0.0 });
-            let from = work.out.add(row * work.wide);
+            let from = buffers.out.add(row * buffers.wide);
             let to = block.call.out.0.add(block.query(row));
-            let whole = work.dim / S::LANES * S::LANES;
+            let whole = buffers.dim / S::LANES * S::LANES;
             for d in (0..whole).step_by(S::LANES) {
                 s.store(to.add(d), s.mul(s.load(from.add(d)), share));
             }
-            if whole < work.dim {
-                s.store_part(to.add(whole), s.mul(s.load(from.add(whole)), share), work.dim - whole);
+            if whole < buffers.dim {
+                s.store_part(to.add(whole), s.mul(s.load(from.add(whole)), share), buffers.dim - whole);
             }
         }
     }

@@ -5,8 +5,9 @@
 //! Strips of 32 rows then run scores → softmax → weighted values; the probabilities are rounded to
 //! bfloat16 in place of the scores.
 
+use super::Slots;
 use super::plan::Block;
-use super::{Slots, scratch};
+use super::scratch::{self, Carver};
 use crate::amx::{TileConfig, Tiles, tile_load, tile_multiply, tile_store, tile_zero};
 use crate::simd::transpose16;
 use std::arch::x86_64::*;
@@ -26,18 +27,25 @@ pub(super) fn attend(block: &Block) {
     let (deep, wide) = (dim.next_multiple_of(32), dim.next_multiple_of(16));
     let rows = block.stacked().next_multiple_of(16);
     let keys = block.keys.next_multiple_of(32).min(KEYS);
-    let sizes =
-        [rows * deep / 2, rows * wide, rows, rows * 16, keys * deep / 2, keys * wide / 2, STRIP * KEYS];
-    scratch::with(sizes, |[q, out, top, sum, k, v, scores]| {
-        let (q, k, v) = (q.cast(), k.cast(), v.cast());
-        let work = Work { dim, deep, wide, rows, q, out, top, sum, k, v, scores };
-        // SAFETY: the level was checked, and the buffers have the sizes that `Work` states.
-        unsafe { fill(block, &work) }
-    });
+    let carve = |carver: &mut Carver| Buffers {
+        dim,
+        deep,
+        wide,
+        rows,
+        q: carver.halves(rows * deep),
+        out: carver.values(rows * wide),
+        top: carver.values(rows),
+        sum: carver.values(rows * 16),
+        k: carver.halves(keys * deep),
+        v: carver.halves(keys * wide),
+        scores: carver.values(STRIP * KEYS),
+    };
+    // SAFETY: the level was checked, and the buffers have the sizes that `Buffers` states.
+    scratch::with(carve, |buffers| unsafe { fill(block, &buffers) });
 }
 
 /// Buffers of a task; those of bf16 are counted in bytes.
-struct Work {
+struct Buffers {
     dim: usize,
     /// `dim` padded to whole tiles as the inner dimension of q·k.
     deep: usize,
@@ -62,11 +70,11 @@ struct Work {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn fill(block: &Block, work: &Work) {
-    // SAFETY: the buffers of `work` have their stated sizes; key and query offsets were checked by `attend`.
+unsafe fn fill(block: &Block, buffers: &Buffers) {
+    // SAFETY: the buffers have their stated sizes; key and query offsets were checked by `attend`.
     unsafe {
         let _tiles = Tiles::configure(&TileConfig::FULL);
-        start(block, work);
+        start(block, buffers);
         let count = block.stacked();
         let seen = block.visible_to(0..count);
         let mut at = seen.start / KEYS * KEYS;
@@ -75,8 +83,8 @@ unsafe fn fill(block: &Block, work: &Work) {
         while at < seen.end {
             let keys = KEYS.min(seen.end - at);
             slots.fill(&mut block_slots[..keys]);
-            pack_keys(block, work, &block_slots[..keys]);
-            pack_values(block, work, &block_slots[..keys]);
+            pack_keys(block, buffers, &block_slots[..keys]);
+            pack_values(block, buffers, &block_slots[..keys]);
             for strip in (0..count).step_by(STRIP) {
                 let strip = strip..(strip + STRIP).min(count);
                 let seen = block.visible_to(strip.clone());
@@ -84,17 +92,24 @@ unsafe fn fill(block: &Block, work: &Work) {
                     continue;
                 }
                 let width = keys.min(seen.end - at).next_multiple_of(32);
-                score(work, strip.clone(), width);
+                score(buffers, strip.clone(), width);
                 for (i, row) in strip.clone().enumerate() {
                     let seen = block.visible(row);
                     let seen = seen.start.clamp(at, at + width) - at..seen.end.clamp(at, at + width) - at;
-                    soften(block.call.layer.log2_scale(), work, row, work.scores.add(i * KEYS), seen, width);
+                    online_softmax(
+                        block.call.layer.log2_scale(),
+                        buffers,
+                        row,
+                        buffers.scores.add(i * KEYS),
+                        seen,
+                        width,
+                    );
                 }
-                weigh(work, strip, width);
+                weigh(buffers, strip, width);
             }
             at += keys;
         }
-        finish(block, work);
+        finish(block, buffers);
     }
 }
 
@@ -127,47 +142,48 @@ fn prefetch(row: *const f32, length: usize) {
 
 /// Rounds the queries; no keys seen yet.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn start(block: &Block, work: &Work) {
+unsafe fn start(block: &Block, buffers: &Buffers) {
     // SAFETY: the buffers have their stated sizes.
     unsafe {
         for row in 0..block.stacked() {
             let ahead = (row + 16).min(block.stacked() - 1);
-            prefetch(block.call.q[block.query(ahead)..].as_ptr(), work.dim);
-            let from = block.call.q[block.query(row)..][..work.dim].as_ptr();
-            for d in (0..work.deep).step_by(32) {
-                let pairs = load_pairs(from.wrapping_add(d), work.dim.saturating_sub(d));
-                _mm512_storeu_si512(work.q.add((row * work.deep + d) * 2).cast(), pairs);
+            prefetch(block.call.q[block.query(ahead)..].as_ptr(), buffers.dim);
+            let from = block.call.q[block.query(row)..][..buffers.dim].as_ptr();
+            for d in (0..buffers.deep).step_by(32) {
+                let pairs = load_pairs(from.wrapping_add(d), buffers.dim.saturating_sub(d));
+                _mm512_storeu_si512(buffers.q.add((row * buffers.deep + d) * 2).cast(), pairs);
             }
         }
-        let padding = work.rows - block.stacked();
-        work.q.add(block.stacked() * work.deep * 2).write_bytes(0, padding * work.deep * 2);
-        work.out.write_bytes(0, work.rows * work.wide);
-        work.sum.write_bytes(0, work.rows * 16);
-        std::slice::from_raw_parts_mut(work.top, work.rows).fill(f32::NEG_INFINITY);
+        let padding = buffers.rows - block.stacked();
+        buffers.q.add(block.stacked() * buffers.deep * 2).write_bytes(0, padding * buffers.deep * 2);
+        buffers.out.write_bytes(0, buffers.rows * buffers.wide);
+        buffers.sum.write_bytes(0, buffers.rows * 16);
+        std::slice::from_raw_parts_mut(buffers.top, buffers.rows).fill(f32::NEG_INFINITY);
     }
 }
 
 /// Packs keys in groups of 16, with zeros up to a multiple of 32 keys.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn pack_keys(block: &Block, work: &Work, slots: &[usize]) {
-    let mut to = work.k;
+unsafe fn pack_keys(block: &Block, buffers: &Buffers, slots: &[usize]) {
+    let mut to = buffers.k;
     for group in 0..slots.len().next_multiple_of(32) / 16 {
         let slots = slots.get(group * 16..).unwrap_or_default();
         for (i, &slot) in slots.iter().take(32).enumerate() {
             let (key, value) = block.call.key(slot, block.kv_head);
             if i < 16 {
-                prefetch(value, work.dim);
+                prefetch(value, buffers.dim);
             } else {
-                prefetch(key, work.dim);
+                prefetch(key, buffers.dim);
             }
         }
-        for d in (0..work.deep).step_by(32) {
+        for d in (0..buffers.deep).step_by(32) {
             // SAFETY: a key holds `dim` values; the tile lies within `k`.
             unsafe {
                 let mut pairs = [_mm512_setzero_ps(); 16];
                 for (pairs, &slot) in pairs.iter_mut().zip(slots) {
                     let key = block.call.key(slot, block.kv_head).0;
-                    *pairs = _mm512_castsi512_ps(load_pairs(key.wrapping_add(d), work.dim.saturating_sub(d)));
+                    *pairs =
+                        _mm512_castsi512_ps(load_pairs(key.wrapping_add(d), buffers.dim.saturating_sub(d)));
                 }
                 for (i, pairs) in transpose16(pairs).into_iter().enumerate() {
                     _mm512_store_ps(to.add(i * 64).cast(), pairs);
@@ -180,7 +196,7 @@ unsafe fn pack_keys(block: &Block, work: &Work, slots: &[usize]) {
 
 /// Packs values in pairs of keys, with zeros up to a multiple of 32 keys.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn pack_values(block: &Block, work: &Work, slots: &[usize]) {
+unsafe fn pack_values(block: &Block, buffers: &Buffers, slots: &[usize]) {
     // Takes sixteen values of one key followed by sixteen of the next to their pairs.
     let interleave = {
         let mut order = [0u16; 32];
@@ -194,8 +210,8 @@ unsafe fn pack_values(block: &Block, work: &Work, slots: &[usize]) {
     for pair in 0..slots.len().next_multiple_of(32) / 2 {
         let row = |i: usize| slots.get(2 * pair + i).map(|&slot| block.call.key(slot, block.kv_head).1);
         let (even, odd) = (row(0), row(1));
-        for d in (0..work.wide).step_by(16) {
-            let mask = lanes(work.dim - d);
+        for d in (0..buffers.wide).step_by(16) {
+            let mask = lanes(buffers.dim - d);
             // SAFETY: a value holds `dim` numbers; the row of the tile lies within `v`.
             unsafe {
                 let load = |row: Option<*const f32>| match row {
@@ -204,8 +220,8 @@ unsafe fn pack_values(block: &Block, work: &Work, slots: &[usize]) {
                 };
                 let both =
                     std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(load(odd), load(even)));
-                let tile = pair / 16 * (work.wide / 16) + d / 16;
-                let to = work.v.add(tile * TILE + pair % 16 * 64);
+                let tile = pair / 16 * (buffers.wide / 16) + d / 16;
+                let to = buffers.v.add(tile * TILE + pair % 16 * 64);
                 _mm512_store_si512(to.cast(), _mm512_permutexvar_epi16(interleave, both));
             }
         }
@@ -214,15 +230,15 @@ unsafe fn pack_values(block: &Block, work: &Work, slots: &[usize]) {
 
 /// Scores of a strip of rows with the first `width` keys of the block.
 #[inline]
-unsafe fn score(work: &Work, strip: Range<usize>, width: usize) {
-    let steps = work.deep / 32;
-    let stride = work.deep * 2;
+unsafe fn score(buffers: &Buffers, strip: Range<usize>, width: usize) {
+    let steps = buffers.deep / 32;
+    let stride = buffers.deep * 2;
     // SAFETY: tiles are configured; all tiles lie within their buffers.
     unsafe {
-        let q = work.q.add(strip.start * stride);
+        let q = buffers.q.add(strip.start * stride);
         for key in (0..width).step_by(32) {
-            let k = work.k.add(key / 16 * steps * TILE);
-            let to = work.scores.add(key).cast::<u8>();
+            let k = buffers.k.add(key / 16 * steps * TILE);
+            let to = buffers.scores.add(key).cast::<u8>();
             tile_zero::<0>();
             tile_zero::<1>();
             if strip.len() <= 16 {
@@ -269,11 +285,18 @@ fn rough_exp2(t: __m512) -> __m512 {
     _mm512_scalef_ps(p, t)
 }
 
-/// Turns a row of scores into probabilities in bf16, relative to the new maximum, and scales what the row has so
-/// far to it.
+/// A step of online softmax: turns a row of scores into probabilities in bf16, relative to the new maximum, and
+/// scales what the row has so far to it.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn soften(scale: f32, work: &Work, row: usize, scores: *mut f32, seen: Range<usize>, width: usize) {
+unsafe fn online_softmax(
+    scale: f32,
+    buffers: &Buffers,
+    row: usize,
+    scores: *mut f32,
+    seen: Range<usize>,
+    width: usize,
+) {
     // SAFETY: `scores` holds `width` values, a multiple of 32; the other buffers have their stated sizes.
     unsafe {
         if seen.start > 0 || seen.end < width {
@@ -286,21 +309,21 @@ unsafe fn soften(scale: f32, work: &Work, row: usize, scores: *mut f32, seen: Ra
             tops[0] = _mm512_max_ps(tops[0], _mm512_load_ps(scores.add(j)));
             tops[1] = _mm512_max_ps(tops[1], _mm512_load_ps(scores.add(j + 16)));
         }
-        let before = *work.top.add(row);
+        let before = *buffers.top.add(row);
         let top = (_mm512_reduce_max_ps(_mm512_max_ps(tops[0], tops[1])) * scale).max(before);
         if top == f32::NEG_INFINITY {
             scores.write_bytes(0, width);
             return;
         }
-        let kept = work.sum.add(row * 16);
+        let kept = buffers.sum.add(row * 16);
         let mut sum = _mm512_load_ps(kept);
-        *work.top.add(row) = top;
+        *buffers.top.add(row) = top;
         // Nothing is kept yet where no key was seen.
         if top > before && before > f32::NEG_INFINITY {
             let shrink = rough_exp2(_mm512_set1_ps(before - top));
             sum = _mm512_mul_ps(sum, shrink);
-            let out = work.out.add(row * work.wide);
-            for d in (0..work.wide).step_by(16) {
+            let out = buffers.out.add(row * buffers.wide);
+            for d in (0..buffers.wide).step_by(16) {
                 _mm512_store_ps(out.add(d), _mm512_mul_ps(_mm512_load_ps(out.add(d)), shrink));
             }
         }
@@ -319,17 +342,17 @@ unsafe fn soften(scale: f32, work: &Work, row: usize, scores: *mut f32, seen: Ra
 
 /// Adds the values of the first `width` keys, weighted with the probabilities of a strip of rows.
 #[inline]
-unsafe fn weigh(work: &Work, strip: Range<usize>, width: usize) {
-    let columns = work.wide / 16;
-    let stride = work.wide * 4;
+unsafe fn weigh(buffers: &Buffers, strip: Range<usize>, width: usize) {
+    let columns = buffers.wide / 16;
+    let stride = buffers.wide * 4;
     let two = strip.len() > 16;
-    let p = work.scores.cast::<u8>();
+    let p = buffers.scores.cast::<u8>();
     // SAFETY: tiles are configured; all tiles lie within their buffers.
     unsafe {
         let mut column = 0;
         while column < columns {
             let pair = column + 1 < columns;
-            let to = work.out.add(strip.start * work.wide + column * 16).cast::<u8>();
+            let to = buffers.out.add(strip.start * buffers.wide + column * 16).cast::<u8>();
             tile_load::<0>(to, stride);
             if pair {
                 tile_load::<1>(to.add(64), stride);
@@ -341,7 +364,7 @@ unsafe fn weigh(work: &Work, strip: Range<usize>, width: usize) {
                 }
             }
             for step in 0..width / 32 {
-                let v = work.v.add((step * columns + column) * TILE);
+                let v = buffers.v.add((step * columns + column) * TILE);
                 tile_load::<4>(p.add(step * 64), SCORE_STRIDE);
                 tile_load::<6>(v, 64);
                 tile_multiply::<0, 4, 6>();
@@ -374,17 +397,17 @@ unsafe fn weigh(work: &Work, strip: Range<usize>, width: usize) {
 
 /// Divides by the sums and writes the rows to the output.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn finish(block: &Block, work: &Work) {
+unsafe fn finish(block: &Block, buffers: &Buffers) {
     for row in 0..block.stacked() {
         // SAFETY: the buffers have their stated sizes; this task alone writes these rows and heads.
         unsafe {
-            let sum = _mm512_reduce_add_ps(_mm512_load_ps(work.sum.add(row * 16)));
+            let sum = _mm512_reduce_add_ps(_mm512_load_ps(buffers.sum.add(row * 16)));
             let share = _mm512_set1_ps(if sum > 0.0 { 1.0 / sum } else { 0.0 });
-            let from = work.out.add(row * work.wide);
+            let from = buffers.out.add(row * buffers.wide);
             let to = block.call.out.0.add(block.query(row));
-            for d in (0..work.dim).step_by(16) {
+            for d in (0..buffers.dim).step_by(16) {
                 let part = _mm512_mul_ps(_mm512_load_ps(from.add(d)), share);
-                _mm512_mask_storeu_ps(to.add(d), lanes(work.dim - d), part);
+                _mm512_mask_storeu_ps(to.add(d), lanes(buffers.dim - d), part);
             }
         }
     }

@@ -8,14 +8,14 @@ use super::BlockKind;
 use half::f16;
 
 /// Decodes whole blocks.
-pub(super) fn dequantise(kind: BlockKind, bytes: &[u8], out: &mut [f32]) {
+pub(super) fn dequantize(kind: BlockKind, bytes: &[u8], out: &mut [f32]) {
     each_block(kind, bytes, out);
 }
 
-/// [`dequantise`], compiled for AVX2.
+/// [`dequantize`], compiled for AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn dequantise_avx2(kind: BlockKind, bytes: &[u8], out: &mut [f32]) {
+pub(super) fn dequantize_avx2(kind: BlockKind, bytes: &[u8], out: &mut [f32]) {
     each_block(kind, bytes, out);
 }
 

@@ -8,7 +8,7 @@
 use super::parallel::{Shared, share};
 use super::scratch::Scratch;
 use super::{Matrix, Storage};
-use crate::blocks::dequantise_at;
+use crate::blocks::dequantize_at;
 use crate::cpu::Level;
 
 /// Rows of W that are expanded and multiplied together.
@@ -70,7 +70,7 @@ fn expand(matrix: &Matrix, row: usize, padded: usize, room: *mut f32) -> *const 
     if let Storage::F32(weights) = &matrix.storage {
         return weights[row * padded..][..padded].as_ptr();
     }
-    // SAFETY: the caller's room holds a padded row of initialised memory.
+    // SAFETY: the caller's room holds a padded row of initialized memory.
     let out = unsafe { std::slice::from_raw_parts_mut(room, padded) };
     match &matrix.storage {
         Storage::Bf16(weights) => {
@@ -78,7 +78,7 @@ fn expand(matrix: &Matrix, row: usize, padded: usize, room: *mut f32) -> *const 
                 *out = f32::from_bits(u32::from(weight.to_bits()) << 16);
             }
         }
-        Storage::Blocks(blocks) => dequantise_at(matrix.level, blocks.kind, blocks.row(row), out),
+        Storage::Blocks(blocks) => dequantize_at(matrix.level, blocks.kind, blocks.row(row), out),
         _ => unreachable!("tiles are multiplied by the AMX kernels"),
     }
     room

@@ -1,15 +1,15 @@
 //! Weight matrices, packed once for the machine's best product: y = x · Wᵀ.
 //!
-//! | level          | `Bf16`                              | `F32`                                        |
-//! |----------------|-------------------------------------|----------------------------------------------|
-//! | AMX            | x and w rounded to bf16, f32 sums   | x and w as sums of two bf16, three products  |
-//! | AVX-512, AVX2, portable | w rounded to bf16, f32 x, f32 sums | f32 throughout                        |
+//! | level                   | `Bf16`                             | `Bf16x3`                                    | `F32`          |
+//! |-------------------------|------------------------------------|---------------------------------------------|----------------|
+//! | AMX                     | x and w rounded to bf16, f32 sums  | x and w as sums of two bf16, three products | as AVX-512     |
+//! | AVX-512, AVX2, portable | w rounded to bf16, f32 x, f32 sums | as `F32`                                    | f32 throughout |
 //!
 //! Two laws hold for every matrix, and tests check them bit by bit: a row of y does not depend on the
 //! other rows of x or on how many there are, and nothing depends on the number of threads. So a
 //! generated text is the same in every batch. Different levels round differently.
 //!
-//! Quantised weights stay in the file's blocks; panels of them are decoded while they are multiplied.
+//! Quantized weights stay in the file's blocks; panels of them are decoded while they are multiplied.
 //! For training there are the transpose of a matrix and [`gradient()`], the product of two activations that its weights'
 //! gradient is. Not here: biases, activations, attention.
 
@@ -23,10 +23,11 @@ mod tests;
 pub(crate) mod tiles;
 mod transpose;
 
-use crate::blocks::{BlockKind, dequantise_at};
+use crate::blocks::{BlockKind, dequantize_at};
 use crate::cpu::Level;
 use half::{bf16, f16};
 use std::ops::Range;
+use std::str::FromStr;
 use std::sync::Arc;
 
 pub use gradient::gradient;
@@ -43,6 +44,29 @@ pub enum Precision {
     Bf16x3,
     /// Two to three significant digits, half the memory, about three times the speed of `Bf16x3` on AMX.
     Bf16,
+}
+
+impl Precision {
+    /// All of them, the most exact first.
+    pub const ALL: [Precision; 3] = [Precision::F32, Precision::Bf16x3, Precision::Bf16];
+
+    /// The name that command lines and recipes use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Precision::F32 => "f32",
+            Precision::Bf16x3 => "bf16x3",
+            Precision::Bf16 => "bf16",
+        }
+    }
+}
+
+impl FromStr for Precision {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|precision| precision.name() == text);
+        known.ok_or_else(|| format!("`{text}` is not one of f32, bf16x3, bf16"))
+    }
 }
 
 /// Bytes that a matrix may share with others, a memory map for one.
@@ -140,7 +164,7 @@ impl Matrix {
     }
 
     /// Packs weights of any type for a level that this machine has, [`Level::current`] or lower.
-    pub fn at_level<T: Copy + Sync>(
+    pub(crate) fn at_level<T: Copy + Sync>(
         level: Level,
         rows: usize,
         columns: usize,
@@ -173,7 +197,7 @@ impl Matrix {
         Matrix { rows, columns, level, storage }
     }
 
-    /// Keeps quantised weights in the file's own blocks: `bytes[range]` is used in place.
+    /// Keeps quantized weights in the file's own blocks: `bytes[range]` is used in place.
     ///
     /// Where products in `Bf16` are faster for it (AMX; `Q4_1` and `Q8_0`), a regrouped copy of the same size is made too.
     pub fn from_blocks(
@@ -189,7 +213,7 @@ impl Matrix {
     }
 
     /// [`Matrix::from_blocks`] for a level that this machine has.
-    pub fn blocks_at_level(
+    pub(crate) fn blocks_at_level(
         level: Level,
         rows: usize,
         columns: usize,
@@ -298,7 +322,7 @@ impl Matrix {
                 }
             }
             Storage::Blocks(blocks) => {
-                dequantise_at(self.level, blocks.kind, blocks.row(row), out);
+                dequantize_at(self.level, blocks.kind, blocks.row(row), out);
             }
         }
     }

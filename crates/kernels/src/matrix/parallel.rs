@@ -30,7 +30,7 @@ pub(super) fn share(units: usize, nanoseconds: f64, work: impl Fn(Range<usize>) 
 #[derive(Clone, Copy)]
 pub(super) struct Shared<T>(*mut T);
 
-// SAFETY: whoever makes one promises that the tasks write to different places.
+// SAFETY: whoever makes one promises that the tasks write to different addresses.
 unsafe impl<T> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Shared<T> {}

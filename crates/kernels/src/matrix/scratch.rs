@@ -11,16 +11,16 @@ const KEPT: usize = 4;
 const LARGEST_KEPT_BYTES: usize = 64 << 20;
 
 thread_local! {
-    static FREE: RefCell<Vec<Vec<Line>>> = const { RefCell::new(Vec::new()) };
+    static FREE: RefCell<Vec<Vec<CacheLine>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// One cache line.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-pub(super) struct Line(pub(super) [u8; 64]);
+pub(super) struct CacheLine(pub(super) [u8; 64]);
 
 /// Borrowed memory with arbitrary contents, given back on drop.
-pub(crate) struct Scratch(Vec<Line>);
+pub(crate) struct Scratch(Vec<CacheLine>);
 
 impl Scratch {
     /// At least `bytes` bytes.
@@ -28,7 +28,7 @@ impl Scratch {
         let mut lines = FREE.with_borrow_mut(Vec::pop).unwrap_or_default();
         let wanted = bytes.div_ceil(64);
         if lines.len() < wanted {
-            lines.resize(wanted, Line([0; 64]));
+            lines.resize(wanted, CacheLine([0; 64]));
         }
         Scratch(lines)
     }

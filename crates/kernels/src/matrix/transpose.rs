@@ -1,12 +1,12 @@
 //! Wᵀ of a packed W, which the gradient of a product needs: dx = dy · W is `transposed.multiply(dy, dx)`.
 //!
 //! On AMX a square of 32 × 32 weights becomes a square of the transpose, tile by tile in registers and without
-//! rounding; quantised panels are decoded on the way. Elsewhere rows go through f32.
+//! rounding; quantized panels are decoded on the way. Elsewhere rows go through f32.
 
 use super::parallel::{Shared, share};
 use super::scratch::Scratch;
 use super::{Matrix, Precision, Storage, dot};
-use crate::blocks::dequantise_at;
+use crate::blocks::dequantize_at;
 use crate::simd::{Simd, versions};
 use half::bf16;
 
@@ -14,7 +14,7 @@ use half::bf16;
 const GROUP: usize = 16;
 
 impl Matrix {
-    /// Wᵀ in the same precision; quantised weights come out expanded.
+    /// Wᵀ in the same precision; quantized weights come out expanded.
     ///
     /// ```
     /// use gradus_kernels::{Matrix, Precision};
@@ -117,7 +117,7 @@ fn expand(matrix: &Matrix, row: usize, out: &mut [f32]) {
             }
         }
         // Whole blocks are multiples of the padding.
-        Storage::Blocks(blocks) => dequantise_at(matrix.level, blocks.kind, blocks.row(row), out),
+        Storage::Blocks(blocks) => dequantize_at(matrix.level, blocks.kind, blocks.row(row), out),
         #[cfg(target_arch = "x86_64")]
         Storage::Tiles(_) => unreachable!("tiles are transposed by the AMX code"),
     }

@@ -1,8 +1,7 @@
-//! SiLU with a gate, and GELU in its exact and its tanh form (Hendrycks and Gimpel 2016, arXiv:1606.08415).
+//! SiLU with a gate, and GELU in its exact form (Hendrycks and Gimpel 2016, arXiv:1606.08415).
 //!
 //! silu_mul:  gate / (1 + e^−gate) · up
 //! gelu:      x / 2 · (1 + erf(x / √2))
-//! gelu_tanh: x / 2 · (1 + tanh u) = x / (1 + e^−2u),  u = √(2/π) (x + 0.044715 x³)
 
 use super::share;
 use crate::cpu::Level;
@@ -34,16 +33,8 @@ pub fn gelu(x: &mut [f32]) {
     share(x, 1, |_, x| unsafe { gelu_values(level, x) });
 }
 
-/// GELU in its tanh form, in place.
-pub fn gelu_tanh(x: &mut [f32]) {
-    let level = Level::current();
-    // SAFETY: the machine has the level.
-    share(x, 1, |_, x| unsafe { gelu_tanh_values(level, x) });
-}
-
 versions! { unsafe fn silu_values(gate: &[f32], up: &[f32], out: &mut [f32]) = silu_values_with; }
 versions! { unsafe fn gelu_values(x: &mut [f32]) = gelu_values_with; }
-versions! { unsafe fn gelu_tanh_values(x: &mut [f32]) = gelu_tanh_values_with; }
 
 #[inline(always)]
 unsafe fn silu_values_with<S: Simd>(s: S, gate: &[f32], up: &[f32], out: &mut [f32]) {
@@ -69,28 +60,21 @@ fn times_sigmoid<S: Simd>(s: S, x: S::V, z: S::V) -> S::V {
     s.div(x, s.add(s.splat(1.0), exp(s, s.sub(s.splat(0.0), z))))
 }
 
-/// A loop over the vectors of a slice, the last one in part. A closure would lose the instruction set.
-macro_rules! in_place {
-    ($name:ident = $one:ident) => {
-        #[inline(always)]
-        unsafe fn $name<S: Simd>(s: S, x: &mut [f32]) {
-            let whole = x.len() / S::LANES * S::LANES;
-            let rest = x.len() - whole;
-            let x = x.as_mut_ptr();
-            // SAFETY: vectors and parts of vectors lie within the slice.
-            unsafe {
-                for i in (0..whole).step_by(S::LANES) {
-                    s.store(x.add(i), $one(s, s.load(x.add(i))));
-                }
-                if rest > 0 {
-                    s.store_part(x.add(whole), $one(s, s.load_part(x.add(whole), rest)), rest);
-                }
-            }
+#[inline(always)]
+unsafe fn gelu_values_with<S: Simd>(s: S, x: &mut [f32]) {
+    let whole = x.len() / S::LANES * S::LANES;
+    let rest = x.len() - whole;
+    let x = x.as_mut_ptr();
+    // SAFETY: vectors and parts of vectors lie within the slice.
+    unsafe {
+        for i in (0..whole).step_by(S::LANES) {
+            s.store(x.add(i), gelu_one(s, s.load(x.add(i))));
         }
-    };
+        if rest > 0 {
+            s.store_part(x.add(whole), gelu_one(s, s.load_part(x.add(whole), rest)), rest);
+        }
+    }
 }
-in_place! { gelu_values_with = gelu_one }
-in_place! { gelu_tanh_values_with = gelu_tanh_one }
 
 /// max(x, 0) − |x| · erfc(|x| / √2) / 2, which keeps its precision where the result vanishes.
 #[inline(always)]
@@ -99,14 +83,6 @@ fn gelu_one<S: Simd>(s: S, x: S::V) -> S::V {
     let size = s.max(x, s.sub(zero, x));
     let tail = erfc(s, s.mul(size, s.splat(std::f32::consts::FRAC_1_SQRT_2)));
     s.sub(s.max(x, zero), s.mul(s.mul(size, s.splat(0.5)), tail))
-}
-
-#[inline(always)]
-fn gelu_tanh_one<S: Simd>(s: S, x: S::V) -> S::V {
-    const TWICE: f32 = 2.0 * 0.797_884_6;
-    let square = s.mul(x, x);
-    let z = s.mul(s.mul(x, s.splat(TWICE)), s.fma(square, s.splat(0.044_715), s.splat(1.0)));
-    times_sigmoid(s, x, z)
 }
 
 /// 1 − erf(z) for z ≥ 0: the Chebyshev fit of Numerical Recipes (`erfcc`), good to 1.2·10⁻⁷ of the result, in f32 somewhat
@@ -155,9 +131,6 @@ mod tests {
         let up = noise(x.len());
         let formulas = |f: &dyn Fn(f64) -> f64| x.iter().map(|x| f(f64::from(*x))).collect::<Vec<_>>();
         let exact = formulas(&|x| x / 2.0 * (1.0 + erf_exactly(x * std::f64::consts::FRAC_1_SQRT_2)));
-        let tanh = formulas(&|x| {
-            x / 2.0 * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x * x * x)).tanh())
-        });
         let silu: Vec<f64> = x
             .iter()
             .zip(&up)
@@ -169,10 +142,6 @@ mod tests {
                 // SAFETY: the machine has the level.
                 unsafe { gelu_values(level, &mut found) };
                 assert_close(&found, &exact[..count], 5e-7, &format!("{level:?} gelu"));
-                let mut found = x[..count].to_vec();
-                // SAFETY: the machine has the level.
-                unsafe { gelu_tanh_values(level, &mut found) };
-                assert_close(&found, &tanh[..count], 5e-7, &format!("{level:?} gelu_tanh"));
                 let mut found = vec![0.0; count];
                 silu_mul_at(level, &x[..count], &up[..count], &mut found);
                 assert_close(&found, &silu[..count], 5e-7, &format!("{level:?} silu"));
@@ -183,13 +152,9 @@ mod tests {
     #[test]
     fn large_inputs_are_shared_without_a_trace() {
         let x = noise(300_001);
-        let (mut whole, mut pieces) = (x.clone(), x.clone());
+        let (mut whole, mut pieces) = (x.clone(), x);
         gelu(&mut whole);
         pieces.chunks_mut(1000).for_each(gelu);
-        assert_eq!(whole, pieces);
-        let (mut whole, mut pieces) = (x.clone(), x);
-        gelu_tanh(&mut whole);
-        pieces.chunks_mut(999).for_each(gelu_tanh);
         assert_eq!(whole, pieces);
     }
 }

@@ -83,8 +83,8 @@ fn one<S: Simd>(s: S, gate: S::V, up: S::V, dy: S::V) -> (S::V, S::V) {
     let sigmoid = s.div(ones, s.add(ones, exp(s, s.sub(s.splat(0.0), gate))));
     let silu = s.mul(gate, sigmoid);
     // σ · (1 + gate · (1 − σ)) = σ + silu · (1 − σ)
-    let slope = s.fma(silu, s.sub(ones, sigmoid), sigmoid);
-    (s.mul(s.mul(dy, up), slope), s.mul(dy, silu))
+    let derivative = s.fma(silu, s.sub(ones, sigmoid), sigmoid);
+    (s.mul(s.mul(dy, up), derivative), s.mul(dy, silu))
 }
 
 #[cfg(test)]

@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(found, [0x7964_6377, 0x312e_c857, 0x91a0_cd4c, 0x9544_ce2f]);
     }
 
-    /// A share of n values is off by a few times √(rate (1 − rate) / n); neighbours and seeds are independent.
+    /// A share of n values is off by a few times √(rate (1 − rate) / n); neighbors and seeds are independent.
     #[test]
     fn the_kept_share_is_right_and_seeds_differ() {
         let n = 1 << 20;

@@ -20,13 +20,13 @@ mod norm;
 mod norm_backward;
 mod rope;
 
-pub use activation::{gelu, gelu_tanh, silu_mul};
+pub use activation::{gelu, silu_mul};
 pub use activation_backward::silu_mul_backward;
 pub use dropout::dropout;
 pub use logits::{argmax, log_sum_exp, shares};
 pub use norm::{add, add_bias, add_rms_norm, layer_norm, rms_norm};
 pub use norm_backward::{rms_norm_backward, rms_norm_weight_gradient};
-pub use rope::{rope_back_in_place, rope_in_place};
+pub use rope::{rope_backward_in_place, rope_in_place};
 
 use rayon::prelude::*;
 

@@ -14,22 +14,22 @@ use crate::simd::{Simd, versions};
 /// # Panics
 /// When the lengths do not fit, or a position lies beyond the tables.
 pub fn rope_in_place(x: &mut [f32], head_dim: usize, cos: &[f32], sin: &[f32], positions: &[u32]) {
-    rope_at(Level::current(), x, head_dim, cos, sin, positions, Turn::Forth);
+    rope_at(Level::current(), x, head_dim, cos, sin, positions, Rotation::Forward);
 }
 
 /// Undoes [`rope_in_place`], which is also its gradient: a rotation's transpose is its inverse.
 ///
 /// # Panics
 /// As [`rope_in_place`].
-pub fn rope_back_in_place(x: &mut [f32], head_dim: usize, cos: &[f32], sin: &[f32], positions: &[u32]) {
-    rope_at(Level::current(), x, head_dim, cos, sin, positions, Turn::Back);
+pub fn rope_backward_in_place(x: &mut [f32], head_dim: usize, cos: &[f32], sin: &[f32], positions: &[u32]) {
+    rope_at(Level::current(), x, head_dim, cos, sin, positions, Rotation::Inverse);
 }
 
 /// Which way heads are rotated.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    Forth,
-    Back,
+enum Rotation {
+    Forward,
+    Inverse,
 }
 
 fn rope_at(
@@ -39,7 +39,7 @@ fn rope_at(
     cos: &[f32],
     sin: &[f32],
     positions: &[u32],
-    turn: Turn,
+    rotation: Rotation,
 ) {
     assert!(
         head_dim > 0 && head_dim.is_multiple_of(2),
@@ -61,7 +61,7 @@ fn rope_at(
     if width == 0 {
         return;
     }
-    let sign = if turn == Turn::Forth { 1.0 } else { -1.0 };
+    let sign = if rotation == Rotation::Forward { 1.0 } else { -1.0 };
     share(x, width, |first, x| {
         for (row, position) in x.chunks_exact_mut(width).zip(&positions[first / width..]) {
             let at = *position as usize * half;
@@ -126,9 +126,9 @@ mod tests {
             }
             for level in Level::available() {
                 let mut found = x.clone();
-                rope_at(level, &mut found, dim, &cos, &sin, &positions, Turn::Forth);
+                rope_at(level, &mut found, dim, &cos, &sin, &positions, Rotation::Forward);
                 assert_close(&found, &expected, 5e-7, &format!("{level:?}, {heads} heads of {dim}"));
-                rope_at(level, &mut found, dim, &cos, &sin, &positions, Turn::Back);
+                rope_at(level, &mut found, dim, &cos, &sin, &positions, Rotation::Inverse);
                 let there: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
                 assert_close(&found, &there, 5e-7, &format!("{level:?}, {heads} heads of {dim}, and back"));
             }

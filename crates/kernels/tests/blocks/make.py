@@ -1,4 +1,4 @@
-"""Golden files for `tests/blocks.rs`: random blocks, decoded by the Python package `gguf`.
+"""Golden files for `src/blocks/tests.rs`: random blocks, decoded by the Python package `gguf`.
 
     pip install gguf==0.19.0 numpy && python make.py
 

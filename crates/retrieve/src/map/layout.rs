@@ -1,12 +1,12 @@
 //! Vectors as points in the plane: principal components, or t-SNE (van der Maaten and Hinton, 2008).
 //!
 //! t-SNE is Barnes–Hut's (crate bhtsne: 1,000 epochs, the first 250 exaggerated twelvefold, θ = 0.5) on exact nearest
-//! neighbours, from the principal components scaled to a spread of 1e-4 (Kobak and Berens, 2019), each moved by a seeded
+//! neighbors, from the principal components scaled to a spread of 1e-4 (Kobak and Berens, 2019), each moved by a seeded
 //! hundredth of that so that copies come apart. Which points are near each other means something; axes, distances between
 //! groups and their sizes do not.
 //!
 //! The same rows and seed give the same points on one machine. bhtsne adds up in an order that depends on its threads,
-//! so it gets one thread of its own; neighbours and components take all there are.
+//! so it gets one thread of its own; neighbors and components take all there are.
 
 use bhtsne::{Neighbor, tSNE};
 use rand::{RngExt, SeedableRng};
@@ -23,18 +23,18 @@ use crate::search::top_k;
 pub enum Layout {
     /// The two directions of most variance: distances are true as far as the plane shows them.
     Pca,
-    /// Neighbours stay together.
+    /// Neighbors stay together.
     Tsne {
         /// Another seed, a picture that differs in detail.
         seed: u64,
-        /// About how many neighbours each point listens to: usually 5 to 50. It is lowered to a third of the points
-        /// where there are few; fewer than [`FEWEST`] are placed by their principal components.
+        /// About how many neighbors each point listens to: usually 5 to 50. It is lowered to a third of the points
+        /// where there are few; fewer than ten are placed by their principal components.
         perplexity: f32,
     },
 }
 
 /// Points from which on t-SNE has something to say.
-pub const FEWEST: usize = 10;
+const FEWEST: usize = 10;
 
 /// The accuracy of Barnes–Hut: 0 would be exact, 0.5 is usual.
 const THETA: f32 = 0.5;
@@ -83,7 +83,7 @@ fn tsne(rows: &[f32], dimension: usize, plane: &[[f32; 2]], seed: u64, perplexit
     let perplexity = perplexity.min((count - 1) as f32 / 3.0);
     let reach = (3.0 * perplexity) as usize;
     let found = top_k(rows, dimension, rows, reach, |query, row, _| query != row as usize);
-    let neighbours: Vec<Vec<Neighbor<f32>>> = found
+    let neighbors: Vec<Vec<Neighbor<f32>>> = found
         .into_iter()
         .map(|hits| {
             let distance = |similarity: f32| (2.0 - 2.0 * similarity).max(0.0).sqrt();
@@ -99,7 +99,7 @@ fn tsne(rows: &[f32], dimension: usize, plane: &[[f32; 2]], seed: u64, perplexit
         let mut tsne: tSNE<f32, [f32; 2]> = tSNE::new(plane);
         tsne.perplexity(perplexity)
             .initial_embedding(start)
-            .barnes_hut_with_neighbors(THETA, &neighbours)
+            .barnes_hut_with_neighbors(THETA, &neighbors)
             .embedding()
     });
     let (points, _) = placed.as_chunks::<2>();
@@ -122,7 +122,7 @@ fn start(plane: &[[f32; 2]], seed: u64) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::normalise;
+    use gradus_kernels::vectors::normalize;
 
     const TSNE: Layout = Layout::Tsne { seed: 7, perplexity: 20.0 };
 
@@ -130,12 +130,12 @@ mod tests {
     fn clusters(groups: usize, count: usize, dimension: usize) -> Vec<f32> {
         let mut random = ChaCha8Rng::seed_from_u64(3);
         let mut vector = |spread: f32| (0..dimension).map(|_| random.random_range(-spread..spread)).collect();
-        let centres: Vec<Vec<f32>> = (0..groups).map(|_| vector(1.0)).collect();
+        let centers: Vec<Vec<f32>> = (0..groups).map(|_| vector(1.0)).collect();
         let mut rows = Vec::new();
         for index in 0..count {
             let mut row: Vec<f32> = vector(0.5);
-            row.iter_mut().zip(&centres[index % groups]).for_each(|(value, centre)| *value += centre);
-            normalise(&mut row);
+            row.iter_mut().zip(&centers[index % groups]).for_each(|(value, center)| *value += center);
+            normalize(&mut row);
             rows.extend(row);
         }
         rows

@@ -18,5 +18,5 @@
 mod layout;
 mod shift;
 
-pub use layout::{FEWEST, Layout, layout};
-pub use shift::{COPY, Distance, Set, Shift, Spread, shifts};
+pub use layout::{Layout, layout};
+pub use shift::{Distance, Set, Shift, Spread, shifts};

@@ -19,12 +19,12 @@ use crate::error::{Error, Result};
 use crate::search::top_k;
 
 /// Vectors this similar are the same text, or nearly: as in [`two_stage::Settings::cosine`](crate::two_stage::Settings).
-pub const COPY: f32 = 0.98;
+const COPY: f32 = 0.98;
 
 /// Vectors of length 1 under one name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Set<'a> {
-    /// Of the dataset, for instance.
+    /// Name of the set, such as the dataset's.
     pub name: &'a str,
     /// One vector after the other; all sets from one encoder and, where they are reduced, one projection.
     pub rows: &'a [f32],
@@ -41,7 +41,7 @@ pub struct Shift {
     pub count: usize,
     /// Vectors of `to` without: there is no other vector, or this one is no number.
     pub alone: usize,
-    /// The similarities in short; none without any.
+    /// Summary of the similarities; none without any.
     pub spread: Option<Spread>,
     /// How much less similar the nearest of `from` is than the nearest other one of `to`; exactly 0 from a set to
     /// itself, none where no vector has both.
@@ -50,22 +50,22 @@ pub struct Shift {
     pub similarities: Vec<f32>,
 }
 
-/// Similarities in short. Between two values quantiles are interpolated, as numpy does.
+/// Summary of similarities. Between two values quantiles are interpolated, as numpy does.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// Their mean.
+    /// Mean.
     pub mean: f64,
-    /// 5 % are below.
+    /// 5th percentile.
     pub low: f64,
-    /// A quarter is below.
+    /// 25th percentile.
     pub lower_quartile: f64,
-    /// Half are below.
+    /// Median.
     pub median: f64,
-    /// A quarter is above.
+    /// 75th percentile.
     pub upper_quartile: f64,
-    /// 5 % are above.
+    /// 95th percentile.
     pub high: f64,
-    /// The share of at least [`COPY`].
+    /// Share of similarities of at least 0.98.
     pub copies: f64,
 }
 
@@ -74,7 +74,7 @@ pub struct Spread {
 pub struct Distance {
     /// 0: no shift; similarities go from −1 to 1.
     pub value: f64,
-    /// The lower end of its 95 % interval: with other vectors of the same kind in `to`, their neighbours held fixed.
+    /// The lower end of its 95 % interval: with other vectors of the same kind in `to`, their neighbors held fixed.
     pub low: f64,
     /// The upper end.
     pub high: f64,

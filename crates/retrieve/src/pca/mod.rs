@@ -6,11 +6,11 @@ mod fit;
 
 pub use fit::{Fitted, Keep, PcaError, fit};
 
+use gradus_kernels::vectors::dot;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::search::dot;
 
 /// Fits components to rows of length 1: `fit(rows, dimension)`.
 pub type Reduce<'a> = dyn Fn(&[f32], usize) -> Result<Pca> + Sync + 'a;
@@ -44,12 +44,12 @@ impl Pca {
         let pairs = rows.par_chunks(dimension).zip(reduced.par_chunks_mut(self.kept.max(1)));
         pairs.with_min_len(64).for_each_init(
             || vec![0.0; dimension],
-            |centred, (row, reduced)| {
-                for ((centred, value), mean) in centred.iter_mut().zip(row).zip(&self.mean) {
-                    *centred = value - mean;
+            |centered, (row, reduced)| {
+                for ((centered, value), mean) in centered.iter_mut().zip(row).zip(&self.mean) {
+                    *centered = value - mean;
                 }
                 for (value, component) in reduced.iter_mut().zip(self.components.chunks_exact(dimension)) {
-                    *value = dot(centred, component);
+                    *value = dot(centered, component);
                 }
             },
         );

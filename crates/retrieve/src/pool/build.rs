@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::draft::{Draft, Dropped};
 use super::files::beside;
 use super::journal::Journal;
-use super::manifest::{Counts, Manifest};
+use super::manifest::{Counts, PoolManifest};
 use super::write::{self, Plan};
 use super::{Pool, project};
 use crate::embed::{Batches, Key, embed, key};
@@ -27,27 +27,27 @@ use crate::pca::{Pca, Reduce};
 pub struct Encoder<'a> {
     /// Turns texts into vectors.
     pub model: &'a dyn Embed,
-    /// What it is called.
+    /// The model's name.
     pub name: &'a str,
     /// Tells its weights from others': all that changes its vectors should be in it.
     pub fingerprint: &'a str,
 }
 
-/// How a pool is built.
+/// Options for building a pool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Texts in a request to the encoder.
+    /// Texts per request to the encoder.
     pub batch: usize,
-    /// Requests in flight.
+    /// Maximum requests in flight.
     pub ahead: usize,
-    /// Most rows that components are fitted to, evenly taken from all.
+    /// Maximum rows that PCA is fitted to, evenly taken from all.
     pub fit_rows: usize,
     /// Whether labels that models made count, too, where a solution has no others.
     pub opinions: bool,
-    /// Questions from which on a graph is built, and search is approximate.
+    /// Minimum number of questions for an HNSW graph and approximate search.
     pub graph_from: usize,
-    /// What the leak guard will find: no lower similarity than this threshold's.
+    /// Duplicate detection of the leak guard: it finds no similarity below this threshold.
     pub guard: dedup::Config,
 }
 
@@ -78,7 +78,7 @@ impl Settings {
     }
 }
 
-/// How far a build is.
+/// Progress of a build.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Texts with a vector.
@@ -93,16 +93,16 @@ pub struct Progress {
     pub tokens: u64,
 }
 
-/// What came of a build.
+/// Summary of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
-    /// What the pool holds now.
+pub struct PoolBuildSummary {
+    /// Contents of the pool now.
     pub counts: Counts,
-    /// What it held before.
+    /// Contents before the build.
     pub before: Counts,
-    /// What of the records is not in it.
+    /// Records that were left out.
     pub dropped: Dropped,
-    /// How the texts were embedded.
+    /// Progress of the embedding at its end.
     pub embedded: Progress,
     /// Dimensions of the pool's vectors.
     pub dimension: usize,
@@ -117,7 +117,7 @@ pub async fn build(
     settings: &Settings,
     reduce: Option<&Reduce<'_>>,
     watch: impl FnMut(Progress) -> bool,
-) -> Result<Report> {
+) -> Result<PoolBuildSummary> {
     settings.check()?;
     if folder.exists() {
         return Err(Error::pool(folder, "is there already: add to it, or remove it first"));
@@ -168,7 +168,7 @@ pub async fn add(
     encoder: &Encoder<'_>,
     settings: &Settings,
     watch: impl FnMut(Progress) -> bool,
-) -> Result<Report> {
+) -> Result<PoolBuildSummary> {
     settings.check()?;
     let pool = Pool::open(folder, encoder)?;
     let old = pool.manifest();
@@ -207,12 +207,18 @@ pub async fn add(
     Ok(report)
 }
 
-fn report(manifest: &Manifest, before: Counts, draft: &Draft, embedded: Progress) -> Report {
-    Report { counts: manifest.counts, before, dropped: draft.dropped, embedded, dimension: manifest.kept }
+fn report(manifest: &PoolManifest, before: Counts, draft: &Draft, embedded: Progress) -> PoolBuildSummary {
+    PoolBuildSummary {
+        counts: manifest.counts,
+        before,
+        dropped: draft.dropped,
+        embedded,
+        dimension: manifest.kept,
+    }
 }
 
 /// The number in the files' names: `steps.2.f32`.
-fn generation(manifest: &Manifest) -> usize {
+fn generation(manifest: &PoolManifest) -> usize {
     let numbers = manifest.files.values().filter_map(|entry| entry.name.split('.').nth(1)?.parse().ok());
     numbers.max().unwrap_or(1)
 }

@@ -10,7 +10,7 @@ use super::Pool;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Duplicate {
-    /// Equal after normalisation.
+    /// Equal after normalization.
     Exact,
     /// The share of word shingles in common reaches the threshold.
     Near,

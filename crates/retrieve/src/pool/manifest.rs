@@ -21,13 +21,13 @@ use crate::error::{Error, Result};
 pub const VERSION: u32 = 1;
 pub(crate) const NAME: &str = "manifest.json";
 
-/// What a pool says about itself.
+/// The manifest of a pool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Manifest {
+pub struct PoolManifest {
     /// The format's version.
     pub gradus_pool: u32,
-    /// Whose vectors these are.
+    /// Name of the encoder.
     pub encoder: String,
     /// Tells the encoder's weights from others'.
     pub fingerprint: String,
@@ -37,9 +37,9 @@ pub struct Manifest {
     pub kept: usize,
     /// Whether components were fitted; else vectors are the encoder's own.
     pub pca: bool,
-    /// What the leak guard's keys were made with.
+    /// Settings of the leak guard's keys.
     pub guard: dedup::Config,
-    /// How much there is.
+    /// Contents of the pool.
     pub counts: Counts,
     /// The files by what they hold.
     pub files: BTreeMap<String, Entry>,
@@ -47,17 +47,17 @@ pub struct Manifest {
     pub checksum: String,
 }
 
-/// How much is in a pool.
+/// Counts of what a pool holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counts {
-    /// Questions that differ.
+    /// Distinct questions.
     pub questions: usize,
     /// Labelled solutions.
     pub solutions: usize,
     /// Labelled steps.
     pub steps: usize,
-    /// Steps whose texts differ: the rows of `steps.f32`.
+    /// Distinct step texts: the rows of `steps.f32`.
     pub step_texts: usize,
     /// Keys of the leak guard.
     pub guard_keys: usize,
@@ -67,15 +67,15 @@ pub struct Counts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Its name in the folder.
+    /// File name in the folder.
     pub name: String,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Its BLAKE3.
+    /// BLAKE3 of the contents.
     pub blake3: String,
 }
 
-impl Manifest {
+impl PoolManifest {
     pub(crate) fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(NAME);
         let text = match std::fs::read(&path) {

@@ -2,7 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `manifest.json` | see [`Manifest`]; names the other files |
+//! | `manifest.json` | see [`PoolManifest`]; names the other files |
 //! | `questions.f32`, `steps.f32` | vectors of length 1, row after row |
 //! | `pca.f32` | the mean, then the components; only where there are some |
 //! | `texts.utf8`, `texts.u64` | all texts one after another, and where each begins |
@@ -26,16 +26,17 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use gradus_core::Mark;
+use gradus_kernels::vectors::normalize;
 
-pub use build::{Encoder, Progress, Report, Settings, add, build};
+pub use build::{Encoder, PoolBuildSummary, Progress, Settings, add, build};
 pub use draft::Dropped;
 use files::Mapped;
 pub use guard::Duplicate;
-pub use manifest::{Counts, Entry, Manifest, VERSION};
+pub use manifest::{Counts, Entry, PoolManifest, VERSION};
 
 use crate::error::{Error, Result};
 use crate::pca::Pca;
-use crate::search::{Approximate, Hit, normalise, top_k};
+use crate::search::{Approximate, Hit, top_k};
 
 /// Pools up to this size are verified whenever they are opened: a fraction of a second.
 const VERIFIED_ON_OPEN: u64 = 1 << 30;
@@ -44,7 +45,7 @@ const VERIFIED_ON_OPEN: u64 = 1 << 30;
 #[derive(Debug)]
 pub struct Pool {
     folder: PathBuf,
-    manifest: Manifest,
+    manifest: PoolManifest,
     pca: Option<Pca>,
     questions: Mapped,
     steps: Mapped,
@@ -59,11 +60,11 @@ pub struct Pool {
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
     pool: &'a Pool,
-    /// Its number and the row of its vector.
+    /// Question number, and the row of its vector.
     pub index: usize,
     /// The id of the problem.
     pub id: &'a str,
-    /// What is asked.
+    /// Text of the question.
     pub text: &'a str,
 }
 
@@ -71,9 +72,9 @@ pub struct Question<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Solution<'a> {
     pool: &'a Pool,
-    /// Its number.
+    /// Solution number.
     pub index: usize,
-    /// Its id.
+    /// Solution id.
     pub id: &'a str,
 }
 
@@ -82,7 +83,7 @@ pub struct Solution<'a> {
 pub struct Step<'a> {
     /// The row of its vector; equal texts share one.
     pub row: u32,
-    /// What it says.
+    /// Text of the step.
     pub text: &'a str,
     /// Right or wrong.
     pub mark: Mark,
@@ -111,7 +112,7 @@ impl Pool {
 
     /// Opens a pool to look into it, whatever its encoder.
     pub fn open_any(folder: &Path) -> Result<Self> {
-        let manifest = Manifest::read(folder)?;
+        let manifest = PoolManifest::read(folder)?;
         let Counts { questions, solutions, steps, step_texts, guard_keys } = manifest.counts;
         let (kept, texts) = (manifest.kept, 2 * questions + step_texts + solutions);
         let open = |what: &str, bytes: Option<usize>| {
@@ -164,7 +165,7 @@ impl Pool {
     }
 
     /// What the pool says about itself.
-    pub fn manifest(&self) -> &Manifest {
+    pub fn manifest(&self) -> &PoolManifest {
         &self.manifest
     }
 
@@ -328,9 +329,9 @@ fn unpack(entry: u32) -> Option<Mark> {
 
 /// Length 1, reduced, length 1.
 fn project(mut vectors: Vec<f32>, dimension: usize, pca: Option<&Pca>) -> Vec<f32> {
-    vectors.chunks_mut(dimension.max(1)).for_each(normalise);
+    vectors.chunks_mut(dimension.max(1)).for_each(normalize);
     let Some(pca) = pca else { return vectors };
     let mut reduced = pca.apply(&vectors);
-    reduced.chunks_mut(pca.kept).for_each(normalise);
+    reduced.chunks_mut(pca.kept).for_each(normalize);
     reduced
 }

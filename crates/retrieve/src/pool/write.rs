@@ -8,7 +8,7 @@ use gradus_data::dedup;
 use super::draft::Draft;
 use super::files::{self, Mapped, Writer};
 use super::journal::Vectors;
-use super::manifest::{Counts, Entry, Manifest, VERSION};
+use super::manifest::{Counts, Entry, PoolManifest, VERSION};
 use super::{Pool, guard, pack, project};
 use crate::embed::key;
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ pub(crate) struct Plan<'a> {
 }
 
 /// Writes everything and returns what the pool now holds.
-pub(crate) fn write(folder: &Path, plan: &Plan<'_>) -> Result<Manifest> {
+pub(crate) fn write(folder: &Path, plan: &Plan<'_>) -> Result<PoolManifest> {
     let Plan { draft, old, .. } = plan;
     let name = |stem: &str, kind: &str| match plan.generation {
         1 => format!("{stem}.{kind}"),
@@ -98,7 +98,7 @@ pub(crate) fn write(folder: &Path, plan: &Plan<'_>) -> Result<Manifest> {
     file.numbers(&questions)?;
     entries.insert("guard".to_owned(), file.finish()?);
 
-    Ok(Manifest {
+    Ok(PoolManifest {
         gradus_pool: VERSION,
         encoder: plan.encoder.0.to_owned(),
         fingerprint: plan.encoder.1.to_owned(),

@@ -5,10 +5,9 @@
 //! one short list per query; lists are merged at the end. Equal similarities go by the lower row, so the answer does not
 //! depend on the number of threads.
 
+use gradus_kernels::vectors::{self, TILE};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-
-use super::product::{self, TILE};
 
 /// Bytes of rows in a block: half of a small first cache.
 const BLOCK: usize = 16 * 1024;
@@ -22,7 +21,7 @@ const LEAST: usize = 16;
 /// A row that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Hit {
-    /// Its number.
+    /// Row number.
     pub row: u32,
     /// Its dot product with the query: cosine similarity where both have length 1.
     pub similarity: f32,
@@ -85,7 +84,7 @@ fn group_top_k(
             for (tile, (queries, best)) in queries.chunks(TILE).zip(best.chunks_mut(TILE)).enumerate() {
                 let mut floors = [f32::INFINITY; TILE];
                 floors.iter_mut().zip(&*best).for_each(|(floor, best)| *floor = best.floor());
-                product::scan(rows, dimension, queries, &mut floors, &mut |query, row, similarity| {
+                vectors::scan(rows, dimension, queries, &mut floors, &mut |query, row, similarity| {
                     let hit = Hit { row: (first + row) as u32, similarity };
                     best[query].see(hit, |row, similarity| keep(tile * TILE + query, row, similarity))
                 });
@@ -239,7 +238,7 @@ mod tests {
             };
             let mut vectors = |count: usize| {
                 let mut values: Vec<f32> = (0..count * dimension).map(|_| next()).collect();
-                values.chunks_mut(dimension).for_each(product::normalise);
+                values.chunks_mut(dimension).for_each(vectors::normalize);
                 values
             };
             let (rows, queries) = (vectors(count), vectors(asked));

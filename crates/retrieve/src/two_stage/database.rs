@@ -3,23 +3,25 @@
 use std::collections::HashSet;
 
 use gradus_core::{Mark, ReferenceStep};
+use gradus_kernels::vectors::dot;
 use rand::seq::index::sample;
 
-use super::found::Neighbour;
+use super::found::Neighbor;
 use super::guard::Barred;
 use super::search::Choice;
 use crate::pool::Pool;
-use crate::search::{Hit, dot, top_k};
+use crate::search::{Hit, top_k};
 use crate::tfidf::TfIdf;
 
 /// The steps of a few questions, each text once, as it stands in the nearest question that has it.
 pub(super) struct Database<'a> {
     dimension: usize,
-    steps: Vec<Place<'a>>,
+    steps: Vec<SourceStep<'a>>,
     vectors: Vec<f32>,
 }
 
-struct Place<'a> {
+/// A step with the solution and question it comes from.
+struct SourceStep<'a> {
     question: &'a str,
     solution: &'a str,
     step: usize,
@@ -38,7 +40,7 @@ impl<'a> Database<'a> {
                     if seen.insert(step.row) {
                         let vector = &pool.step_rows()[step.row as usize * dimension..][..dimension];
                         vectors.extend_from_slice(vector);
-                        steps.push(Place {
+                        steps.push(SourceStep {
                             question: question.id,
                             solution: solution.id,
                             step: number,
@@ -59,7 +61,7 @@ impl<'a> Database<'a> {
         texts: &[String],
         count: usize,
         choice: Choice<'_>,
-    ) -> (Vec<Vec<ReferenceStep>>, Vec<Vec<Neighbour>>) {
+    ) -> (Vec<Vec<ReferenceStep>>, Vec<Vec<Neighbor>>) {
         let found: Vec<Vec<Hit>> = match choice {
             Choice::Nearest => top_k(&self.vectors, self.dimension, queries, count, |_, _, _| true),
             Choice::Words(_) => self.by_words(texts, count),
@@ -90,14 +92,14 @@ impl<'a> Database<'a> {
         texts.iter().map(search).collect()
     }
 
-    fn describe(&self, hit: &Hit) -> (ReferenceStep, Neighbour) {
-        let place = &self.steps[hit.row as usize];
-        let from = Neighbour {
-            question: place.question.to_owned(),
-            solution: place.solution.to_owned(),
-            step: Some(place.step),
+    fn describe(&self, hit: &Hit) -> (ReferenceStep, Neighbor) {
+        let source = &self.steps[hit.row as usize];
+        let from = Neighbor {
+            question: source.question.to_owned(),
+            solution: source.solution.to_owned(),
+            step: Some(source.step),
             similarity: hit.similarity,
         };
-        (ReferenceStep { text: place.text.to_owned(), mark: place.mark }, from)
+        (ReferenceStep { text: source.text.to_owned(), mark: source.mark }, from)
     }
 }

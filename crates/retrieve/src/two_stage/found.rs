@@ -1,7 +1,6 @@
 //! What was found for each target, where it is from, and what the guard kept out.
 
 use gradus_core::References;
-use gradus_core::contracts::ScoreRequest;
 use serde::{Deserialize, Serialize};
 
 /// References of several targets.
@@ -43,21 +42,13 @@ pub struct Retrieved {
     pub seen: Seen,
 }
 
-impl Retrieved {
-    /// Puts the references into a request.
-    pub fn into_request(self, request: &mut ScoreRequest) {
-        request.references = self.references.questions;
-        request.step_references = self.references.steps;
-    }
-}
-
 /// Which references a solution and its steps saw, without their texts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
     /// Where each reference question is from.
-    pub questions: Vec<Neighbour>,
+    pub questions: Vec<Neighbor>,
     /// Where each step's reference steps are from.
-    pub steps: Vec<Vec<Neighbour>>,
+    pub steps: Vec<Vec<Neighbor>>,
     /// Cosine similarity of the nearest question that the guard lets pass: a low one says that the pool knows nothing
     /// like it.
     pub nearest: Option<f32>,
@@ -67,7 +58,7 @@ pub struct Seen {
 
 /// Where something is in the pool, and how near.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Neighbour {
+pub struct Neighbor {
     /// The problem's id.
     pub question: String,
     /// The solution's id.
@@ -82,7 +73,7 @@ pub struct Neighbour {
 /// What the leak guard kept out: questions, each by the first reason that holds, and solutions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Excluded {
-    /// Questions equal after normalisation.
+    /// Questions equal after normalization.
     pub exact: usize,
     /// Questions with enough word shingles in common.
     pub near: usize,

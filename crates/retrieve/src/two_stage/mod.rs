@@ -2,8 +2,8 @@
 //! solutions of somewhat more questions are a database, in which each of its steps finds the nearest ones.
 //!
 //! All texts of all targets are embedded in one pass, each once; the pool's vectors are never made again. The leak guard
-//! keeps a target's own question out, both as reference and as source of steps: by its text (equal after normalisation,
-//! or near), by its vector, and its own solutions by name. Paraphrases below the cosine threshold are not recognised.
+//! keeps a target's own question out, both as reference and as source of steps: by its text (equal after normalization,
+//! or near), by its vector, and its own solutions by name. Paraphrases below the cosine threshold are not recognized.
 
 mod database;
 mod found;
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use gradus_core::contracts::{Embed, ScoreRequest};
 use serde::{Deserialize, Serialize};
 
-pub use found::{Excluded, Found, Neighbour, Retrieved, Seen};
+pub use found::{Excluded, Found, Neighbor, Retrieved, Seen};
 
 use crate::embed::{Batches, embed};
 use crate::error::{Error, Result};
@@ -25,9 +25,9 @@ use search::Asked;
 /// What references are wanted for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
-    /// Names it; a random choice depends on it.
+    /// The target's id; a random choice depends on it.
     pub id: String,
-    /// What is asked.
+    /// Text of the question.
     pub question: String,
     /// The steps, in order.
     pub steps: Vec<String>,
@@ -53,11 +53,11 @@ pub enum Strategy {
     /// The nearest by the pool's encoder.
     #[default]
     Nearest,
-    /// The nearest by their words. What shares no word with the target is not found.
+    /// The nearest by TF-IDF. What shares no word with the target is not found.
     TfIdf,
-    /// Any, for comparison; the guard holds all the same.
+    /// Random ones, as a baseline; the leak guard still applies.
     Random {
-        /// The same seed makes the same choice.
+        /// Random seed.
         seed: u64,
     },
 }
@@ -72,7 +72,7 @@ pub struct Settings {
     pub database: usize,
     /// Reference steps of a step; 0 for none.
     pub steps: usize,
-    /// How they are chosen.
+    /// How references are chosen.
     pub strategy: Strategy,
     /// Share of word shingles in common from which a question is the target's own.
     pub near: f64,
@@ -80,9 +80,9 @@ pub struct Settings {
     pub cosine: f32,
     /// Lets the target's own question pass; its own solutions still do not.
     pub allow_duplicates: bool,
-    /// Texts in a request to the encoder.
+    /// Texts per request to the encoder.
     pub batch: usize,
-    /// Requests in flight.
+    /// Maximum requests in flight.
     pub ahead: usize,
 }
 

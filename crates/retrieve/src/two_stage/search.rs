@@ -3,18 +3,19 @@
 use std::sync::{Mutex, PoisonError};
 
 use gradus_core::{ReferenceProblem, References};
+use gradus_kernels::vectors::dot;
 use rand::SeedableRng;
 use rand::seq::index::sample;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use super::database::Database;
-use super::found::{Excluded, Neighbour, Retrieved, Seen};
+use super::found::{Excluded, Neighbor, Retrieved, Seen};
 use super::guard::{Barred, Own, bar};
 use super::{Settings, Strategy, Target};
 use crate::embed::key;
 use crate::pool::Pool;
-use crate::search::{Hit, dot};
+use crate::search::Hit;
 use crate::tfidf::TfIdf;
 
 /// A target and the rows of its texts.
@@ -25,7 +26,7 @@ pub(super) struct Asked<'a> {
 }
 
 /// A target with its nearest questions, and with what it must not see.
-type Work<'a> = ((&'a Asked<'a>, Vec<Hit>), (&'a Barred, Mutex<Excluded>));
+type TargetSearch<'a> = ((&'a Asked<'a>, Vec<Hit>), (&'a Barred, Mutex<Excluded>));
 
 /// How one target's references are chosen.
 pub(super) enum Choice<'a> {
@@ -64,7 +65,7 @@ pub(super) fn search(
         TfIdf::fit(&texts)
     });
     let work = asked.par_iter().zip(nearest).zip(barred.par_iter().zip(excluded));
-    let one = |((asked, nearest), (barred, excluded)): Work<'_>| {
+    let one = |((asked, nearest), (barred, excluded)): TargetSearch<'_>| {
         let excluded = excluded.into_inner().unwrap_or_else(PoisonError::into_inner);
         let similarity = |question: u32| {
             let vector = pool.question(question as usize).vector();
@@ -117,12 +118,12 @@ pub(super) fn search(
 }
 
 /// A question with its first solution that is not the target's own.
-fn reference(pool: &Pool, hit: Hit, barred: &Barred) -> (ReferenceProblem, Neighbour) {
+fn reference(pool: &Pool, hit: Hit, barred: &Barred) -> (ReferenceProblem, Neighbor) {
     let question = pool.question(hit.row as usize);
     let solution = barred.allowed(question.solutions()).next();
     let solution = solution.expect("a question without a solution is barred");
     let steps = solution.steps().map(|step| (step.text.to_owned(), step.mark)).collect();
-    let from = Neighbour {
+    let from = Neighbor {
         question: question.id.to_owned(),
         solution: solution.id.to_owned(),
         step: None,

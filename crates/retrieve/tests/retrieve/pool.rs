@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gradus_core::{Mark, Problem, Record};
 use gradus_retrieve::pca::Pca;
-use gradus_retrieve::pool::{self, Encoder, Pool, Report, Settings};
+use gradus_retrieve::pool::{self, Encoder, Pool, PoolBuildSummary, Settings};
 use gradus_retrieve::{Error, Result};
 
 use crate::fake::{DIMENSION, Words, record, records, vector};
@@ -17,7 +17,7 @@ fn encoder(model: &Words) -> Encoder<'_> {
     Encoder { model, name: "words", fingerprint: "words" }
 }
 
-async fn build(folder: &Path, records: Vec<Record>, model: &Words) -> Result<Report> {
+async fn build(folder: &Path, records: Vec<Record>, model: &Words) -> Result<PoolBuildSummary> {
     pool::build(folder, records, &encoder(model), &settings(), None, |_| true).await
 }
 

@@ -48,9 +48,6 @@ async fn the_nearest_questions_and_steps_are_found() {
     assert_eq!(first.seen.steps[2][0].step, Some(2));
     assert_eq!(first.seen.excluded, Excluded::default());
     assert_eq!(first.references, found.targets[1].references);
-    let mut request = gradus_core::contracts::ScoreRequest::default();
-    found.targets[0].clone().into_request(&mut request);
-    assert_eq!(request.step_references.len(), 3);
 }
 
 #[tokio::test]
@@ -61,7 +58,7 @@ async fn the_steps_are_the_nearest_of_the_database_by_brute_force() {
     let found = retrieve(&pool, &Words::default(), &[stranger()], &settings, |_, _| true).await.unwrap();
     let found = &found.targets[0];
     let of: Vec<&str> = found.seen.questions.iter().map(|question| question.question.as_str()).collect();
-    for (step, neighbours) in stranger().steps.iter().zip(&found.seen.steps) {
+    for (step, neighbors) in stranger().steps.iter().zip(&found.seen.steps) {
         let query = pool.project(crate::fake::vector(step).to_vec());
         let mut best = std::collections::BTreeMap::new();
         for question in pool.questions().filter(|question| of.contains(&question.id)) {
@@ -74,9 +71,9 @@ async fn the_steps_are_the_nearest_of_the_database_by_brute_force() {
         }
         let mut best: Vec<f64> = best.into_values().collect();
         best.sort_by(|a, b| b.total_cmp(a));
-        assert_eq!(neighbours.len(), 3);
-        for (neighbour, best) in neighbours.iter().zip(best) {
-            assert!((f64::from(neighbour.similarity) - best).abs() < 1e-5);
+        assert_eq!(neighbors.len(), 3);
+        for (neighbor, best) in neighbors.iter().zip(best) {
+            assert!((f64::from(neighbor.similarity) - best).abs() < 1e-5);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Result;
 use gradus_core::Record;
 use gradus_retrieve::pca::{self, Keep, Pca};
-use gradus_retrieve::pool::{self, Progress as Embedded, Report, Settings};
+use gradus_retrieve::pool::{self, PoolBuildSummary, Progress as Embedded, Settings};
 use serde::Serialize;
 
 use super::super::Status;
@@ -33,7 +33,7 @@ struct Outcome<'a> {
     explained: Option<f64>,
     seconds: f64,
     #[serde(flatten)]
-    report: Report,
+    report: PoolBuildSummary,
 }
 
 pub(super) fn build(args: &PoolBuild) -> Result<Status> {
@@ -140,7 +140,7 @@ fn show(outcome: &Outcome<'_>, json: bool) -> Result<Status> {
         printer.json(outcome)?;
         return Ok(Status::Done);
     }
-    let Report { counts, before, dropped, embedded, dimension } = &outcome.report;
+    let PoolBuildSummary { counts, before, dropped, embedded, dimension } = &outcome.report;
     let row = |what: &str, now: usize, before: usize| {
         vec![what.to_owned(), printer::count(now as u64), printer::count((now - before) as u64)]
     };

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use gradus_core::Mark;
-use gradus_retrieve::pool::{Manifest, Pool};
+use gradus_retrieve::pool::{Pool, PoolManifest};
 use serde::Serialize;
 
 use super::super::Status;
@@ -14,7 +14,7 @@ use crate::printer::{self, Printer, count};
 #[derive(Serialize)]
 struct Report<'a> {
     #[serde(flatten)]
-    manifest: &'a Manifest,
+    manifest: &'a PoolManifest,
     bytes: u64,
     /// Seconds that opening took, the checksums of a small pool included.
     open_seconds: f64,

@@ -21,7 +21,7 @@ __device__ void gather_heads(const T* x, const uint32_t* index, T* y, uint32_t r
     }
 }
 
-// The way back: y[index[g · rows + r]] is row r of group g; rows of nobody are left out.
+// The inverse: y[index[g · rows + r]] is row r of group g; rows of nobody are left out.
 template <typename T, int V>
 __device__ void scatter_heads(const T* x, const uint32_t* index, T* y, uint32_t rows, uint32_t heads, uint32_t dim) {
     size_t group = blockIdx.x / rows, row = blockIdx.x % rows;
@@ -122,14 +122,14 @@ __device__ void softmax_long(T* scores, const uint2* ranges, const uint32_t* bit
     }
 }
 
-// slopes ← scale · weights ∘ (slopes − Σ weights ∘ slopes): from dP to dS, P being 0 where a row does not look.
+// gradients ← scale · weights ∘ (gradients − Σ weights ∘ gradients): from dP to dS, P being 0 where a row does not look.
 template <typename T, int V>
-__device__ void softmax_backward(const T* weights, T* slopes, const uint2* ranges, size_t first, size_t lines, uint32_t heads,
+__device__ void softmax_backward(const T* weights, T* gradients, const uint2* ranges, size_t first, size_t lines, uint32_t heads,
                                  uint32_t rows, uint32_t keys, float scale) {
     size_t line = row_of_thread();
     bool real = line < lines;
     Sight sight(ranges, nullptr, first + (real ? line : 0), heads, rows, keys);
-    weights += line * keys, slopes += line * keys;
+    weights += line * keys, gradients += line * keys;
     float w[PACKS][V], d[PACKS][V];
     float along = 0;
 #pragma unroll
@@ -137,7 +137,7 @@ __device__ void softmax_backward(const T* weights, T* slopes, const uint2* range
         uint32_t key = (threadIdx.x + p * blockDim.x) * V;
         bool seen = real && key < keys && sight.any(key, V);
         for (int j = 0; j < V; j++) w[p][j] = d[p][j] = 0;
-        if (seen) load(weights + key, w[p]), load(slopes + key, d[p]);
+        if (seen) load(weights + key, w[p]), load(gradients + key, d[p]);
         for (int j = 0; j < V; j++) along += w[p][j] * d[p][j];
     }
     along = over_row<Add>(along);
@@ -145,29 +145,29 @@ __device__ void softmax_backward(const T* weights, T* slopes, const uint2* range
     for (int p = 0; p < PACKS; p++) {
         uint32_t key = (threadIdx.x + p * blockDim.x) * V;
         for (int j = 0; j < V; j++) d[p][j] = scale * w[p][j] * (d[p][j] - along);
-        if (real && key < keys) store(slopes + key, d[p]);
+        if (real && key < keys) store(gradients + key, d[p]);
     }
 }
 
 template <typename T, int V>
-__device__ void softmax_backward_long(const T* weights, T* slopes, const uint2* ranges, size_t first, size_t lines, uint32_t heads,
+__device__ void softmax_backward_long(const T* weights, T* gradients, const uint2* ranges, size_t first, size_t lines, uint32_t heads,
                                       uint32_t rows, uint32_t keys, float scale) {
     size_t line = blockIdx.x;
     Sight sight(ranges, nullptr, first + line, heads, rows, keys);
-    weights += line * keys, slopes += line * keys;
+    weights += line * keys, gradients += line * keys;
     float along = 0;
     for (uint32_t key = threadIdx.x * V; key < keys; key += blockDim.x * V) {
         if (!sight.any(key, V)) continue;
         float w[V], d[V];
-        load(weights + key, w), load(slopes + key, d);
+        load(weights + key, w), load(gradients + key, d);
         for (int j = 0; j < V; j++) along += w[j] * d[j];
     }
     along = over_row<Add>(along);
     for (uint32_t key = threadIdx.x * V; key < keys; key += blockDim.x * V) {
         float w[V] = {}, d[V] = {};
-        if (sight.any(key, V)) load(weights + key, w), load(slopes + key, d);
+        if (sight.any(key, V)) load(weights + key, w), load(gradients + key, d);
         for (int j = 0; j < V; j++) d[j] = scale * w[j] * (d[j] - along);
-        store(slopes + key, d);
+        store(gradients + key, d);
     }
 }
 
@@ -232,7 +232,7 @@ EXPORT(attend_rows, ATTEND_ROWS, q, k, v, keys, ranges, out, heads, key_heads, d
 EXPORT(softmax, SOFTMAX, scores, ranges, bits, first, lines, heads, rows, keys, scale)
 EXPORT(softmax_long, SOFTMAX, scores, ranges, bits, first, lines, heads, rows, keys, scale)
 #define SOFTMAX_BACKWARD(T)                                                                                    \
-    (const T* weights, T* slopes, const uint2* ranges, size_t first, size_t lines, uint32_t heads, uint32_t rows, uint32_t keys, \
+    (const T* weights, T* gradients, const uint2* ranges, size_t first, size_t lines, uint32_t heads, uint32_t rows, uint32_t keys, \
      float scale)
-EXPORT(softmax_backward, SOFTMAX_BACKWARD, weights, slopes, ranges, first, lines, heads, rows, keys, scale)
-EXPORT(softmax_backward_long, SOFTMAX_BACKWARD, weights, slopes, ranges, first, lines, heads, rows, keys, scale)
+EXPORT(softmax_backward, SOFTMAX_BACKWARD, weights, gradients, ranges, first, lines, heads, rows, keys, scale)
+EXPORT(softmax_backward_long, SOFTMAX_BACKWARD, weights, gradients, ranges, first, lines, heads, rows, keys, scale)

@@ -88,7 +88,7 @@ __device__ void rms_norm_weight_gradient(const T* x, const T* dy, float* parts, 
     for (uint32_t i = threadIdx.x * V; i < width; i += blockDim.x * V)
         for (int j = 0; j < V; j++) parts[i + j] = 0;
     for (size_t row = blockIdx.x; row < rows; row += gridDim.x) {
-        const T *here = x + row * width, *slope = dy + row * width;
+        const T *here = x + row * width, *gradient = dy + row * width;
         float squares = 0;
         for (uint32_t i = threadIdx.x * V; i < width; i += blockDim.x * V) {
             float a[V];
@@ -98,7 +98,7 @@ __device__ void rms_norm_weight_gradient(const T* x, const T* dy, float* parts, 
         float r = rsqrtf(over_row<Add>(squares) / width + eps);
         for (uint32_t i = threadIdx.x * V; i < width; i += blockDim.x * V) {
             float a[V], d[V];
-            load(here + i, a), load(slope + i, d);
+            load(here + i, a), load(gradient + i, d);
             for (int j = 0; j < V; j++) parts[i + j] += a[j] * d[j] * r;
         }
     }

@@ -66,7 +66,7 @@ __device__ __forceinline__ uint32_t mix(uint32_t h) {
     return h ^ (h >> 16);
 }
 
-// The same places are dropped as by `rows::dropout` of the CPU's kernels, which documents the hash. x and y may be the same.
+// The same positions are dropped as by `rows::dropout` of the CPU's kernels, which documents the hash. x and y may be the same.
 template <typename T, int V>
 __device__ void dropout(const T* x, T* y, size_t count, uint32_t key0, uint32_t key1, uint32_t limit, float scale) {
     size_t i = first(V);

@@ -5,7 +5,7 @@ use gradus_kernels::attention::{Mask, Segment};
 
 use super::super::{Groups, Rows, put_rows};
 use super::{Pair, close_within, each, random};
-use crate::attend::{Heads, visible};
+use crate::attention::{Heads, visible};
 use crate::batch::{Batch, Forest};
 
 struct Case {
@@ -44,8 +44,9 @@ impl Case {
         let dout = random(&[self.rows, query * dim], dtype, device);
         let mut groups = Groups::new(&self.segments, &[Mask::Full, self.mask], device).unwrap();
         groups.scores = self.scores;
-        let out = groups.attend(&q.gpu, &k.gpu, &v.gpu, self.heads, self.mask).unwrap();
-        let (dq, dk, dv) = groups.backward(&q.gpu, &k.gpu, &v.gpu, &dout.gpu, self.heads, self.mask).unwrap();
+        let out = groups.attend([&q.gpu, &k.gpu, &v.gpu], self.heads, self.mask).unwrap();
+        let (dq, dk, dv) =
+            groups.backward([&q.gpu, &k.gpu, &v.gpu], &dout.gpu, self.heads, self.mask).unwrap();
         let wanted = self.in_f64(&q, &k, &v, &dout);
         let bound = if dtype == DType::BF16 { 1.5e-2 } else { 1e-5 };
         let shaped =
@@ -199,7 +200,7 @@ fn rows_over_a_cache() {
                 let q = random(&[case.rows, heads.query, heads.dim], dtype, device);
                 let [k, v] = [(); 2].map(|()| random(&[case.slots, heads.key, heads.dim], dtype, device));
                 let rows = Rows::new(&case.segments, &[mask], heads, dtype, device).unwrap();
-                let found = rows.unwrap().attend(&q.gpu, &k.gpu, &v.gpu, heads, mask).unwrap();
+                let found = rows.unwrap().attend([&q.gpu, &k.gpu, &v.gpu], heads, mask).unwrap();
                 let dout = random(&[case.rows, heads.query * heads.dim], dtype, device);
                 let wanted = case.in_f64(&q, &k, &v, &dout)[0].clone();
                 let wanted = Tensor::new(wanted, &Device::Cpu)?.reshape(found.shape())?;

@@ -9,7 +9,7 @@ use gradus_kernels::attention::Mask;
 
 use super::super::attention::Groups;
 use super::*;
-use crate::attend::Heads;
+use crate::attention::Heads;
 use crate::batch::{Batch, Forest};
 
 const ROWS: usize = 4096;
@@ -131,9 +131,9 @@ fn operations() {
     let groups = plan(&b.device);
     let [k, v] = [(); 2].map(|()| b.random(&[ROWS, HEADS.key, HEADS.dim]));
     let flops = 4.0 * (4 * HEADS.query * 1024 * 1024 * HEADS.dim) as f64;
-    b.flops("attention", flops, || ours(groups.attend(&q, &k, &v, HEADS, CAUSAL)));
+    b.flops("attention", flops, || ours(groups.attend([&q, &k, &v], HEADS, CAUSAL)));
     let dout = dy.clone();
-    b.flops("attention backward", 2.5 * flops, || ours(groups.backward(&q, &k, &v, &dout, HEADS, CAUSAL)));
+    b.flops("attention backward", 2.5 * flops, || ours(groups.backward([&q, &k, &v], &dout, HEADS, CAUSAL)));
     groups.parts(&b, &q, &k, &v);
 }
 
@@ -228,7 +228,7 @@ impl Layer {
         let q = rope(&Self::heads(&q, HEADS.query)?, &self.cos, &self.sin)?;
         let k = rope(&Self::heads(&k, HEADS.key)?, &self.cos, &self.sin)?;
         let v = Self::heads(&v, HEADS.key)?;
-        let seen = self.groups.attend(&q, &k, &v, HEADS, CAUSAL)?;
+        let seen = self.groups.attend([&q, &k, &v], HEADS, CAUSAL)?;
         let (x2, n) = add_rms_norm(x, &seen.matmul(&self.o.t()?)?, &self.norm, 1e-6)?;
         let (gate, up) = (n.matmul(&self.gate.t()?)?, n.matmul(&self.up.t()?)?);
         let inner = silu_mul(&gate, &up)?;
@@ -243,7 +243,7 @@ impl Layer {
         add_product(&dn, &dup, &self.up)?;
         let dx2 = rms_norm_backward(&saved.x2, &self.norm, 1e-6, &dn, Some(dy))?;
         let (dq, dk, dv) =
-            self.groups.backward(&saved.q, &saved.k, &saved.v, &dx2.matmul(&self.o)?, HEADS, CAUSAL)?;
+            self.groups.backward([&saved.q, &saved.k, &saved.v], &dx2.matmul(&self.o)?, HEADS, CAUSAL)?;
         let dq = rope_backward(&dq, &self.cos, &self.sin)?.flatten_from(1)?;
         let dk = rope_backward(&dk, &self.cos, &self.sin)?.flatten_from(1)?;
         let dv = dv.flatten_from(1)?;

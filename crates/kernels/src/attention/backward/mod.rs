@@ -20,10 +20,12 @@ mod tests;
 mod tiles;
 
 use super::plan::Block;
+use super::product::dot;
 use super::{Attention, Call, Output, Segment};
 use crate::Precision;
 use crate::cpu::Level;
 use crate::matrix::scratch::Scratch;
+use crate::simd::Simd;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -101,7 +103,7 @@ impl Attention {
             rest = after;
             let one = |task: &Task| {
                 let (dk, dv) = task.sums(start, &sums);
-                run(&Work { out, dout, block: &task.block, seen: task.seen.clone(), dk, dv });
+                run(&TaskInputs { out, dout, block: &task.block, seen: task.seen.clone(), dk, dv });
             };
             if share {
                 now.par_iter().with_max_len(1).for_each(one);
@@ -146,7 +148,7 @@ impl Task<'_> {
 }
 
 /// What a kernel gets. It writes the rows' dq to `block.call.out`.
-struct Work<'a> {
+struct TaskInputs<'a> {
     out: &'a [f32],
     dout: &'a [f32],
     block: &'a Block<'a>,
@@ -155,6 +157,64 @@ struct Work<'a> {
     dk: *mut f32,
     /// Gradients of the values seen, likewise.
     dv: *mut f32,
+}
+
+impl TaskInputs<'_> {
+    /// Keys counted from the first that the task sees.
+    fn relative(&self, seen: Range<usize>) -> Range<usize> {
+        seen.start.saturating_sub(self.seen.start)..seen.end.saturating_sub(self.seen.start)
+    }
+}
+
+/// The blocks of `size` keys that hold some keys: where each begins, and how much of it is needed, in whole `step`s.
+fn blocks_of(seen: &Range<usize>, size: usize, step: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+    let end = seen.end;
+    let first = seen.start / size * size;
+    (first..end).step_by(size).map(move |at| (at, size.min((end - at).next_multiple_of(step))))
+}
+
+/// Copies the queries of a strip times scale · log₂ e to rows of `wide` values.
+///
+/// # Safety
+/// `to` has a row for each of the strip's.
+#[inline(always)]
+unsafe fn copy_queries(task: &TaskInputs, strip: Range<usize>, to: *mut f32, wide: usize) {
+    let dim = task.block.call.layer.head_dim;
+    let scale = task.block.call.layer.log2_scale();
+    for (i, row) in strip.enumerate() {
+        let from = &task.block.call.q[task.block.query(row)..][..dim];
+        // SAFETY: the caller's promise; a row is at least as wide as a head.
+        let to = unsafe { std::slice::from_raw_parts_mut(to.add(i * wide), dim) };
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = from * scale;
+        }
+    }
+}
+
+/// Divides D and do of a stacked row by its sum of powers, so that the powers stand for the probabilities.
+///
+/// # Safety
+/// The first of `to` holds D, the second a row of do.
+#[inline(always)]
+unsafe fn probabilities<S: Simd>(
+    s: S,
+    task: &TaskInputs,
+    stacked: usize,
+    sum: f32,
+    (d, scaled): (*mut f32, *mut f32),
+) {
+    let dim = task.block.call.layer.head_dim;
+    let share = 1.0 / sum;
+    let at = task.block.query(stacked);
+    let (out, dout) = (&task.out[at..at + dim], &task.dout[at..at + dim]);
+    // SAFETY: the caller's promise; out and do of a row are as long.
+    let to = unsafe {
+        *d = share * dot(s, out, dout);
+        std::slice::from_raw_parts_mut(scaled, dim)
+    };
+    for (to, dout) in to.iter_mut().zip(dout) {
+        *to = dout * share;
+    }
 }
 
 /// The tasks of a call and about how many operations they take.
@@ -182,13 +242,13 @@ fn tasks<'a>(call: &'a Call<'a>) -> (Vec<Task<'a>>, usize) {
     (tasks, pairs * layer.head_dim * 10)
 }
 
-fn run(work: &Work) {
-    let call = work.block.call;
+fn run(task: &TaskInputs) {
+    let call = task.block.call;
     #[cfg(target_arch = "x86_64")]
     if call.level == Level::Amx && call.layer.precision != Precision::F32 {
-        return tiles::run(work);
+        return tiles::run(task);
     }
-    stream::run(call.level, work);
+    stream::run(call.level, task);
 }
 
 /// Adds the sums of tasks to dk and dv, in the order of the tasks.

@@ -4,11 +4,11 @@
 //! against all of them, and go over blocks of 192 keys again for the gradients. Dividing do by a row's sum of powers
 //! beforehand, and D with it, makes the powers themselves stand for the probabilities.
 
-use super::super::product::{TILE_ROWS, dot, multiply};
-use super::super::{Slots, scratch};
-use super::Work;
+use super::super::Slots;
+use super::super::product::{TILE_ROWS, exponentiate, multiply};
+use super::super::scratch::{self, Carver};
+use super::{TaskInputs, blocks_of, copy_queries, probabilities};
 use crate::cpu::Level;
-use crate::exp::exp2;
 use crate::simd::{Simd, versions};
 use std::ops::Range;
 
@@ -21,32 +21,14 @@ const STRIP: usize = 48;
 /// The most lanes that a vector has.
 const WIDEST: usize = 16;
 
-pub(super) fn run(level: Level, work: &Work) {
-    let dim = work.block.call.layer.head_dim;
-    let wide = dim.next_multiple_of(WIDEST);
-    let keys = work.seen.len().next_multiple_of(KEYS);
-    let sizes = [
-        dim * keys,
-        dim * keys,
-        keys * wide,
-        keys * wide,
-        keys * wide,
-        STRIP * wide,
-        STRIP * wide,
-        STRIP * wide,
-        STRIP,
-        STRIP * keys,
-        STRIP * KEYS,
-    ];
-    scratch::with(sizes, |[kt, vt, k, dk, dv, q, dout, dq, d, powers, ds]| {
-        let room = Room { dim, wide, keys, kt, vt, k, dk, dv, q, dout, dq, d, powers, ds };
-        // SAFETY: the level was checked, and the buffers have the sizes that `Room` states.
-        unsafe { fill(level, work, &room) }
-    });
+pub(super) fn run(level: Level, task: &TaskInputs) {
+    let carve = |carver: &mut Carver| Buffers::carve(carver, task.block.call.layer.head_dim, task.seen.len());
+    // SAFETY: the level was checked, and the buffers have the sizes that `Buffers` states.
+    scratch::with(carve, |buffers| unsafe { fill(level, task, &buffers) });
 }
 
 /// Buffers of a task.
-struct Room {
+struct Buffers {
     dim: usize,
     /// `dim` padded to whole vectors.
     wide: usize,
@@ -76,79 +58,95 @@ struct Room {
     ds: *mut f32,
 }
 
-versions! { unsafe fn fill(work: &Work, room: &Room) = fill_with; }
+impl Buffers {
+    fn carve(carver: &mut Carver, dim: usize, seen: usize) -> Self {
+        let (wide, keys) = (dim.next_multiple_of(WIDEST), seen.next_multiple_of(KEYS));
+        Self {
+            dim,
+            wide,
+            keys,
+            kt: carver.values(dim * keys),
+            vt: carver.values(dim * keys),
+            k: carver.values(keys * wide),
+            dk: carver.values(keys * wide),
+            dv: carver.values(keys * wide),
+            q: carver.values(STRIP * wide),
+            dout: carver.values(STRIP * wide),
+            dq: carver.values(STRIP * wide),
+            d: carver.values(STRIP),
+            powers: carver.values(STRIP * keys),
+            ds: carver.values(STRIP * KEYS),
+        }
+    }
+}
+
+versions! { unsafe fn fill(task: &TaskInputs, buffers: &Buffers) = fill_with; }
 
 #[inline(always)]
-unsafe fn fill_with<S: Simd>(s: S, work: &Work, room: &Room) {
-    let Room { dim, wide, keys, .. } = *room;
+unsafe fn fill_with<S: Simd>(s: S, task: &TaskInputs, buffers: &Buffers) {
+    let Buffers { dim, wide, keys, .. } = *buffers;
     let vectors = dim.div_ceil(S::LANES);
-    let count = work.block.stacked();
+    let count = task.block.stacked();
     // SAFETY: the buffers have their stated sizes; key and query offsets were checked by `backward`.
     unsafe {
-        pack(s, work, room);
-        room.dk.write_bytes(0, keys * wide);
-        room.dv.write_bytes(0, keys * wide);
+        pack(s, task, buffers);
+        buffers.dk.write_bytes(0, keys * wide);
+        buffers.dv.write_bytes(0, keys * wide);
         for strip in (0..count).step_by(STRIP) {
             let strip = strip..(strip + STRIP).min(count);
-            let seen = relative(work, work.block.visible_to(strip.clone()));
+            let seen = task.relative(task.block.visible_to(strip.clone()));
             if seen.is_empty() {
                 // Its gradients stay zero.
                 continue;
             }
-            start(work, room, strip.clone());
+            start(task, buffers, strip.clone());
             let tiles = strip.len().div_ceil(TILE_ROWS);
             for (at, width) in blocks(&seen) {
-                let (kt, to) = (room.kt.add(at * dim), room.powers.add(at));
-                multiply(s, tiles, dim, width / S::LANES, room.q, (wide, 1), kt, KEYS, to, keys, false);
+                let (kt, to) = (buffers.kt.add(at * dim), buffers.powers.add(at));
+                multiply(s, tiles, dim, width / S::LANES, buffers.q, (wide, 1), kt, KEYS, to, keys, false);
             }
             for row in 0..strip.len() {
-                soften(s, work, room, &strip, row, &seen);
+                softmax(s, task, buffers, &strip, row, &seen);
             }
             for (at, width) in blocks(&seen) {
                 let columns = width / S::LANES;
-                let vt = room.vt.add(at * dim);
-                multiply(s, tiles, dim, columns, room.dout, (wide, 1), vt, KEYS, room.ds, KEYS, false);
+                let vt = buffers.vt.add(at * dim);
+                multiply(s, tiles, dim, columns, buffers.dout, (wide, 1), vt, KEYS, buffers.ds, KEYS, false);
                 for row in 0..strip.len() {
-                    let powers = room.powers.add(row * keys + at);
-                    let ds = room.ds.add(row * KEYS);
-                    let d = s.splat(*room.d.add(row));
+                    let powers = buffers.powers.add(row * keys + at);
+                    let ds = buffers.ds.add(row * KEYS);
+                    let d = s.splat(*buffers.d.add(row));
                     for j in (0..width).step_by(S::LANES) {
                         let gradient = s.mul(s.load(powers.add(j)), s.sub(s.load(ds.add(j)), d));
                         s.store(ds.add(j), gradient);
                     }
                 }
-                let powers = room.powers.add(at);
-                let (k, dk, dv) = (room.k.add(at * wide), room.dk.add(at * wide), room.dv.add(at * wide));
+                let powers = buffers.powers.add(at);
+                let (k, dk, dv) =
+                    (buffers.k.add(at * wide), buffers.dk.add(at * wide), buffers.dv.add(at * wide));
                 let (rows, key_tiles) = (strip.len(), width / TILE_ROWS);
-                multiply(s, key_tiles, rows, vectors, powers, (1, keys), room.dout, wide, dv, wide, true);
-                multiply(s, key_tiles, rows, vectors, room.ds, (1, KEYS), room.q, wide, dk, wide, true);
-                multiply(s, tiles, width, vectors, room.ds, (KEYS, 1), k, wide, room.dq, wide, true);
+                multiply(s, key_tiles, rows, vectors, powers, (1, keys), buffers.dout, wide, dv, wide, true);
+                multiply(s, key_tiles, rows, vectors, buffers.ds, (1, KEYS), buffers.q, wide, dk, wide, true);
+                multiply(s, tiles, width, vectors, buffers.ds, (KEYS, 1), k, wide, buffers.dq, wide, true);
             }
-            let scale = s.splat(work.block.call.layer.scale);
+            let scale = s.splat(task.block.call.layer.scale);
             for (i, row) in strip.enumerate() {
-                let to = work.block.call.out.0.add(work.block.query(row));
-                scaled(s, room.dq.add(i * wide), scale, to, dim);
+                let to = task.block.call.out.0.add(task.block.query(row));
+                scaled(s, buffers.dq.add(i * wide), scale, to, dim);
             }
         }
         // The queries in dk carry a factor log₂ e too many.
         let (natural, one) = (s.splat(std::f32::consts::LN_2), s.splat(1.0));
-        for key in 0..work.seen.len() {
-            scaled(s, room.dk.add(key * wide), natural, work.dk.add(key * dim), dim);
-            scaled(s, room.dv.add(key * wide), one, work.dv.add(key * dim), dim);
+        for key in 0..task.seen.len() {
+            scaled(s, buffers.dk.add(key * wide), natural, task.dk.add(key * dim), dim);
+            scaled(s, buffers.dv.add(key * wide), one, task.dv.add(key * dim), dim);
         }
     }
 }
 
-/// Keys counted from the first that the task sees.
-fn relative(work: &Work, seen: Range<usize>) -> Range<usize> {
-    seen.start.saturating_sub(work.seen.start)..seen.end.saturating_sub(work.seen.start)
-}
-
 /// The blocks that hold some keys: where each begins, and how much of it is needed.
 fn blocks(seen: &Range<usize>) -> impl Iterator<Item = (usize, usize)> + use<> {
-    let end = seen.end;
-    let first = seen.start / KEYS * KEYS;
-    (first..end).step_by(KEYS).map(move |at| (at, KEYS.min((end - at).next_multiple_of(KEY_STEP))))
+    blocks_of(seen, KEYS, KEY_STEP)
 }
 
 /// `length` values times a factor.
@@ -168,27 +166,27 @@ unsafe fn scaled<S: Simd>(s: S, from: *const f32, factor: S::V, to: *mut f32, le
 
 /// Copies keys, and transposes keys and values, with zeros for keys that pad the last block.
 #[inline(always)]
-unsafe fn pack<S: Simd>(s: S, work: &Work, room: &Room) {
-    let Room { dim, wide, keys, .. } = *room;
-    let mut slots = Slots::starting_at(&work.block.segment.keys, work.seen.start);
+unsafe fn pack<S: Simd>(s: S, task: &TaskInputs, buffers: &Buffers) {
+    let Buffers { dim, wide, keys, .. } = *buffers;
+    let mut slots = Slots::starting_at(&task.block.segment.keys, task.seen.start);
     let mut group = [0; WIDEST];
     let zeros = [0f32; WIDEST];
     let whole = dim / S::LANES * S::LANES;
     // SAFETY: keys and values hold `dim` numbers; the buffers have their stated sizes.
     unsafe {
         for first in (0..keys).step_by(S::LANES) {
-            let count = S::LANES.min(work.seen.len().saturating_sub(first));
+            let count = S::LANES.min(task.seen.len().saturating_sub(first));
             slots.fill(&mut group[..count]);
-            room.k.add(first * wide).write_bytes(0, S::LANES * wide);
+            buffers.k.add(first * wide).write_bytes(0, S::LANES * wide);
             for (i, slot) in group[..count].iter().enumerate() {
-                let key = work.block.call.key(*slot, work.block.kv_head).0;
-                std::ptr::copy_nonoverlapping(key, room.k.add((first + i) * wide), dim);
+                let key = task.block.call.key(*slot, task.block.kv_head).0;
+                std::ptr::copy_nonoverlapping(key, buffers.k.add((first + i) * wide), dim);
             }
             let at = first / KEYS * KEYS * dim + first % KEYS;
-            for (to, values) in [(room.kt, false), (room.vt, true)] {
+            for (to, values) in [(buffers.kt, false), (buffers.vt, true)] {
                 let to = to.add(at);
                 let row = |i: usize| {
-                    let (key, value) = work.block.call.key(group[i], work.block.kv_head);
+                    let (key, value) = task.block.call.key(group[i], task.block.kv_head);
                     if values { value } else { key }
                 };
                 let mut rows = [zeros.as_ptr(); WIDEST];
@@ -210,41 +208,34 @@ unsafe fn pack<S: Simd>(s: S, work: &Work, room: &Room) {
 
 /// Copies the queries of a strip; its other rows are zero.
 #[inline(always)]
-unsafe fn start(work: &Work, room: &Room, strip: Range<usize>) {
-    let Room { dim, wide, .. } = *room;
-    let scale = work.block.call.layer.log2_scale();
+unsafe fn start(task: &TaskInputs, buffers: &Buffers, strip: Range<usize>) {
+    let wide = buffers.wide;
     // SAFETY: the buffers have their stated sizes.
     unsafe {
-        room.q.write_bytes(0, STRIP * wide);
-        room.dout.write_bytes(0, STRIP * wide);
-        room.dq.write_bytes(0, STRIP * wide);
-        for (i, row) in strip.enumerate() {
-            let from = &work.block.call.q[work.block.query(row)..][..dim];
-            let to = std::slice::from_raw_parts_mut(room.q.add(i * wide), dim);
-            for (to, from) in to.iter_mut().zip(from) {
-                *to = from * scale;
-            }
-        }
+        buffers.q.write_bytes(0, STRIP * wide);
+        buffers.dout.write_bytes(0, STRIP * wide);
+        buffers.dq.write_bytes(0, STRIP * wide);
+        copy_queries(task, strip, buffers.q, wide);
     }
 }
 
 /// Turns a row of scores into powers relative to their maximum, and brings do and D to the same measure.
 #[inline(always)]
-unsafe fn soften<S: Simd>(
+unsafe fn softmax<S: Simd>(
     s: S,
-    work: &Work,
-    room: &Room,
+    task: &TaskInputs,
+    buffers: &Buffers,
     strip: &Range<usize>,
     row: usize,
     strip_seen: &Range<usize>,
 ) {
-    let Room { dim, wide, keys, .. } = *room;
+    let Buffers { wide, keys, .. } = *buffers;
     let first = strip_seen.start / KEYS * KEYS;
     let (last, width) = blocks(strip_seen).last().expect("the strip sees keys");
-    let seen = relative(work, work.block.visible(strip.start + row));
+    let seen = task.relative(task.block.visible(strip.start + row));
     // SAFETY: the buffers have their stated sizes, and blocks are whole vectors.
     unsafe {
-        let scores = room.powers.add(row * keys);
+        let scores = buffers.powers.add(row * keys);
         let all = std::slice::from_raw_parts_mut(scores.add(first), last + width - first);
         all[..seen.start - first].fill(f32::NEG_INFINITY);
         all[seen.end - first..].fill(f32::NEG_INFINITY);
@@ -256,23 +247,12 @@ unsafe fn soften<S: Simd>(
         if top == f32::NEG_INFINITY {
             // The row sees nothing: its do stays zero.
             all.fill(0.0);
-            *room.d.add(row) = 0.0;
+            *buffers.d.add(row) = 0.0;
             return;
         }
         let shift = s.splat(top);
-        let mut sum = s.splat(0.0);
-        for j in (first..last + width).step_by(S::LANES) {
-            let power = exp2(s, s.sub(s.load(scores.add(j)), shift));
-            sum = s.add(sum, power);
-            s.store(scores.add(j), power);
-        }
-        let share = 1.0 / s.sum(sum);
-        let at = work.block.query(strip.start + row);
-        let (out, dout) = (&work.out[at..at + dim], &work.dout[at..at + dim]);
-        *room.d.add(row) = share * dot(s, out, dout);
-        let to = std::slice::from_raw_parts_mut(room.dout.add(row * wide), dim);
-        for (to, dout) in to.iter_mut().zip(dout) {
-            *to = dout * share;
-        }
+        let sum = exponentiate(s, scores.add(first), last + width - first, shift, s.splat(0.0));
+        let to = (buffers.d.add(row), buffers.dout.add(row * wide));
+        probabilities(s, task, strip.start + row, s.sum(sum), to);
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! As `stream.rs`. What a product sums over lies in pairs in its operands, so the gradients of keys and values are
 //! computed transposed, dKᵀ = Qᵀ · dS and dVᵀ = dOᵀ · P: then P and dS are right-hand sides, whose pairs are two
-//! neighbouring rows woven, and no block of scores is ever transposed.
+//! neighboring rows woven, and no block of scores is ever transposed.
 
-use super::super::product::dot;
-use super::super::{Slots, scratch};
-use super::Work;
+use super::super::Slots;
+use super::super::product::exponentiate;
+use super::super::scratch::{self, Carver};
+use super::{TaskInputs, blocks_of, copy_queries, probabilities};
 use crate::amx::{TileConfig, Tiles};
 use crate::blocks::avx512::to_split;
-use crate::exp::exp2;
 use crate::matrix::TILE_BYTES;
 use crate::matrix::tiles::kernel::{Operand, XIs, accumulate, clear, load, store};
 use crate::matrix::tiles::pack::{TileRow, row_to_tiles, transpose, weave, weaves};
@@ -26,92 +26,19 @@ const STEP: usize = 32;
 /// A tile and its remainder.
 const PAIR: usize = 2 * TILE_BYTES;
 
-pub(super) fn run(work: &Work) {
-    let dim = work.block.call.layer.head_dim;
-    let wide = dim.next_multiple_of(STEP);
-    let keys = work.seen.len().next_multiple_of(KEYS);
-    // A split number takes as many bytes as an f32.
-    let sizes = [
-        keys * wide,
-        keys * wide,
-        keys * wide,
-        keys * wide,
-        keys * wide,
-        STEP * wide,
-        STRIP * wide,
-        STRIP * wide,
-        STRIP * wide,
-        STRIP * wide,
-        STRIP * wide,
-        STRIP * wide,
-        STRIP * wide,
-        STRIP,
-        STRIP * keys,
-        STRIP * KEYS,
-        STRIP * KEYS,
-        STRIP * KEYS,
-        STRIP * KEYS,
-    ];
-    scratch::with(
-        sizes,
-        |[
-            k,
-            v,
-            kw,
-            dk,
-            dv,
-            copy,
-            q,
-            dout,
-            dq,
-            q_tiles,
-            dout_tiles,
-            qt,
-            dot,
-            d,
-            powers,
-            dp,
-            p,
-            ds,
-            ds_rows,
-        ]| {
-            let [k, v, kw] = [k, v, kw].map(|x| x.cast());
-            let [q_tiles, dout_tiles, qt, dot] = [q_tiles, dout_tiles, qt, dot].map(|x| x.cast());
-            let [p, ds, ds_rows] = [p, ds, ds_rows].map(|x| x.cast());
-            let room = Room {
-                dim,
-                wide,
-                k,
-                v,
-                kw,
-                dk,
-                dv,
-                copy,
-                q,
-                dout,
-                dq,
-                q_tiles,
-                dout_tiles,
-                qt,
-                dot,
-                d,
-                powers,
-                dp,
-                p,
-                ds,
-                ds_rows,
-            };
-            // SAFETY: the level was checked, and the buffers have the sizes that `Room` states.
-            unsafe { fill(work, &room, keys) }
-        },
-    );
+pub(super) fn run(task: &TaskInputs) {
+    let carve = |carver: &mut Carver| Buffers::carve(carver, task.block.call.layer.head_dim, task.seen.len());
+    // SAFETY: the level was checked, and the buffers have the sizes that `Buffers` states.
+    scratch::with(carve, |buffers| unsafe { fill(task, &buffers) });
 }
 
 /// Buffers of a task. Tiles are each followed by their remainder.
-struct Room {
+struct Buffers {
     dim: usize,
     /// `dim` padded to whole tiles.
     wide: usize,
+    /// Keys seen, padded to whole blocks.
+    keys: usize,
     /// Keys as the right side of q·k: tiles [keys / 16, wide / 32].
     k: *mut u8,
     /// Values as the right side of do·v, likewise.
@@ -135,9 +62,9 @@ struct Room {
     /// `dout`, likewise.
     dout_tiles: *mut u8,
     /// `q` transposed, as a left side: tiles [wide / 16, STRIP / 32].
-    qt: *mut u8,
+    q_transposed: *mut u8,
     /// `dout`, likewise.
-    dot: *mut u8,
+    dout_transposed: *mut u8,
     /// do·o over the sums of powers: `[STRIP]`.
     d: *mut f32,
     /// Scores, then powers: [keys / KEYS, STRIP, KEYS].
@@ -152,16 +79,46 @@ struct Room {
     ds_rows: *mut u8,
 }
 
+impl Buffers {
+    fn carve(carver: &mut Carver, dim: usize, seen: usize) -> Self {
+        let (wide, keys) = (dim.next_multiple_of(STEP), seen.next_multiple_of(KEYS));
+        Self {
+            dim,
+            wide,
+            keys,
+            k: carver.split(keys * wide),
+            v: carver.split(keys * wide),
+            kw: carver.split(keys * wide),
+            dk: carver.values(keys * wide),
+            dv: carver.values(keys * wide),
+            copy: carver.values(STEP * wide),
+            q: carver.values(STRIP * wide),
+            dout: carver.values(STRIP * wide),
+            dq: carver.values(STRIP * wide),
+            q_tiles: carver.split(STRIP * wide),
+            dout_tiles: carver.split(STRIP * wide),
+            q_transposed: carver.split(STRIP * wide),
+            dout_transposed: carver.split(STRIP * wide),
+            d: carver.values(STRIP),
+            powers: carver.values(STRIP * keys),
+            dp: carver.values(STRIP * KEYS),
+            p: carver.split(STRIP * KEYS),
+            ds: carver.split(STRIP * KEYS),
+            ds_rows: carver.split(STRIP * KEYS),
+        }
+    }
+}
+
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn fill(work: &Work, room: &Room, keys: usize) {
-    let Room { dim, wide, .. } = *room;
-    let count = work.block.stacked();
+unsafe fn fill(task: &TaskInputs, buffers: &Buffers) {
+    let Buffers { dim, wide, keys, .. } = *buffers;
+    let count = task.block.stacked();
     // SAFETY: the buffers have their stated sizes; key and query offsets were checked by `backward`.
     unsafe {
         let _tiles = Tiles::configure(&TileConfig::FULL);
-        pack(work, room);
-        room.dk.write_bytes(0, keys * wide);
-        room.dv.write_bytes(0, keys * wide);
+        pack(task, buffers);
+        buffers.dk.write_bytes(0, keys * wide);
+        buffers.dv.write_bytes(0, keys * wide);
         // Left and right sides; the arguments are the steps from tile to tile, and along the sum.
         let by_dim = |base: *mut u8| side(base, wide / 32 * PAIR, PAIR);
         let by_row = |base: *mut u8| side(base, STRIP / 32 * PAIR, PAIR);
@@ -169,57 +126,62 @@ unsafe fn fill(work: &Work, room: &Room, keys: usize) {
         let woven = |base: *mut u8| side(base, PAIR, KEYS / 16 * PAIR);
         for strip in (0..count).step_by(STRIP) {
             let strip = strip..(strip + STRIP).min(count);
-            let seen = relative(work, work.block.visible_to(strip.clone()));
+            let seen = task.relative(task.block.visible_to(strip.clone()));
             if seen.is_empty() {
                 // Its gradients stay zero.
                 continue;
             }
             let rows = strip.len().next_multiple_of(STEP);
-            start(work, room, strip.clone(), rows);
+            start(task, buffers, strip.clone(), rows);
             for (at, width) in blocks(&seen) {
-                let k = by_dim(room.k.add(at * wide * 4));
-                let to = room.powers.add(at * STRIP);
-                product((by_dim(room.q_tiles), rows), (k, width), wide, (to, KEYS), false);
+                let k = by_dim(buffers.k.add(at * wide * 4));
+                let to = buffers.powers.add(at * STRIP);
+                product((by_dim(buffers.q_tiles), rows), (k, width), wide, (to, KEYS), false);
             }
             for row in 0..rows {
-                soften(work, room, &strip, row, &seen);
+                softmax(task, buffers, &strip, row, &seen);
             }
-            pack_strip(room, room.dout, room.dout_tiles, room.dot, rows);
+            pack_strip(buffers, buffers.dout, buffers.dout_tiles, buffers.dout_transposed, rows);
             for (at, width) in blocks(&seen) {
-                let v = by_dim(room.v.add(at * wide * 4));
-                product((by_dim(room.dout_tiles), rows), (v, width), wide, (room.dp, KEYS), false);
-                differentiate(room, room.powers.add(at * STRIP), rows, width);
-                let (dk, dv) = (room.dk.add(at * wide), room.dv.add(at * wide));
-                product((by_row(room.dot), wide), (woven(room.p), width), rows, (dv, KEYS), true);
-                product((by_row(room.qt), wide), (woven(room.ds), width), rows, (dk, KEYS), true);
-                let k = side(room.kw.add(at * wide * 4), PAIR, wide / 16 * PAIR);
-                product((by_key(room.ds_rows), rows), (k, wide), width, (room.dq, wide), true);
+                let v = by_dim(buffers.v.add(at * wide * 4));
+                product((by_dim(buffers.dout_tiles), rows), (v, width), wide, (buffers.dp, KEYS), false);
+                differentiate(buffers, buffers.powers.add(at * STRIP), rows, width);
+                let (dk, dv) = (buffers.dk.add(at * wide), buffers.dv.add(at * wide));
+                product(
+                    (by_row(buffers.dout_transposed), wide),
+                    (woven(buffers.p), width),
+                    rows,
+                    (dv, KEYS),
+                    true,
+                );
+                product(
+                    (by_row(buffers.q_transposed), wide),
+                    (woven(buffers.ds), width),
+                    rows,
+                    (dk, KEYS),
+                    true,
+                );
+                let k = side(buffers.kw.add(at * wide * 4), PAIR, wide / 16 * PAIR);
+                product((by_key(buffers.ds_rows), rows), (k, wide), width, (buffers.dq, wide), true);
             }
-            let scale = work.block.call.layer.scale;
+            let scale = task.block.call.layer.scale;
             for (i, row) in strip.enumerate() {
-                let from = std::slice::from_raw_parts(room.dq.add(i * wide), dim);
-                let to = work.block.call.out.0.add(work.block.query(row));
+                let from = std::slice::from_raw_parts(buffers.dq.add(i * wide), dim);
+                let to = task.block.call.out.0.add(task.block.query(row));
                 for (to, from) in std::slice::from_raw_parts_mut(to, dim).iter_mut().zip(from) {
                     *to = from * scale;
                 }
             }
         }
         // The queries in dk carry a factor log₂ e too many.
-        turn_back(work, room, room.dk, std::f32::consts::LN_2, work.dk);
-        turn_back(work, room, room.dv, 1.0, work.dv);
+        transpose_back(task, buffers, buffers.dk, std::f32::consts::LN_2, task.dk);
+        transpose_back(task, buffers, buffers.dv, 1.0, task.dv);
     }
-}
-
-/// Keys counted from the first that the task sees.
-fn relative(work: &Work, seen: Range<usize>) -> Range<usize> {
-    seen.start.saturating_sub(work.seen.start)..seen.end.saturating_sub(work.seen.start)
 }
 
 /// The blocks that hold some keys: where each begins, and how much of it is needed.
 fn blocks(seen: &Range<usize>) -> impl Iterator<Item = (usize, usize)> + use<> {
-    let end = seen.end;
-    let first = seen.start / KEYS * KEYS;
-    (first..end).step_by(KEYS).map(move |at| (at, KEYS.min((end - at).next_multiple_of(STEP))))
+    blocks_of(seen, KEYS, STEP)
 }
 
 fn side(base: *const u8, tile_step: usize, k_step: usize) -> Operand {
@@ -260,31 +222,31 @@ unsafe fn product(
 
 /// Packs all keys and values that the task sees, with zeros up to whole blocks.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn pack(work: &Work, room: &Room) {
-    let Room { dim, wide, .. } = *room;
-    let mut slots = Slots::starting_at(&work.block.segment.keys, work.seen.start);
+unsafe fn pack(task: &TaskInputs, buffers: &Buffers) {
+    let Buffers { dim, wide, .. } = *buffers;
+    let mut slots = Slots::starting_at(&task.block.segment.keys, task.seen.start);
     let mut group = [0; STEP];
-    for first in (0..work.seen.len().next_multiple_of(KEYS)).step_by(STEP) {
-        let count = STEP.min(work.seen.len().saturating_sub(first));
+    for first in (0..task.seen.len().next_multiple_of(KEYS)).step_by(STEP) {
+        let count = STEP.min(task.seen.len().saturating_sub(first));
         slots.fill(&mut group[..count]);
         for values in [false, true] {
             // SAFETY: keys and values hold `dim` numbers; the buffers have their stated sizes.
             unsafe {
-                room.copy.write_bytes(0, STEP * wide);
+                buffers.copy.write_bytes(0, STEP * wide);
                 for (i, slot) in group[..count].iter().enumerate() {
-                    let (key, value) = work.block.call.key(*slot, work.block.kv_head);
+                    let (key, value) = task.block.call.key(*slot, task.block.kv_head);
                     let from = if values { value } else { key };
-                    std::ptr::copy_nonoverlapping(from, room.copy.add(i * wide), dim);
+                    std::ptr::copy_nonoverlapping(from, buffers.copy.add(i * wide), dim);
                 }
-                let to = if values { room.v } else { room.k }.add(first * wide * 4);
-                rows_to_tiles(room.copy, wide, STEP, to);
+                let to = if values { buffers.v } else { buffers.k }.add(first * wide * 4);
+                rows_to_tiles(buffers.copy, wide, STEP, to);
                 for tile in 0..STEP * wide * 4 / TILE_BYTES {
                     transpose(to.add(tile * TILE_BYTES));
                 }
                 if !values {
-                    let copy = std::slice::from_raw_parts(room.copy, STEP * wide);
+                    let copy = std::slice::from_raw_parts(buffers.copy, STEP * wide);
                     for d in (0..wide).step_by(16) {
-                        let to = room.kw.add(first * wide * 4 + d / 16 * PAIR);
+                        let to = buffers.kw.add(first * wide * 4 + d / 16 * PAIR);
                         weave((copy, STEP, wide), 0, d, true, to);
                     }
                 }
@@ -308,15 +270,15 @@ unsafe fn rows_to_tiles(from: *const f32, wide: usize, rows: usize, to: *mut u8)
 
 /// Packs rows of a strip as a left side, and their transpose as another.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn pack_strip(room: &Room, from: *const f32, tiles: *mut u8, turned: *mut u8, rows: usize) {
-    let wide = room.wide;
+unsafe fn pack_strip(buffers: &Buffers, from: *const f32, tiles: *mut u8, transposed: *mut u8, rows: usize) {
+    let wide = buffers.wide;
     // SAFETY: the buffers have their stated sizes.
     unsafe {
         rows_to_tiles(from, wide, rows, tiles);
         let values = std::slice::from_raw_parts(from, rows * wide);
         for d in (0..wide).step_by(16) {
             for row in (0..rows).step_by(32) {
-                let to = turned.add((d / 16 * (STRIP / 32) + row / 32) * PAIR);
+                let to = transposed.add((d / 16 * (STRIP / 32) + row / 32) * PAIR);
                 weave((values, rows, wide), row, d, true, to);
                 transpose(to);
                 transpose(to.add(TILE_BYTES));
@@ -327,35 +289,34 @@ unsafe fn pack_strip(room: &Room, from: *const f32, tiles: *mut u8, turned: *mut
 
 /// Copies and packs the queries of a strip; rows that pad it are zero.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn start(work: &Work, room: &Room, strip: Range<usize>, rows: usize) {
-    let Room { dim, wide, .. } = *room;
-    let scale = work.block.call.layer.log2_scale();
+unsafe fn start(task: &TaskInputs, buffers: &Buffers, strip: Range<usize>, rows: usize) {
+    let wide = buffers.wide;
     // SAFETY: the buffers have their stated sizes.
     unsafe {
-        room.q.write_bytes(0, rows * wide);
-        room.dout.write_bytes(0, rows * wide);
-        room.dq.write_bytes(0, rows * wide);
-        for (i, row) in strip.enumerate() {
-            let from = &work.block.call.q[work.block.query(row)..][..dim];
-            let to = std::slice::from_raw_parts_mut(room.q.add(i * wide), dim);
-            for (to, from) in to.iter_mut().zip(from) {
-                *to = from * scale;
-            }
-        }
-        pack_strip(room, room.q, room.q_tiles, room.qt, rows);
+        buffers.q.write_bytes(0, rows * wide);
+        buffers.dout.write_bytes(0, rows * wide);
+        buffers.dq.write_bytes(0, rows * wide);
+        copy_queries(task, strip, buffers.q, wide);
+        pack_strip(buffers, buffers.q, buffers.q_tiles, buffers.q_transposed, rows);
     }
 }
 
 /// Turns a row of scores into powers relative to their maximum, and brings do and D to the same measure.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn soften(work: &Work, room: &Room, strip: &Range<usize>, row: usize, strip_seen: &Range<usize>) {
-    let Room { dim, wide, .. } = *room;
+unsafe fn softmax(
+    task: &TaskInputs,
+    buffers: &Buffers,
+    strip: &Range<usize>,
+    row: usize,
+    strip_seen: &Range<usize>,
+) {
+    let wide = buffers.wide;
     let s = Avx512;
-    let seen = if row < strip.len() { relative(work, work.block.visible(strip.start + row)) } else { 0..0 };
+    let seen = if row < strip.len() { task.relative(task.block.visible(strip.start + row)) } else { 0..0 };
     // SAFETY: the buffers have their stated sizes, and blocks are whole vectors.
     unsafe {
-        let scores = |at: usize| room.powers.add(at * STRIP + row * KEYS);
-        *room.d.add(row) = 0.0;
+        let scores = |at: usize| buffers.powers.add(at * STRIP + row * KEYS);
+        *buffers.d.add(row) = 0.0;
         if seen.is_empty() {
             // The row sees nothing: its do stays zero.
             for (at, width) in blocks(strip_seen) {
@@ -376,32 +337,21 @@ unsafe fn soften(work: &Work, room: &Room, strip: &Range<usize>, row: usize, str
         let shift = s.splat(s.largest(tops));
         let mut sum = s.splat(0.0);
         for (at, width) in blocks(strip_seen) {
-            let scores = scores(at);
-            for j in (0..width).step_by(16) {
-                let power = exp2(s, s.sub(s.load(scores.add(j)), shift));
-                sum = s.add(sum, power);
-                s.store(scores.add(j), power);
-            }
+            sum = exponentiate(s, scores(at), width, shift, sum);
         }
-        let share = 1.0 / s.sum(sum);
-        let at = work.block.query(strip.start + row);
-        let (out, dout) = (&work.out[at..at + dim], &work.dout[at..at + dim]);
-        *room.d.add(row) = share * dot(s, out, dout);
-        let to = std::slice::from_raw_parts_mut(room.dout.add(row * wide), dim);
-        for (to, dout) in to.iter_mut().zip(dout) {
-            *to = dout * share;
-        }
+        let to = (buffers.d.add(row), buffers.dout.add(row * wide));
+        probabilities(s, task, strip.start + row, s.sum(sum), to);
     }
 }
 
 /// From powers and do·v of a block to the gradients of its scores; these and the powers as sides of products.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn differentiate(room: &Room, powers: *const f32, rows: usize, width: usize) {
+unsafe fn differentiate(buffers: &Buffers, powers: *const f32, rows: usize, width: usize) {
     let (low, high) = weaves();
     // SAFETY: the buffers have their stated sizes.
     unsafe {
         for row in (0..rows).step_by(2) {
-            let d = [0, 1].map(|i| _mm512_set1_ps(*room.d.add(row + i)));
+            let d = [0, 1].map(|i| _mm512_set1_ps(*buffers.d.add(row + i)));
             for column in (0..width).step_by(32) {
                 // Main parts and remainders of two rows by 32 columns.
                 let mut p = [_mm512_setzero_si512(); 4];
@@ -410,19 +360,19 @@ unsafe fn differentiate(room: &Room, powers: *const f32, rows: usize, width: usi
                     let at = (row + i) * KEYS + column;
                     let p_low = _mm512_loadu_ps(powers.add(at));
                     let p_high = _mm512_loadu_ps(powers.add(at + 16));
-                    let dp_low = _mm512_loadu_ps(room.dp.add(at));
-                    let dp_high = _mm512_loadu_ps(room.dp.add(at + 16));
+                    let dp_low = _mm512_loadu_ps(buffers.dp.add(at));
+                    let dp_high = _mm512_loadu_ps(buffers.dp.add(at + 16));
                     let ds_low = _mm512_mul_ps(p_low, _mm512_sub_ps(dp_low, d[i]));
                     let ds_high = _mm512_mul_ps(p_high, _mm512_sub_ps(dp_high, d[i]));
                     (p[i], p[2 + i]) = to_split(p_low, p_high);
                     (ds[i], ds[2 + i]) = to_split(ds_low, ds_high);
                     let tile = (row + i) / 16 * (KEYS / 32) + column / 32;
-                    let to = room.ds_rows.add(tile * PAIR + (row + i) % 16 * 64);
+                    let to = buffers.ds_rows.add(tile * PAIR + (row + i) % 16 * 64);
                     _mm512_store_si512(to.cast(), ds[i]);
                     _mm512_store_si512(to.add(TILE_BYTES).cast(), ds[2 + i]);
                 }
                 let at = (row / 32 * (KEYS / 16) + column / 16) * PAIR + row % 32 * 32;
-                for (to, [even, odd, even_rest, odd_rest]) in [(room.p, p), (room.ds, ds)] {
+                for (to, [even, odd, even_rest, odd_rest]) in [(buffers.p, p), (buffers.ds, ds)] {
                     let to = to.add(at);
                     for (to, order) in [(to, low), (to.add(PAIR), high)] {
                         _mm512_store_si512(to.cast(), _mm512_permutex2var_epi16(even, order, odd));
@@ -437,17 +387,17 @@ unsafe fn differentiate(room: &Room, powers: *const f32, rows: usize, width: usi
 
 /// Writes transposed sums times a factor as rows of keys.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn turn_back(work: &Work, room: &Room, from: *const f32, factor: f32, to: *mut f32) {
-    let Room { dim, wide, .. } = *room;
+unsafe fn transpose_back(task: &TaskInputs, buffers: &Buffers, from: *const f32, factor: f32, to: *mut f32) {
+    let Buffers { dim, wide, .. } = *buffers;
     let mut square = [0f32; 256];
-    for first in (0..work.seen.len()).step_by(16) {
+    for first in (0..task.seen.len()).step_by(16) {
         let block = first / KEYS * KEYS * wide + first % KEYS;
         for d in (0..dim).step_by(16) {
             let rows: [*const f32; 16] = std::array::from_fn(|i| from.wrapping_add(block + (d + i) * KEYS));
             // SAFETY: the sums hold `wide` rows of a block, a multiple of 16; `to` holds all keys seen.
             unsafe {
                 Avx512.transpose(&rows, square.as_mut_ptr(), 16);
-                for key in 0..16.min(work.seen.len() - first) {
+                for key in 0..16.min(task.seen.len() - first) {
                     let to = to.add((first + key) * dim + d);
                     let to = std::slice::from_raw_parts_mut(to, 16.min(dim - d));
                     for (to, from) in to.iter_mut().zip(&square[key * 16..]) {

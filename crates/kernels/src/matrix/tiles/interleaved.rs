@@ -1,4 +1,4 @@
-//! Quantised weights regrouped for AMX: the blocks of 32 rows lie together, in the order in which tiles are filled.
+//! Quantized weights regrouped for AMX: the blocks of 32 rows lie together, in the order in which tiles are filled.
 //!
 //! ggml's blocks are scales and codes by turns, and expanding one costs more for taking it apart than for its weights.
 //! Here a *cell* holds the 32 blocks that fill two tiles (32 rows, 32 columns), whole cache lines of each sort:
@@ -17,7 +17,7 @@ use super::panels::PANEL;
 use crate::blocks::BlockKind;
 use crate::blocks::avx512::{codes_from, to_bf16};
 use crate::matrix::parallel::{Shared, share};
-use crate::matrix::scratch::Line;
+use crate::matrix::scratch::CacheLine;
 use core::arch::x86_64::*;
 use std::ops::Range;
 
@@ -93,7 +93,7 @@ impl Kind {
 pub(in crate::matrix) struct Interleaved {
     kind: Kind,
     k_tiles: usize,
-    lines: Vec<Line>,
+    lines: Vec<CacheLine>,
 }
 
 impl Interleaved {
@@ -108,7 +108,7 @@ impl Interleaved {
         let k_tiles = columns / TILE_COLUMNS;
         let panels = rows.div_ceil(PANEL);
         let panel_bytes = k_tiles * kind.cell_bytes();
-        let mut lines = vec![Line([0; 64]); panels * panel_bytes / 64];
+        let mut lines = vec![CacheLine([0; 64]); panels * panel_bytes / 64];
         let shared = Shared::new(lines.as_mut_ptr().cast::<u8>());
         share(panels, (rows * columns) as f64, |range| {
             for panel in range {

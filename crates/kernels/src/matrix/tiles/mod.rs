@@ -1,7 +1,7 @@
 //! Products on AMX.
 //!
 //! Two ways through the same arithmetic. Usually x is A and a panel of 32 outputs is B: x is rounded to
-//! tiles once, and each panel meets all of it. Up to 32 rows of x against quantised weights go the other way
+//! tiles once, and each panel meets all of it. Up to 32 rows of x against quantized weights go the other way
 //! round: a decoded row of weights is a row of A as it comes, so nothing has to be transposed, and C stays
 //! in registers while the panel is decoded piece by piece.
 
@@ -265,7 +265,7 @@ impl Source<'_> {
         });
     }
 
-    /// Weights as A: up to 32 rows of x, quantised weights.
+    /// Weights as A: up to 32 rows of x, quantized weights.
     fn multiply_few(&self, blocks: &Blocks, x: &[f32], y: &mut [f32]) {
         let (columns, layout) = (self.matrix.columns, self.layout);
         let m = x.len() / columns;

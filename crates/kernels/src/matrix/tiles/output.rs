@@ -3,7 +3,7 @@
 use super::kernel::{clear, load, store};
 use super::pack::transpose;
 use crate::matrix::parallel::Shared;
-use crate::matrix::scratch::Line;
+use crate::matrix::scratch::CacheLine;
 
 /// The result, of which tasks write different columns.
 #[derive(Clone, Copy)]
@@ -46,7 +46,7 @@ impl Output {
                 if self.is_whole(edge) {
                     store(i, j, edge.at, self.outputs * 4);
                 } else {
-                    let mut tile = [Line([0; 64]); 16];
+                    let mut tile = [CacheLine([0; 64]); 16];
                     let tile = tile.as_mut_ptr().cast::<f32>();
                     store(i, j, tile, 64);
                     for r in 0..edge.height {
@@ -72,7 +72,7 @@ impl Output {
                 if self.is_whole(edge) {
                     load(i, j, edge.at, self.outputs * 4);
                 } else {
-                    let mut tile = [Line([0; 64]); 16];
+                    let mut tile = [CacheLine([0; 64]); 16];
                     let tile = tile.as_mut_ptr().cast::<f32>();
                     for r in 0..edge.height {
                         let from = edge.at.add(r * self.outputs);
@@ -98,7 +98,7 @@ impl Output {
                     break;
                 }
                 let count = 16.min(self.outputs - output);
-                let mut tile = [Line([0; 64]); 16];
+                let mut tile = [CacheLine([0; 64]); 16];
                 let tile = tile.as_mut_ptr().cast::<f32>();
                 // SAFETY: the part of y that is written exists and is this task's.
                 unsafe {

@@ -9,7 +9,7 @@ use super::kernel::Operand;
 use super::pack::{TILE_COLUMNS, TileRow, row_to_tiles, transpose};
 use crate::matrix::Precision;
 use crate::matrix::parallel::{Shared, share};
-use crate::matrix::scratch::{Line, Scratch};
+use crate::matrix::scratch::{CacheLine, Scratch};
 use half::bf16;
 use std::ops::Range;
 
@@ -91,7 +91,7 @@ impl Layout {
 pub(in crate::matrix) struct Panels {
     rows: usize,
     pub(super) layout: Layout,
-    lines: Vec<Line>,
+    lines: Vec<CacheLine>,
 }
 
 impl Panels {
@@ -109,7 +109,7 @@ impl Panels {
         let shared = Shared::new(panels.as_mut_ptr());
         share(rows.div_ceil(PANEL), (rows * columns) as f64, |range| {
             let mut room = Scratch::with_bytes(columns * 4);
-            // SAFETY: the scratch is initialised and large enough.
+            // SAFETY: the scratch is initialized and large enough.
             let values = unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().cast::<f32>(), columns) };
             for panel in range {
                 // SAFETY: every task writes its own panels, and AMX implies AVX-512 BF16.
@@ -130,7 +130,7 @@ impl Panels {
     pub(super) fn unfilled(rows: usize, columns: usize, precision: Precision, old: Option<Panels>) -> Panels {
         let layout = Layout::new(columns, precision);
         let mut lines = old.map_or_else(Vec::new, |old| old.lines);
-        lines.resize(rows.div_ceil(PANEL) * layout.bytes() / 64, Line([0; 64]));
+        lines.resize(rows.div_ceil(PANEL) * layout.bytes() / 64, CacheLine([0; 64]));
         Panels { rows, layout, lines }
     }
 

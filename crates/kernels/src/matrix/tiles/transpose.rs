@@ -1,7 +1,7 @@
 //! Panels of Wᵀ from those of W.
 //!
 //! A panel of W is squares of 32 outputs by 32 columns, so panel p at k tile t is the transpose of panel t at
-//! k tile p. Within a square, a line of a tile of B holds pairs along k: here two neighbouring rows of W, woven.
+//! k tile p. Within a square, a line of a tile of B holds pairs along k: here two neighboring rows of W, woven.
 
 use super::super::{Blocks, Matrix, Precision, Storage};
 use super::TILE_BYTES;

@@ -13,13 +13,13 @@ use std::collections::HashMap;
 use std::fmt::{Debug, Display};
 use std::path::Path;
 
+use gradus_kernels::vectors::dot;
 use memmap2::Mmap;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use usearch::{Index, IndexOptions, MetricKind, ScalarKind};
 
 use super::exact::{Hit, sort, top_k};
-use super::product::dot;
 use crate::error::{Error, Result};
 use bytes::Scale;
 
@@ -29,15 +29,15 @@ const WORTHWHILE: usize = 8;
 const WIDER: usize = 4;
 const SEARCHES: usize = 3;
 
-/// How a graph is made and searched. More of anything finds more and takes longer.
+/// Parameters of the HNSW graph. Larger values find more and take longer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Neighbours of a row in the upper layers; twice as many in the lowest one.
+    /// HNSW's M: neighbors of a row in the upper layers; twice as many in the lowest one.
     pub connectivity: usize,
-    /// Rows that are considered as neighbours of a new row.
+    /// `ef_construction`: rows that are considered as neighbors of a new row.
     pub expansion_add: usize,
-    /// Rows that a search considers; none: by the number of rows, so that 98 of 100 among the nearest ten are found.
+    /// `ef_search`: rows that a search considers. By default from the number of rows, for a recall@10 of 98 %.
     pub expansion_search: Option<usize>,
 }
 
@@ -210,7 +210,7 @@ impl Approximate {
         let mut bytes = Vec::new();
         self.scale.fill(query, &mut bytes);
         let mut asked: HashMap<u32, bool> = HashMap::new();
-        // Bytes confuse neighbours of almost the same similarity: the exact order is looked for among somewhat more.
+        // Bytes confuse neighbors of almost the same similarity: the exact order is looked for among somewhat more.
         let mut wanted = k + 16;
         for _ in 0..SEARCHES {
             // Fewer rows than this are looked at as fast as the graph is walked.
@@ -264,7 +264,7 @@ fn refused(error: &dyn Display) -> Error {
     Error::Data(format!("an index cannot be made: {error}"))
 }
 
-/// Threads that may build or search at the same time. One that finds no place looks at all rows instead.
+/// Threads that may build or search at the same time. One that finds no permit looks at all rows instead.
 fn threads() -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     2 * processors.max(rayon::current_num_threads())

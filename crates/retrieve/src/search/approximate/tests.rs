@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use super::*;
-use crate::search::normalise;
+use gradus_kernels::vectors::normalize;
 
 const DIMENSION: usize = 32;
 
-/// Vectors around a hundred centres.
+/// Vectors around a hundred centers.
 fn clustered(count: usize, seed: u64) -> Vec<f32> {
     let mut state = seed | 1;
     let mut next = || {
@@ -19,12 +19,12 @@ fn clustered(count: usize, seed: u64) -> Vec<f32> {
         }
         sum
     };
-    let centre =
+    let center =
         |cluster: usize, at: usize| (((cluster * 7919 + at * 104_729) % 1013) as f32 / 1013.0 - 0.5) * 2.0;
     let mut values = Vec::new();
     for row in 0..count {
-        let mut vector: Vec<f32> = (0..DIMENSION).map(|at| centre(row % 100, at) + 0.6 * next()).collect();
-        normalise(&mut vector);
+        let mut vector: Vec<f32> = (0..DIMENSION).map(|at| center(row % 100, at) + 0.6 * next()).collect();
+        normalize(&mut vector);
         values.extend(vector);
     }
     values

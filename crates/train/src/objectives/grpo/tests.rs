@@ -5,7 +5,7 @@ use std::path::Path;
 use candle_core::Device;
 use gradus_engine::batch::{Batch, Forest};
 use gradus_engine::models::ModelPath;
-use gradus_engine::{LoadOptions, Model, Place, Precision};
+use gradus_engine::{LoadOptions, Model, Precision};
 
 use super::*;
 use crate::critic::TruthSource;
@@ -17,9 +17,9 @@ const CRITIQUES: [&[u32]; 2] = [&[5, 23, 8, 61], &[5, 30, 2]];
 fn trainee() -> Trainee {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/tests/reference/models/qwen2");
     let options = LoadOptions {
-        place: Place::Cpu,
+        device: gradus_engine::Device::Cpu,
         precision: Some(Precision::F32),
-        dequantise: Some(true),
+        dequantize: Some(true),
         adapter: None,
     };
     let model = Model::load(&ModelPath::Folder(folder), &options).unwrap();

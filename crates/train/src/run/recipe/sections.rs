@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+pub use gradus_engine::Precision;
 use serde::{Deserialize, Serialize};
 
 use super::objectives::{Objective, Pairs};
@@ -22,24 +23,12 @@ pub struct Model {
     #[serde(default)]
     pub quantised: bool,
     /// Arithmetic of matrix products. Default bf16x3 on a CPU, bf16 on a GPU.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "gradus_engine::precision")]
     pub precision: Option<Precision>,
 }
 
 fn cpu() -> String {
     "cpu".to_owned()
-}
-
-/// Arithmetic of matrix products, as in `gradus score --precision`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Precision {
-    /// 32 bits.
-    F32,
-    /// Three bf16 products of split factors: nearly as good as 32 bits, on matrix units.
-    Bf16x3,
-    /// 16 bits, sums in 32.
-    Bf16,
 }
 
 /// Which weights change.

@@ -11,7 +11,7 @@ use gradus_core::contracts::{
 use gradus_data::files;
 use gradus_engine::batch::Forest;
 use gradus_engine::profile::{Assembler, Profile};
-use gradus_engine::{Engine, LoadOptions, Model, Place, Precision, ServiceOptions, models};
+use gradus_engine::{Device, Engine, LoadOptions, Model, Precision, ServiceOptions, models};
 use serde::Deserialize;
 
 fn open(name: &str, options: &LoadOptions) -> Option<Model> {
@@ -27,8 +27,8 @@ fn open(name: &str, options: &LoadOptions) -> Option<Model> {
 /// f32, on the CPU or, with `GRADUS_TEST_DEVICE=cuda-f32`, on a GPU.
 fn exact() -> LoadOptions {
     let on_gpu = std::env::var("GRADUS_TEST_DEVICE").is_ok_and(|device| device == "cuda-f32");
-    let place = if on_gpu { Place::Cuda(0) } else { Place::Cpu };
-    LoadOptions { place, precision: Some(Precision::F32), ..LoadOptions::default() }
+    let device = if on_gpu { Device::Cuda(0) } else { Device::Cpu };
+    LoadOptions { device, precision: Some(Precision::F32), ..LoadOptions::default() }
 }
 
 fn reference(name: &str) -> PathBuf {

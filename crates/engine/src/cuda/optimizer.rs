@@ -2,30 +2,30 @@
 
 use candle_core::{DType, Error, Tensor};
 
-use super::launch::{Arg, Grid, OPTIMISE, address, launch, same_shape, unfilled};
+use super::launch::{Arg, Grid, OPTIMIZER, address, launch, same_shape, unfilled};
 use crate::Result;
 
-/// One step's numbers.
+/// Hyperparameters of one step.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct AdamW {
+pub(crate) struct AdamW {
     /// Learning rate.
-    pub rate: f32,
-    /// How much of the mean of gradients is kept.
-    pub beta1: f32,
-    /// How much of the mean of squared gradients is kept.
-    pub beta2: f32,
-    /// Added to the denominator.
-    pub eps: f32,
+    pub(crate) rate: f32,
+    /// Decay rate of the first moment, the mean of gradients.
+    pub(crate) beta1: f32,
+    /// Decay rate of the second moment, the mean of squared gradients.
+    pub(crate) beta2: f32,
+    /// Added to the denominator for numerical stability.
+    pub(crate) eps: f32,
     /// Decoupled weight decay.
-    pub decay: f32,
+    pub(crate) decay: f32,
     /// 1 − β₁ᵗ at step t, counted from 1.
-    pub correction1: f32,
+    pub(crate) correction1: f32,
     /// 1 − β₂ᵗ.
-    pub correction2: f32,
+    pub(crate) correction2: f32,
 }
 
 /// One step, in place on the value and both moments.
-pub fn adamw(
+pub(crate) fn adamw(
     value: &Tensor,
     moment1: &Tensor,
     moment2: &Tensor,
@@ -52,12 +52,12 @@ pub fn adamw(
     ];
     let device = value.device().as_cuda_device()?;
     // SAFETY: the kernel's own arguments; shapes and types were checked.
-    unsafe { launch(device, &OPTIMISE, "adamw", Grid::numbers(count, 1), &arguments)? };
+    unsafe { launch(device, &OPTIMIZER, "adamw", Grid::numbers(count, 1), &arguments)? };
     Ok(())
 }
 
 /// Σ x², a scalar tensor: several can be added up before anybody waits for a number.
-pub fn sum_of_squares(x: &Tensor) -> Result<Tensor> {
+pub(crate) fn sum_of_squares(x: &Tensor) -> Result<Tensor> {
     in_f32("sum_of_squares", x)?;
     let count = x.elem_count();
     let grid = Grid::numbers(count, 1);
@@ -65,7 +65,7 @@ pub fn sum_of_squares(x: &Tensor) -> Result<Tensor> {
     let parts = unfilled(grid.blocks as usize, DType::F32, x)?;
     let arguments = [Arg::Address(address(x)?), Arg::Address(address(&parts)?), Arg::U64(count as u64)];
     // SAFETY: the kernel's own arguments; each block fills its part.
-    unsafe { launch(x.device().as_cuda_device()?, &OPTIMISE, "sum_of_squares", grid, &arguments)? };
+    unsafe { launch(x.device().as_cuda_device()?, &OPTIMIZER, "sum_of_squares", grid, &arguments)? };
     Ok(parts.sum_all()?)
 }
 

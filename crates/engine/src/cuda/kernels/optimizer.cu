@@ -7,9 +7,9 @@ extern "C" __global__ void adamw(float* x, float* m, float* v, const float* g, s
                                  float beta2, float eps, float decay, float correction1, float correction2) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) return;
-    float slope = g[i];
-    float mean = beta1 * m[i] + (1.0f - beta1) * slope;
-    float square = beta2 * v[i] + (1.0f - beta2) * slope * slope;
+    float gradient = g[i];
+    float mean = beta1 * m[i] + (1.0f - beta1) * gradient;
+    float square = beta2 * v[i] + (1.0f - beta2) * gradient * gradient;
     m[i] = mean, v[i] = square;
     x[i] = x[i] * (1.0f - lr * decay) - lr * (mean / correction1) / (sqrtf(square / correction2) + eps);
 }

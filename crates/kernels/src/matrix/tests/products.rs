@@ -1,39 +1,14 @@
 //! Products against sums in f64, at every level of this machine, in both precisions, for all kinds of weights;
 //! and the two laws: rows do not see each other, threads do not change a bit.
 
-use gradus_kernels::cpu::Level;
-use gradus_kernels::{BlockKind, Matrix, Precision, dequantise};
-use half::{bf16, f16};
+use super::{blocks, numbers};
+use crate::cpu::Level;
+use crate::{BlockKind, Matrix, Precision, dequantize};
+use half::bf16;
 use proptest::prelude::*;
-use rand::{Rng, RngExt, SeedableRng};
+use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
-
-const PRECISIONS: [Precision; 3] = [Precision::F32, Precision::Bf16x3, Precision::Bf16];
-
-fn numbers(random: &mut ChaCha8Rng, count: usize) -> Vec<f32> {
-    (0..count).map(|_| random.random_range(-1.0..1.0)).collect()
-}
-
-/// Random blocks whose f16 scales are small and finite.
-fn blocks(random: &mut ChaCha8Rng, kind: BlockKind, weights: usize) -> Vec<u8> {
-    let scales_at: &[usize] = match kind {
-        BlockKind::Q4_0 | BlockKind::Q5_0 | BlockKind::Q8_0 => &[0],
-        BlockKind::Q4_1 | BlockKind::Q5_1 | BlockKind::Q4K | BlockKind::Q5K => &[0, 2],
-        BlockKind::Q2K => &[80, 82],
-        BlockKind::Q3K => &[108],
-        BlockKind::Q6K => &[208],
-    };
-    let mut bytes = vec![0u8; kind.bytes_of(weights).unwrap()];
-    random.fill_bytes(&mut bytes);
-    for block in bytes.chunks_exact_mut(kind.block_bytes()) {
-        for at in scales_at {
-            let scale = f16::from_f32(random.random_range(-0.1..0.1));
-            block[*at..at + 2].copy_from_slice(&scale.to_le_bytes());
-        }
-    }
-    bytes
-}
 
 fn block_matrix(
     level: Level,
@@ -42,7 +17,7 @@ fn block_matrix(
     bytes: &[u8],
     precision: Precision,
 ) -> Matrix {
-    // As in a file: the blocks begin at an odd place within larger bytes.
+    // As in a file: the blocks begin at an odd offset within larger bytes.
     let mut file = vec![0xffu8; 7];
     file.extend_from_slice(bytes);
     let range = 7..file.len();
@@ -99,7 +74,7 @@ fn dense_products_are_right() {
         for m in [1, 2, 15, 16, 17, 31, 32, 33, 50, 97] {
             let x = numbers(&mut random, m * columns);
             for level in Level::available() {
-                for precision in PRECISIONS {
+                for precision in Precision::ALL {
                     let at = format!("{level:?} {precision:?} {rows}×{columns}, m = {m}");
                     let matrix = Matrix::at_level(level, rows, columns, precision, &weights, |w| *w);
                     let error = worst_error(&x, &weights, columns, &multiply(&matrix, &x));
@@ -121,11 +96,11 @@ fn quantised_products_are_right() {
         for (rows, columns) in [(35, 256), (64, 2304)] {
             let bytes = blocks(&mut random, kind, rows * columns);
             let mut weights = vec![0f32; rows * columns];
-            dequantise(kind, &bytes, &mut weights);
+            dequantize(kind, &bytes, &mut weights);
             for m in [1, 7, 16, 20, 32, 40] {
                 let x = numbers(&mut random, m * columns);
                 for level in Level::available() {
-                    for precision in PRECISIONS {
+                    for precision in Precision::ALL {
                         let matrix = block_matrix(level, (rows, columns), kind, &bytes, precision);
                         let error = worst_error(&x, &weights, columns, &multiply(&matrix, &x));
                         assert!(
@@ -144,7 +119,7 @@ fn all_matrices(random: &mut ChaCha8Rng, rows: usize, columns: usize) -> Vec<Mat
     let weights = numbers(random, rows * columns);
     let mut all = Vec::new();
     for level in Level::available() {
-        for precision in PRECISIONS {
+        for precision in Precision::ALL {
             all.push(Matrix::at_level(level, rows, columns, precision, &weights, |w| *w));
             for kind in [BlockKind::Q4_1, BlockKind::Q8_0, BlockKind::Q6K] {
                 if let Some(_whole) = kind.bytes_of(columns) {
@@ -255,7 +230,7 @@ fn a_row_comes_back_as_the_product_sees_it() {
     let (rows, columns) = (50, 70);
     let weights = numbers(&mut random, rows * columns);
     for level in Level::available() {
-        for precision in PRECISIONS {
+        for precision in Precision::ALL {
             let matrix = Matrix::at_level(level, rows, columns, precision, &weights, |w| *w);
             for row in 0..rows {
                 let mut out = vec![0f32; columns];
@@ -279,7 +254,7 @@ fn a_row_comes_back_as_the_product_sees_it() {
 #[test]
 fn empty_products_are_fine() {
     for level in Level::available() {
-        for precision in PRECISIONS {
+        for precision in Precision::ALL {
             let make = |rows, columns| {
                 let weights = vec![1f32; rows * columns];
                 Matrix::at_level(level, rows, columns, precision, &weights, |w| *w)

@@ -1,4 +1,6 @@
-//! Tests over whole tokenizers that are built here; those over models' own files are in `tests/text.rs`.
+//! Tests over whole tokenizers that are built here; those over models' own files are in `models.rs`.
+
+mod models;
 
 use std::sync::Arc;
 
@@ -49,7 +51,7 @@ fn pieces() -> (Arc<Tokenizer>, Vec<(String, Vec<u32>)>) {
         types: Vec<i32>,
         texts: Vec<Text>,
     }
-    let model: Model = serde_json::from_str(include_str!("../../tests/text/sentencepiece.json")).unwrap();
+    let model: Model = serde_json::from_str(include_str!("../../../tests/text/sentencepiece.json")).unwrap();
     let mut writer = Writer::default();
     writer
         .text("tokenizer.ggml.model", "llama")
@@ -189,7 +191,7 @@ mod laws {
         #[test]
         fn text_comes_back(text in "\\PC{0,30}|[a-z \n\t0-9🙂é]{0,30}") {
             let tokenizer = tiny();
-            // Its normaliser composes characters, so what is composed already comes back.
+            // Its normalizer composes characters, so what is composed already comes back.
             let ids = tokenizer.encode_plain(&text).unwrap();
             let once = tokenizer.decode(&ids, true).unwrap();
             prop_assert_eq!(&tokenizer.decode(&tokenizer.encode_plain(&once).unwrap(), true).unwrap(), &once);

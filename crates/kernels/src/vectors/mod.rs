@@ -1,35 +1,46 @@
-//! Dot products, the same to the last bit on one machine for every number of threads, rows and queries taken together.
+//! Dot products of vectors, for retrieval: one pair, or a few queries with many rows.
 //!
-//! Sixteen sums run side by side and are added in a fixed order. Where the processor multiplies and adds in one
-//! instruction (x86 with FMA, ARM), every product does, and is rounded once instead of twice: machines without it differ
-//! in the last bits. LLVM turns the loops into vector instructions; AVX-512 has its own in [`super::avx512`], with the
-//! same order of sums.
+//! The same to the last bit on one machine for every number of threads, rows and queries taken together. Sixteen sums
+//! run side by side and are added in a fixed order. Where the processor has fused multiply-add (x86 with FMA, ARM),
+//! every product uses it and is rounded once instead of twice: machines without it differ in the last bits. LLVM turns
+//! the loops into vector instructions; AVX-512 has its own in `avx512.rs`, with the same order of sums.
+//!
+//! `GRADUS_CPU` has no effect here: it sets the level of the model kernels.
 
 #[cfg(target_arch = "x86_64")]
-use super::avx512;
+mod avx512;
 
 /// Sums that run side by side.
 const LANES: usize = 16;
-/// Queries that share each load of a row.
-pub(super) const TILE: usize = 4;
+/// Queries that share each load of a row: the most that [`scan`] takes.
+pub const TILE: usize = 4;
 
-/// The dot product.
+/// The dot product of two vectors.
+///
+/// ```
+/// assert_eq!(gradus_kernels::vectors::dot(&[1.0, 2.0], &[3.0, 4.0]), 11.0);
+/// ```
 ///
 /// # Panics
 /// When the lengths differ.
-pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len(), "only vectors of one length have a dot product");
     #[cfg(target_arch = "x86_64")]
     if fused() {
         // SAFETY: the processor has what the function was compiled for.
-        #[allow(unsafe_code)]
         return unsafe { avx2::dot(a, b) };
     }
     tile::<1, 1, ALWAYS_FUSED>([a], [b])[0][0]
 }
 
-/// Scales to length 1; a vector of zeros stays as it is.
-pub(crate) fn normalise(row: &mut [f32]) {
+/// Scales a vector to length 1; a vector of zeros stays as it is.
+///
+/// ```
+/// let mut vector = [3.0, 4.0];
+/// gradus_kernels::vectors::normalize(&mut vector);
+/// assert_eq!(vector, [0.6, 0.8]);
+/// ```
+pub fn normalize(row: &mut [f32]) {
     let norm = row.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
     if norm > 0.0 {
         row.iter_mut().for_each(|value| *value = (f64::from(*value) / norm) as f32);
@@ -38,24 +49,36 @@ pub(crate) fn normalise(row: &mut [f32]) {
 
 /// Multiplies at most [`TILE`] queries with rows, and calls `found(query, row, product)` for every product that is not
 /// below its query's floor, in ascending order of rows; what it returns is the query's floor from there on.
-pub(super) fn scan(
+///
+/// ```
+/// let (rows, mut found) = ([0.1, 0.9, 0.5], Vec::new());
+/// let mut floors = [0.3; gradus_kernels::vectors::TILE];
+/// gradus_kernels::vectors::scan(&rows, 1, &[&[1.0]], &mut floors, &mut |query, row, product| {
+///     found.push((query, row));
+///     product
+/// });
+/// assert_eq!(found, [(0, 1)]);
+/// ```
+///
+/// # Panics
+/// When there are more than [`TILE`] queries, or vectors of another length than `dimension`.
+pub fn scan(
     rows: &[f32],
     dimension: usize,
     queries: &[&[f32]],
     floors: &mut [f32; TILE],
-    found: &mut impl FnMut(usize, usize, f32) -> f32,
+    found: &mut dyn FnMut(usize, usize, f32) -> f32,
 ) {
     assert!(queries.len() <= TILE, "a tile holds at most {TILE} queries");
+    assert!(queries.iter().all(|query| query.len() == dimension), "queries and rows have one length");
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f") && fused() {
             // SAFETY: the processor has what the function was compiled for.
-            #[allow(unsafe_code)]
             return unsafe { avx512::scan(rows, dimension, queries, floors, found) };
         }
         if fused() {
             // SAFETY: the processor has what the function was compiled for.
-            #[allow(unsafe_code)]
             return unsafe { avx2::scan(rows, dimension, queries, floors, found) };
         }
     }
@@ -85,7 +108,7 @@ mod avx2 {
         dimension: usize,
         queries: &[&[f32]],
         floors: &mut [f32; TILE],
-        found: &mut impl FnMut(usize, usize, f32) -> f32,
+        found: &mut dyn FnMut(usize, usize, f32) -> f32,
     ) {
         plain::<true>(rows, dimension, queries, floors, found);
     }
@@ -97,7 +120,7 @@ fn plain<const FUSED: bool>(
     dimension: usize,
     queries: &[&[f32]],
     floors: &mut [f32; TILE],
-    found: &mut impl FnMut(usize, usize, f32) -> f32,
+    found: &mut dyn FnMut(usize, usize, f32) -> f32,
 ) {
     // Two queries and two rows: four sums of two registers each, out of sixteen.
     for (pair, queries) in queries.chunks(2).enumerate() {
@@ -239,14 +262,13 @@ mod tests {
                         rows.map(move |(row, b)| (query, row, dot(a, b).to_bits()))
                     })
                     .collect();
-                let tiled = all(|floors, mut found| scan(rows, dimension, queries, floors, &mut found));
+                let tiled = all(|floors, found| scan(rows, dimension, queries, floors, found));
                 assert_eq!(tiled, one_by_one);
                 #[cfg(target_arch = "x86_64")]
                 if fused() {
                     // SAFETY: the processor has what the function was compiled for.
-                    #[allow(unsafe_code)]
-                    let narrow = all(|floors, mut found| unsafe {
-                        avx2::scan(rows, dimension, queries, floors, &mut found);
+                    let narrow = all(|floors, found| unsafe {
+                        avx2::scan(rows, dimension, queries, floors, found);
                     });
                     assert_eq!(narrow, one_by_one);
                 }

@@ -1,0 +1,4 @@
+//! The engine from outside: bad input, and real models against independent programs.
+
+mod faults;
+mod real_models;
