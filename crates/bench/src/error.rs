@@ -19,6 +19,9 @@ pub enum Error {
     /// A file cannot be used.
     #[error(transparent)]
     Core(#[from] gradus_data::Error),
+    /// A file cannot be written or read.
+    #[error(transparent)]
+    Durable(#[from] gradus_durable::Error),
     /// A file of a run is not what it should be.
     #[error("{}: {message}", path.display())]
     Run {
