@@ -8,11 +8,13 @@
 //! - [`Chat`]: `Generate` over OpenAI-compatible servers (vLLM, SGLang, llama.cpp, hosted ones), and `LogProbs` over
 //!   those that repeat the prompt (vLLM, llama-cpp-python)
 //! - [`Pooling`]: `ScoreSteps` over vLLM's `/pooling`
+//! - [`TokenScores`]: `ScoreSteps` over `/v1/completions`, one token against another
 //! - [`RewardServer`]: `ScoreSteps` over `/v1/score`, problem and steps in, scores out
+//! - [`EmbeddingServer`]: `Embed` over `/v1/embeddings`
 //! - [`Scripted`]: `Generate` and `ScoreSteps` that play prepared answers and faults
 //! - [`scripted::server`]: a real HTTP server on loopback that plays them
 //!
-//! Not here: streaming, `/v1/embeddings`, log-probabilities of a text after a conversation.
+//! Not here: streaming, log-probabilities of a text after a conversation.
 //!
 //! ```no_run
 //! use gradus_core::contracts::{Generate, GenerateRequest, Message, Prompt};
@@ -33,6 +35,7 @@ mod cache;
 mod chat;
 mod connection;
 mod counters;
+mod embeddings;
 mod endpoint;
 mod error;
 mod http;
@@ -47,14 +50,17 @@ mod server_error;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod token_scores;
 
 pub use cache::Cache;
 pub use chat::Chat;
 pub use counters::{Counters, Latency};
+pub use embeddings::EmbeddingServer;
 pub use endpoint::{Dialect, Endpoint, Key};
 pub use error::{Error, Result};
 pub use http::Http;
-pub use pooling::{Pooling, Render, Writer};
+pub use pooling::{Columns, Pooling, PoolingFormat, PoolingInput, PoolingPrompt, Reads, Render, Writer};
 pub use prices::{Price, Prices};
 pub use reward::RewardServer;
 pub use scripted::Scripted;
+pub use token_scores::{TokenFormat, TokenScores};

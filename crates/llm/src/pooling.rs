@@ -1,4 +1,4 @@
-//! `ScoreSteps` over vLLM's `/pooling`, one request per solution. For Qwen2.5-Math-PRM:
+//! `ScoreSteps` over vLLM's `/pooling`. For Qwen2.5-Math-PRM:
 //!
 //! ```json
 //! {"model": "Qwen/Qwen2.5-Math-PRM-7B", "task": "token_classify", "encoding_format": "float",
@@ -7,99 +7,31 @@
 //! {"object": "list", "data": [{"index": 0, "object": "pooling", "data": [[0.07, 0.93]]}], "usage": {"prompt_tokens": 40}}
 //! ```
 //!
-//! `data` must hold one entry, and its `data` one row per step, in order, all of one kind:
-//! - `[p_wrong, p_right]`: two probabilities that add up to 1 (within 0.02, which half precision needs); the second counts;
-//! - `[p]` or `p`: the score itself.
+//! Texts and token ids travel together, as a list in `input`; a conversation travels alone. Where a server refuses a list,
+//! each of its solutions is sent by itself, so that one that is too long is only its own error.
 //!
-//! Logits, and rows for tokens other than the steps', are refused: start vLLM so that it reads at the step tag only
-//! (its `STEP` pooling) and applies the model's activation.
+//! `data` must hold one entry per prompt, and its `data` one row per step tag or per token (see `prompt.rs`), each a score
+//! or one probability per class (see `rows.rs`). Logits are refused: the server has to apply the model's activation.
 
+mod prompt;
+mod rows;
+
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use futures_util::future::join_all;
-use gradus_core::contracts::{Answer, CallError, Message, ScoreRequest, ScoreSteps, StepScores};
+use futures_util::future::{join_all, try_join_all};
+use gradus_core::contracts::{Answer, CallError, Message, ScoreRequest, ScoreSteps, StepScores, Usage};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use prompt::{Columns, PoolingFormat, PoolingInput, PoolingPrompt, Reads, Render, Writer};
 
 use crate::{Http, scores};
+use rows::Row;
 
-/// Writes the text of a solution.
-pub type Writer = Arc<dyn Fn(&ScoreRequest) -> Result<String, CallError> + Send + Sync>;
-
-/// How a solution is written for the model.
-#[derive(Clone)]
-pub enum Render {
-    /// `messages`: system, the problem as user, the steps as assistant with the tag after each.
-    Chat {
-        /// The system prompt; none if empty.
-        system: String,
-        /// What follows each step. A problem or step that holds it is refused, as the model would read there, too.
-        tag: String,
-    },
-    /// `input`: whatever the function writes.
-    Text(Writer),
-}
-
-impl Render {
-    /// What Qwen2.5-Math-PRM was trained on.
-    pub fn qwen() -> Self {
-        Self::Chat {
-            system: r"Please reason step by step, and put your final answer within \boxed{}.".to_owned(),
-            tag: "<extra_0>".to_owned(),
-        }
-    }
-
-    /// Text written by `writer`.
-    ///
-    /// ```
-    /// use gradus_llm::Render;
-    /// // Skywork-o1-PRM: the problem and each step end in a line break.
-    /// let render = Render::text(|request| Ok(format!("{}\n{}\n", request.problem, request.steps.join("\n"))));
-    /// assert!(matches!(render, Render::Text(_)));
-    /// ```
-    pub fn text(writer: impl Fn(&ScoreRequest) -> Result<String, CallError> + Send + Sync + 'static) -> Self {
-        Self::Text(Arc::new(writer))
-    }
-
-    fn write(&self, request: &ScoreRequest) -> Result<Written, CallError> {
-        let refuse = |what: String| Err(CallError::Invalid(format!("solution `{}`: {what}", request.id)));
-        let (system, tag) = match self {
-            Self::Text(writer) => return Ok(Written { messages: None, input: Some(writer(request)?) }),
-            Self::Chat { system, tag } => (system, tag),
-        };
-        if tag.is_empty() {
-            return refuse("the step tag is empty, so no step's end can be found".to_owned());
-        }
-        if !request.references.is_empty() || !request.step_references.is_empty() {
-            return refuse("this model's input has no place for references".to_owned());
-        }
-        if request.problem.contains(tag) {
-            return refuse(format!("the problem holds the step tag {tag}"));
-        }
-        if let Some(step) = request.steps.iter().position(|step| step.contains(tag)) {
-            return refuse(format!("step {step} holds the step tag {tag}"));
-        }
-        let steps: String = request.steps.iter().flat_map(|step| [step, tag.as_str()]).collect();
-        let mut messages = Vec::with_capacity(3);
-        if !system.is_empty() {
-            messages.push(Message::new("system", system));
-        }
-        messages.push(Message::new("user", &request.problem));
-        messages.push(Message::new("assistant", steps));
-        Ok(Written { messages: Some(messages), input: None })
-    }
-}
-
-impl fmt::Debug for Render {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Chat { system, tag } => {
-                f.debug_struct("Chat").field("system", system).field("tag", tag).finish()
-            }
-            Self::Text(_) => f.write_str("Text(..)"),
-        }
-    }
-}
+/// Most prompts of one request; a solution with more has a request of its own.
+const PROMPTS: usize = 32;
 
 /// A process reward model behind vLLM.
 ///
@@ -116,149 +48,266 @@ impl fmt::Debug for Render {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Pooling {
     http: Http,
-    render: Render,
+    format: Arc<dyn PoolingFormat>,
 }
 
-struct Written {
-    messages: Option<Vec<Message>>,
-    input: Option<String>,
+impl fmt::Debug for Pooling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pooling").field("http", &self.http).finish_non_exhaustive()
+    }
+}
+
+/// A solution and its prompts.
+struct Solution<'a> {
+    request: &'a ScoreRequest,
+    prompts: Vec<PoolingPrompt>,
+}
+
+impl Solution<'_> {
+    fn is_chat(&self) -> bool {
+        self.prompts.iter().any(|prompt| matches!(prompt.input, PoolingInput::Chat { .. }))
+    }
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct PoolingBody<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     model: &'a str,
     task: &'static str,
     encoding_format: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    messages: Option<Vec<Message>>,
+    messages: Option<&'a [Message]>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    add_generation_prompt: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    input: Option<String>,
+    input: Option<Inputs<'a>>,
+}
+
+/// One prompt, or a list of one kind.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Inputs<'a> {
+    Text(&'a str),
+    Tokens(&'a [u32]),
+    Texts(Vec<&'a str>),
+    TokenLists(Vec<&'a [u32]>),
 }
 
 #[derive(Deserialize)]
-struct Reply {
+struct PoolingReply {
     data: Vec<Pooled>,
 }
 
+/// The rows of one prompt, which are read one by one: what is wrong with them is one solution's error.
 #[derive(Deserialize)]
 struct Pooled {
-    data: Vec<Row>,
+    index: Option<usize>,
+    data: Value,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a number or a list of numbers")]
-enum Row {
-    Score(f64),
-    Classes(Vec<f64>),
-}
+/// What was read for one prompt, or what is wrong with it.
+type ReadValues = Result<Vec<f64>, String>;
+/// One answer per solution.
+type Answers = Vec<Result<StepScores, CallError>>;
 
 impl Pooling {
-    /// The model of `http`'s endpoint, with solutions as `render` writes them.
-    pub fn new(http: Http, render: Render) -> Self {
-        Self { http, render }
+    /// The model of `http`'s endpoint, with solutions as `format` writes them.
+    pub fn new(http: Http, format: impl PoolingFormat + 'static) -> Self {
+        Self { http, format: Arc::new(format) }
     }
 
-    async fn score(&self, request: ScoreRequest) -> Result<StepScores, CallError> {
-        scores::check_request(&request)?;
-        let Written { messages, input } = self.render.write(&request)?;
-        let model = &self.http.endpoint().model;
-        let body = Body { model, task: "token_classify", encoding_format: "float", messages, input };
-        let failed = |what: String| CallError::Failed(format!("solution `{}`: /pooling: {what}", request.id));
-        let accept = |reply: Reply, usage| {
-            let [pooled] = reply.data.as_slice() else {
-                return Err(failed(format!(
-                    "`data` of the answer has {} entries instead of 1",
-                    reply.data.len()
-                )));
+    fn write<'a>(&self, request: &'a ScoreRequest) -> Result<Solution<'a>, CallError> {
+        scores::check_request(request)?;
+        Ok(Solution { request, prompts: self.format.write(request)? })
+    }
+
+    /// Solutions in one request; if the server refuses that, each by itself.
+    async fn together(&self, solutions: &[&Solution<'_>]) -> Answers {
+        match self.ask(solutions).await {
+            Ok(answers) => answers,
+            Err(CallError::Invalid(_)) if solutions.len() > 1 => {
+                let alone = solutions.iter().map(|solution| async move {
+                    match self.ask(&[*solution]).await {
+                        Ok(mut answers) => answers.remove(0),
+                        Err(error) => Err(error),
+                    }
+                });
+                join_all(alone).await
+            }
+            Err(error) => solutions.iter().map(|_| Err(error.clone())).collect(),
+        }
+    }
+
+    /// One answer per solution; an error is the whole request's.
+    async fn ask(&self, solutions: &[&Solution<'_>]) -> Result<Answers, CallError> {
+        let prompts: Vec<&PoolingPrompt> = solutions.iter().flat_map(|solution| &solution.prompts).collect();
+        if !solutions.iter().any(|solution| solution.is_chat()) || prompts.len() == 1 {
+            let read = |values, usage| {
+                let answers = self.answers(solutions, values, usage);
+                let good = answers.iter().all(Result::is_ok);
+                (answers, good)
             };
-            let scores = right(&pooled.data).map_err(failed)?;
-            scores::check_scores(&request, &scores)?;
-            Ok(StepScores { scores, usage })
+            return self.post(&prompts, read).await;
+        }
+        // A solution of several conversations, which travel alone.
+        let read = |values: Vec<ReadValues>, usage| {
+            let within = |value: &f64| (0.0..=1.0).contains(value);
+            let good = values.iter().all(|read| read.as_ref().is_ok_and(|read| read.iter().all(within)));
+            ((values, usage), good)
         };
-        self.http.post_and("/pooling", &body, accept).await
+        let each = prompts.iter().map(|prompt| self.post(std::slice::from_ref(prompt), read));
+        let mut values = Vec::new();
+        let mut sum = Usage::default();
+        for (read, usage) in try_join_all(each).await? {
+            values.extend(read);
+            sum.prompt_tokens += usage.prompt_tokens;
+            sum.completion_tokens += usage.completion_tokens;
+        }
+        Ok(self.answers(solutions, values, sum))
+    }
+
+    /// What was read, as the solutions' scores.
+    fn answers(&self, solutions: &[&Solution<'_>], values: Vec<ReadValues>, usage: Usage) -> Answers {
+        let count = solutions.len() as u64;
+        let mut values = values.into_iter();
+        let answers = solutions.iter().enumerate().map(|(place, solution)| {
+            // What a request costs is divided evenly among its solutions, the rest to the first.
+            let share = |tokens: u64| tokens / count + if place == 0 { tokens % count } else { 0 };
+            let usage = Usage {
+                prompt_tokens: share(usage.prompt_tokens),
+                completion_tokens: share(usage.completion_tokens),
+            };
+            let request = solution.request;
+            let read: Vec<ReadValues> = values.by_ref().take(solution.prompts.len()).collect();
+            let read = read.into_iter().collect::<Result<Vec<Vec<f64>>, String>>();
+            let read = read
+                .map_err(|what| CallError::Failed(format!("solution `{}`: /pooling: {what}", request.id)))?;
+            let read = read.concat();
+            scores::check_scores(request, &read)?;
+            Ok(StepScores { scores: self.format.scores(request, read), usage })
+        });
+        answers.collect()
+    }
+
+    /// One request. `read` makes something of the values of each prompt, and says whether all of it is good.
+    async fn post<T: Send>(
+        &self,
+        prompts: &[&PoolingPrompt],
+        read: impl Fn(Vec<ReadValues>, Usage) -> (T, bool),
+    ) -> Result<T, CallError> {
+        let body = PoolingBody {
+            model: &self.http.endpoint().model,
+            task: "token_classify",
+            encoding_format: "float",
+            messages: None,
+            add_generation_prompt: false,
+            input: None,
+        };
+        let body = match prompts {
+            [prompt] => match &prompt.input {
+                PoolingInput::Text(text) => PoolingBody { input: Some(Inputs::Text(text)), ..body },
+                PoolingInput::Tokens(tokens) => PoolingBody { input: Some(Inputs::Tokens(tokens)), ..body },
+                PoolingInput::Chat { messages, add_generation_prompt } => PoolingBody {
+                    messages: Some(messages),
+                    add_generation_prompt: *add_generation_prompt,
+                    ..body
+                },
+            },
+            _ => PoolingBody { input: Some(list(prompts)?), ..body },
+        };
+        // An answer with one bad part is not kept in the cache, but its good parts are used.
+        let parts: Mutex<Option<T>> = Mutex::new(None);
+        let accept = |reply: PoolingReply, usage| {
+            let (answer, good) = read(self.values(prompts, reply)?, usage);
+            if good {
+                return Ok(answer);
+            }
+            *parts.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+            Err(CallError::Failed("/pooling: a part of the answer cannot be used".to_owned()))
+        };
+        let answer = self.http.post_and("/pooling", &body, accept).await;
+        answer.or_else(|error| parts.into_inner().unwrap_or_else(PoisonError::into_inner).ok_or(error))
+    }
+
+    /// What the answer has for each prompt.
+    fn values(&self, prompts: &[&PoolingPrompt], reply: PoolingReply) -> Result<Vec<ReadValues>, CallError> {
+        let (found, wanted) = (reply.data.len(), prompts.len());
+        if found != wanted {
+            let what = format!("`data` of the answer has {found} entries instead of {wanted}");
+            return Err(CallError::Failed(format!("/pooling: {what}")));
+        }
+        let places = reply.data.into_iter().enumerate();
+        let by_index: BTreeMap<usize, Value> =
+            places.map(|(place, pooled)| (pooled.index.unwrap_or(place), pooled.data)).collect();
+        if by_index.len() != wanted || by_index.keys().next_back().is_some_and(|last| *last >= wanted) {
+            let what = "`index` of the answer's entries does not count from 0";
+            return Err(CallError::Failed(format!("/pooling: {what}")));
+        }
+        let columns = self.format.columns();
+        let read = |((entry, data), prompt): ((usize, Value), &&PoolingPrompt)| {
+            let rows: Vec<Row> = serde_json::from_value(data)
+                .map_err(|error| format!("`data[{entry}].data` of the answer: {error}"))?;
+            let wanted = prompt.reads.rows(rows.len())?;
+            // Rows that nobody reads may hold anything.
+            let wanted: Vec<(usize, &Row)> = wanted.into_iter().map(|row| (row, &rows[row])).collect();
+            rows::right(&wanted, columns, entry)
+        };
+        Ok(by_index.into_iter().zip(prompts).map(read).collect())
     }
 }
 
-/// The probability of 'right' in each row.
-fn right(rows: &[Row]) -> Result<Vec<f64>, String> {
-    let width = |row: &Row| match row {
-        Row::Score(_) => 0,
-        Row::Classes(classes) => classes.len(),
-    };
-    let first = rows.first().map_or(0, width);
-    let take = |(place, row): (usize, &Row)| match row {
-        row if width(row) != first => {
-            Err(format!("`data[0].data[{place}]` of the answer has another length than the rows before it"))
-        }
-        Row::Score(score) => Ok(*score),
-        Row::Classes(classes) => match classes[..] {
-            [score] => Ok(score),
-            [wrong, right] if wrong >= 0.0 && right >= 0.0 && (wrong + right - 1.0).abs() <= 0.02 => {
-                Ok(right.min(1.0))
-            }
-            [wrong, right] => Err(format!(
-                "`data[0].data[{place}]` of the answer is [{wrong}, {right}], which are no probabilities; start the \
-                 server with its activation on"
-            )),
-            _ => Err(format!(
-                "`data[0].data[{place}]` of the answer has {} classes instead of 1 or 2",
-                classes.len()
-            )),
-        },
-    };
-    rows.iter().enumerate().map(take).collect()
+/// Several prompts, which are all texts or all tokens.
+fn list<'a>(prompts: &[&'a PoolingPrompt]) -> Result<Inputs<'a>, CallError> {
+    let texts = prompts.iter().map(|prompt| match &prompt.input {
+        PoolingInput::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    let tokens = prompts.iter().map(|prompt| match &prompt.input {
+        PoolingInput::Tokens(tokens) => Some(tokens.as_slice()),
+        _ => None,
+    });
+    let texts = texts.collect::<Option<_>>().map(Inputs::Texts);
+    texts.or_else(|| tokens.collect::<Option<_>>().map(Inputs::TokenLists)).ok_or_else(|| {
+        CallError::Invalid("/pooling: prompts of several kinds cannot travel in one request".to_owned())
+    })
 }
 
 impl ScoreSteps for Pooling {
     fn score_steps(&self, requests: Vec<ScoreRequest>) -> Answer<'_, Vec<Result<StepScores, CallError>>> {
-        Box::pin(async move { Ok(join_all(requests.into_iter().map(|request| self.score(request))).await) })
+        Box::pin(async move {
+            let written: Vec<_> = requests.iter().map(|request| self.write(request)).collect();
+            let solutions: Vec<&Solution<'_>> = written.iter().flatten().collect();
+            let batches = batches(&solutions, self.http.by_endpoint().len());
+            let answers = join_all(batches.into_iter().map(|batch| self.together(batch))).await;
+            let mut answers = answers.into_iter().flatten();
+            let each = written.iter().map(|solution| match solution {
+                Ok(_) => answers.next().expect("one answer per solution that was sent"),
+                Err(error) => Err(error.clone()),
+            });
+            Ok(each.collect())
+        })
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(json: &str) -> Result<Vec<f64>, String> {
-        right(&serde_json::from_str::<Vec<Row>>(json).map_err(|error| error.to_string())?)
-    }
-
-    #[test]
-    fn rows_are_pairs_singles_or_numbers() {
-        assert_eq!(read("[[0.25, 0.75], [1, 0]]").unwrap(), [0.75, 0.0]);
-        assert_eq!(read("[[0.25], [1]]").unwrap(), [0.25, 1.0]);
-        assert_eq!(read("[0.25, 1, 0]").unwrap(), [0.25, 1.0, 0.0]);
-        assert_eq!(read("[]").unwrap(), [0.0; 0]);
-    }
-
-    #[test]
-    fn other_rows_name_their_place() {
-        for (json, words) in [
-            ("[[0.5, 0.5], [-3.1, 2.2]]", "`data[0].data[1]` of the answer is [-3.1, 2.2], which are no"),
-            ("[[0.2, 0.3, 0.5]]", "has 3 classes"),
-            ("[[0.5], [0.5, 0.5]]", "`data[0].data[1]` of the answer has another length"),
-            ("[0.5, [0.5]]", "has another length"),
-            ("[[]]", "has 0 classes"),
-            (r#"["high"]"#, "expected a number or a list of numbers"),
-        ] {
-            let error = read(json).unwrap_err();
-            assert!(error.contains(words), "{json}: {error}");
+/// Neighbors that travel together: as many as a request takes, but no endpoint has everything while others have nothing.
+fn batches<'a, 'b>(solutions: &'a [&'b Solution<'b>], endpoints: usize) -> Vec<&'a [&'b Solution<'b>]> {
+    let prompts: usize = solutions.iter().map(|solution| solution.prompts.len()).sum();
+    let most = prompts.div_ceil(endpoints.max(1)).min(PROMPTS);
+    let mut batches = Vec::new();
+    let (mut start, mut size) = (0, 0);
+    for (place, solution) in solutions.iter().enumerate() {
+        let full = size + solution.prompts.len() > most;
+        if place > start && (full || solution.is_chat() || solutions[start].is_chat()) {
+            batches.push(&solutions[start..place]);
+            (start, size) = (place, 0);
         }
+        size += solution.prompts.len();
     }
-
-    #[test]
-    fn a_tag_in_the_text_is_refused() {
-        let request = ScoreRequest {
-            id: "s".into(),
-            problem: "p".into(),
-            steps: vec!["a".into(), "b<extra_0>c".into()],
-            ..Default::default()
-        };
-        let error = Render::qwen().write(&request).err().unwrap();
-        assert_eq!(error, CallError::Invalid("solution `s`: step 1 holds the step tag <extra_0>".into()));
+    if start < solutions.len() {
+        batches.push(&solutions[start..]);
     }
+    batches
 }

@@ -4,10 +4,9 @@
 //! separators and positions is an error that names the solution.
 
 use gradus_core::contracts::{Message, ScoreRequest};
-use gradus_core::steps;
 use minijinja::context;
 
-use super::templates::{references, step_references};
+use super::templates::{Head, TaggedTexts};
 use super::{Input, Profile, Score, Tagged, Templates};
 use crate::text::Tokenizer;
 use crate::{Error, Result};
@@ -69,6 +68,11 @@ impl Assembler {
         self.templates.profile()
     }
 
+    /// The separator's id, for tagged input.
+    pub fn tag(&self) -> Option<u32> {
+        self.tag
+    }
+
     /// Ids of the tokens for right and wrong, when two tokens are compared.
     pub fn verdict(&self) -> Option<[u32; 2]> {
         self.verdict
@@ -107,35 +111,20 @@ impl Assembler {
 
     fn tagged(&self, tagged: &Tagged, request: &ScoreRequest, tokenizer: &Tokenizer) -> Result<Assembled> {
         let tag = self.tag.expect("looked up when the profile was loaded");
-        let values = context! {
-            problem => request.problem.as_str(),
-            sentences => sentences(&request.problem).into_iter().map(str::to_owned).collect::<Vec<_>>(),
-            bos => tokenizer.bos.map(|id| tokenizer.token_text(id)).unwrap_or_default(),
-            references => references(request),
-        };
-        let steps = request.steps.iter().enumerate().map(|(index, step)| {
-            let values = context! {
-                step,
-                number => index + 1,
-                problem => request.problem.as_str(),
-                step_references => step_references(request, index),
-            };
-            self.templates.render("step", values)
-        });
-        let steps: Vec<String> = steps.collect::<Result<_>>()?;
-        let (before, end) = if tagged.chat {
-            let mut messages = Vec::new();
-            if !tagged.system.is_empty() {
-                messages.push(Message::new("system", self.templates.render("system", values.clone())?));
+        let bos = tokenizer.bos.map(|id| tokenizer.token_text(id)).unwrap_or_default();
+        let TaggedTexts { head, steps } = self.templates.tagged(tagged, request, &bos)?;
+        let (before, end) = match head {
+            Head::Text(before) => (before, String::new()),
+            Head::Chat(mut messages) => {
+                // The template goes around a mark that stands for the steps; what is before and after it is kept.
+                let turn = format!("{}{MARK}{}", tagged.opening, tagged.closing);
+                messages.push(Message::new(&tagged.role, turn));
+                let text = tokenizer.chat(&messages, false)?;
+                let around = text.split_once(MARK).map(|(before, end)| (before.to_owned(), end.to_owned()));
+                around.ok_or_else(|| {
+                    Error::request("the model's chat template drops the turn with the steps")
+                })?
             }
-            messages.push(Message::new("user", self.templates.render("user", values)?));
-            // The template goes around a mark that stands for the steps; what is before and after it is kept.
-            messages.push(Message::new(&tagged.role, format!("{}{MARK}{}", tagged.opening, tagged.closing)));
-            let text = tokenizer.chat(&messages, false)?;
-            let around = text.split_once(MARK).map(|(before, end)| (before.to_owned(), end.to_owned()));
-            around.ok_or_else(|| Error::request("the model's chat template drops the turn with the steps"))?
-        } else {
-            (self.templates.render("before", values)?, String::new())
         };
         // A template writes the beginning-of-text token itself; plain text gets it from the tokenizer.
         let special = !tagged.chat;
@@ -221,13 +210,8 @@ fn single(tokenizer: &Tokenizer, text: &str) -> Option<u32> {
     })
 }
 
-/// The problem's sentences.
-fn sentences(text: &str) -> Vec<&str> {
-    let config = steps::Config { strategy: steps::Strategy::Sentences, ..steps::Config::default() };
-    steps::split(text, &config).steps().collect()
-}
-
-fn check(request: &ScoreRequest) -> Result<(), String> {
+/// Refuses a solution that cannot be written out.
+pub(super) fn check(request: &ScoreRequest) -> Result<(), String> {
     if request.steps.is_empty() {
         return Err("it has no steps: cut its text first (gradus steps)".to_owned());
     }

@@ -10,6 +10,7 @@
 
 mod assemble;
 mod templates;
+mod written;
 
 use std::path::Path;
 
@@ -17,6 +18,7 @@ use serde::Deserialize;
 
 pub use assemble::{Assembled, Assembler};
 pub use templates::Templates;
+pub use written::Written;
 
 use crate::{Error, Result};
 

@@ -1,6 +1,7 @@
 //! A profile's templates, compiled.
 
 use gradus_core::contracts::{Message, ScoreRequest};
+use gradus_core::steps;
 use gradus_core::{Mark, ReferenceProblem};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Value, context};
@@ -12,6 +13,22 @@ use crate::{Error, Result};
 pub struct Templates {
     profile: Profile,
     compiled: Environment<'static>,
+}
+
+/// The texts of a tagged solution.
+pub(super) struct TaggedTexts {
+    /// What stands before the steps.
+    pub(super) head: Head,
+    /// The steps, without their tags.
+    pub(super) steps: Vec<String>,
+}
+
+/// What stands before the steps of a tagged solution.
+pub(super) enum Head {
+    /// Turns of a conversation; the turn with the steps follows.
+    Chat(Vec<Message>),
+    /// Plain text.
+    Text(String),
 }
 
 impl Templates {
@@ -54,10 +71,12 @@ impl Templates {
         if let Input::Turns { .. } = self.profile.input {
             return (false, false);
         }
-        let uses = |name| {
-            self.compiled.templates().any(|(_, template)| template.undeclared_variables(false).contains(name))
-        };
-        (uses("references"), uses("step_references"))
+        (self.uses("references"), self.uses("step_references"))
+    }
+
+    /// Whether a template has this variable.
+    pub(super) fn uses(&self, name: &str) -> bool {
+        self.compiled.templates().any(|(_, template)| template.undeclared_variables(false).contains(name))
     }
 
     /// What a model that is asked about one step at a time is told: the messages of each step's prompt. Other profiles
@@ -88,6 +107,37 @@ impl Templates {
         prompts.collect()
     }
 
+    /// The texts of a tagged solution; `bos` is the text of the token that begins every text.
+    pub(super) fn tagged(&self, tagged: &Tagged, request: &ScoreRequest, bos: &str) -> Result<TaggedTexts> {
+        let values = context! {
+            problem => request.problem.as_str(),
+            sentences => sentences(&request.problem).into_iter().map(str::to_owned).collect::<Vec<_>>(),
+            bos,
+            references => references(request),
+        };
+        let steps = request.steps.iter().enumerate().map(|(index, step)| {
+            let values = context! {
+                step,
+                number => index + 1,
+                problem => request.problem.as_str(),
+                step_references => step_references(request, index),
+            };
+            self.render("step", values)
+        });
+        let steps: Vec<String> = steps.collect::<Result<_>>()?;
+        let head = if tagged.chat {
+            let mut messages = Vec::new();
+            if !tagged.system.is_empty() {
+                messages.push(Message::new("system", self.render("system", values.clone())?));
+            }
+            messages.push(Message::new("user", self.render("user", values)?));
+            Head::Chat(messages)
+        } else {
+            Head::Text(self.render("before", values)?)
+        };
+        Ok(TaggedTexts { head, steps })
+    }
+
     pub(super) fn render(&self, name: &str, values: minijinja::Value) -> Result<String> {
         let template = self.compiled.get_template(name).expect("compiled when the profile was loaded");
         template.render(values).map_err(|error| {
@@ -96,8 +146,14 @@ impl Templates {
     }
 }
 
+/// The problem's sentences.
+fn sentences(text: &str) -> Vec<&str> {
+    let config = steps::Config { strategy: steps::Strategy::Sentences, ..steps::Config::default() };
+    steps::split(text, &config).steps().collect()
+}
+
 /// Reference questions as templates see them.
-pub(super) fn references(request: &ScoreRequest) -> Vec<Value> {
+fn references(request: &ScoreRequest) -> Vec<Value> {
     let reference = |reference: &ReferenceProblem| {
         let steps: Vec<_> = reference.steps.iter().map(|(text, mark)| marked(text, *mark)).collect();
         context! { question => reference.question.as_str(), steps }
@@ -106,7 +162,7 @@ pub(super) fn references(request: &ScoreRequest) -> Vec<Value> {
 }
 
 /// Reference steps of one step as templates see them.
-pub(super) fn step_references(request: &ScoreRequest, index: usize) -> Vec<Value> {
+fn step_references(request: &ScoreRequest, index: usize) -> Vec<Value> {
     let similar = request.step_references.get(index).map_or(&[][..], Vec::as_slice);
     similar.iter().map(|step| marked(&step.text, step.mark)).collect()
 }

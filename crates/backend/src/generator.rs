@@ -1,0 +1,203 @@
+//! A model that continues text: local, behind endpoints, or recorded completions.
+
+use std::sync::Arc;
+
+use gradus_core::contracts::{
+    Answer, CallError, Generate, GenerateRequest, Generated, LogProbs, LogProbsRequest, Message, Prompt,
+    TokenLogProbs,
+};
+use gradus_core::select::search::Ask;
+use gradus_engine::Engine;
+use gradus_engine::text::Tokenizer;
+use gradus_llm::{Chat, Http, Scripted};
+use serde::Serialize;
+
+use crate::background::Background;
+use crate::endpoints::Endpoints;
+use crate::local::{self, Local, Purpose};
+use crate::prompts::{ContinuedPrompt, RawPrompt};
+use crate::{Error, GeneratorSettings, Result, Spending, recorded};
+
+/// The model that runs when none is named.
+pub const DEFAULT_GENERATOR: &str = "smollm2-135m";
+/// Problems or solutions that a local model works on at once.
+const LOCAL_CONCURRENCY: usize = 8;
+
+/// A generator that is ready to be asked.
+pub struct Generator {
+    /// What it is called in data.
+    pub name: String,
+    /// Problems or solutions to work on at once.
+    pub concurrency: usize,
+    /// What it spends.
+    pub spending: Spending,
+    backend: Backend,
+    /// Of a model whose template is written out here.
+    tokenizer: Option<Arc<Tokenizer>>,
+    identity: String,
+    settings: GeneratorSettings,
+}
+
+enum Backend {
+    Local(Local),
+    Endpoints(Background<Chat>),
+    Recorded(Scripted),
+}
+
+/// What determines a generator's answers with its prompts, for a job's fingerprint.
+#[derive(Debug, Serialize)]
+pub struct GeneratorIdentity<'a> {
+    name: &'a str,
+    /// A model here: the same name may mean another one at a server, and its files may change.
+    here: Option<&'a str>,
+    raw: bool,
+    system: Option<&'a str>,
+    template: Option<&'a str>,
+    prompts: Vec<&'a str>,
+}
+
+impl Generator {
+    /// Loads the model, prepares connections or reads the file; nothing is asked yet.
+    pub fn open(settings: &GeneratorSettings) -> Result<Self> {
+        if let Some(path) = &settings.recorded {
+            let (scripted, hash) = recorded::completions(path)?;
+            let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+            return Self::new(settings, name, hash, Backend::Recorded(scripted), None);
+        }
+        if settings.endpoints.endpoint.is_empty() {
+            let name = settings.model.as_deref().unwrap_or(DEFAULT_GENERATOR);
+            return Self::on(Local::start(name, &settings.local, Purpose::Text)?, settings);
+        }
+        let endpoints = Endpoints::open(&settings.endpoints, settings.model.as_deref())?;
+        let http = endpoints.http;
+        let chat = Background::start(Arc::new(Chat::new(http.clone())))?;
+        let identity = format!("endpoint {}", endpoints.identity);
+        let tokenizer = settings.endpoints.tokenizer.as_deref().map(|name| {
+            let tokenizer = local::tokenizer(name)?;
+            match tokenizer.has_template() {
+                true => Ok(tokenizer),
+                false => Err(Error::settings(format!("--tokenizer: {name} has no chat template"))),
+            }
+        });
+        let backend = Backend::Endpoints(chat);
+        let generator = Self::new(settings, endpoints.name, identity, backend, Some(http))?;
+        Ok(Self { concurrency: endpoints.concurrency, tokenizer: tokenizer.transpose()?, ..generator })
+    }
+
+    /// A generator on an engine that is running already.
+    pub(crate) fn on(local: Local, settings: &GeneratorSettings) -> Result<Self> {
+        let name = settings.model.clone().unwrap_or_else(|| DEFAULT_GENERATOR.to_owned());
+        let tokenizer = Some(Arc::clone(local.engine.tokenizer()));
+        let identity = local.identity.clone();
+        Ok(Self { tokenizer, ..Self::new(settings, name, identity, Backend::Local(local), None)? })
+    }
+
+    fn new(
+        settings: &GeneratorSettings,
+        name: String,
+        identity: String,
+        backend: Backend,
+        http: Option<Http>,
+    ) -> Result<Self> {
+        Ok(Self {
+            concurrency: settings.endpoints.concurrency.unwrap_or(LOCAL_CONCURRENCY),
+            spending: Spending::open(&settings.endpoints, &name, http)?,
+            name,
+            backend,
+            tokenizer: None,
+            identity,
+            settings: settings.clone(),
+        })
+    }
+
+    /// The running engine, for what only a local model does, such as streaming.
+    pub fn engine(&self) -> Option<&Engine> {
+        self.local().map(|local| &local.engine)
+    }
+
+    /// The local model, if it is one.
+    pub fn local(&self) -> Option<&Local> {
+        match &self.backend {
+            Backend::Local(local) => Some(local),
+            _ => None,
+        }
+    }
+
+    /// Whether a solution that has begun can be gone on with as the model itself would.
+    pub fn continues(&self) -> bool {
+        self.settings.raw || self.tokenizer.is_some()
+    }
+
+    /// What determines its answers, apart from how it is asked.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// What determines its answers, the texts of its prompts included.
+    pub fn identity_with<'a>(&'a self, prompts: Vec<&'a str>) -> GeneratorIdentity<'a> {
+        GeneratorIdentity {
+            name: &self.name,
+            here: (!matches!(self.backend, Backend::Endpoints(_))).then_some(self.identity.as_str()),
+            raw: self.settings.raw,
+            system: self.settings.system.as_deref(),
+            template: self.settings.endpoints.tokenizer.as_deref(),
+            prompts,
+        }
+    }
+
+    /// A user message after the system message, if there is one.
+    pub fn messages(&self, user: impl Into<String>) -> Vec<Message> {
+        let system = self.settings.system.iter().map(|system| Message::new("system", system));
+        system.chain([Message::new("user", user)]).collect()
+    }
+
+    /// How the model is asked with `messages`: in its own template where that is known, as plain text with `--raw`,
+    /// otherwise as `chat` says.
+    pub fn prompt(&self, messages: &[Message], chat: impl FnOnce() -> Box<dyn Ask>) -> Result<Box<dyn Ask>> {
+        Ok(match &self.tokenizer {
+            tokenizer if self.settings.raw => Box::new(RawPrompt { tokenizer: tokenizer.clone() }),
+            Some(tokenizer) => {
+                let prompt = ContinuedPrompt::new(tokenizer, messages).map_err(|error| {
+                    let message = format!("the problem cannot be put as a conversation (see --raw): {error}");
+                    gradus_engine::Error::Request(message)
+                })?;
+                Box::new(prompt)
+            }
+            None => chat(),
+        })
+    }
+}
+
+impl Generate for Generator {
+    fn generate(&self, request: GenerateRequest) -> Answer<'_, Generated> {
+        match &self.backend {
+            Backend::Local(local) => local.engine.generate(request),
+            Backend::Endpoints(chat) => chat.generate(request),
+            Backend::Recorded(scripted) => scripted.generate(request),
+        }
+    }
+}
+
+impl LogProbs for Generator {
+    fn logprobs(&self, mut request: LogProbsRequest) -> Answer<'_, TokenLogProbs> {
+        let chat = match &self.backend {
+            Backend::Local(local) => return local.engine.logprobs(request),
+            Backend::Endpoints(chat) => chat,
+            Backend::Recorded(_) => {
+                let words = "recorded completions have no log-probabilities: use a model".to_owned();
+                return Box::pin(async move { Err(CallError::Invalid(words)) });
+            }
+        };
+        // Servers judge texts only, so a conversation is written out here where its template is known.
+        if let (Prompt::Chat(messages), Some(tokenizer)) = (&request.prompt, &self.tokenizer) {
+            match ContinuedPrompt::new(tokenizer, messages) {
+                Ok(written) => request.prompt = written.prompt("", ""),
+                Err(error) => {
+                    let words = error.to_string();
+                    return Box::pin(async move { Err(CallError::Invalid(words)) });
+                }
+            }
+        }
+        chat.logprobs(request)
+    }
+}

@@ -1,0 +1,54 @@
+//! One way to a model: every command that needs one opens it here.
+//!
+//! Each of the three kinds runs here (*local*), behind one or several servers (*endpoints*), or is read from a file or
+//! from the data (*recorded*):
+//!
+//! - [`Generator`]: continues text, and says how probable a text is
+//! - [`Scorer`]: a process reward model; every profile works here and over `/pooling`
+//! - [`Embedder`]: texts to vectors
+//!
+//! Each is opened from its settings by one function, implements the contracts of `gradus-core`, and says what determines
+//! its results (`identity`, for resuming) and what it spent ([`Spending`]).
+//!
+//! ```no_run
+//! use gradus_backend::{EndpointSettings, Scorer, ScorerSettings};
+//! use gradus_core::contracts::{ScoreRequest, ScoreSteps};
+//!
+//! let settings = ScorerSettings {
+//!     model: Some("Qwen/Qwen2.5-Math-PRM-7B".into()),
+//!     endpoints: EndpointSettings { endpoint: vec!["http://127.0.0.1:8000".into()], ..Default::default() },
+//!     ..Default::default()
+//! };
+//! let scorer = Scorer::open(&settings)?;
+//! let request = ScoreRequest { problem: "1 + 1?".into(), steps: vec!["It is 2.".into()], ..Default::default() };
+//! let scores = gradus_backend::wait(scorer.score_steps(vec![request]))?;
+//! # Ok::<(), gradus_backend::Error>(())
+//! ```
+
+mod background;
+mod embedder;
+mod endpoints;
+mod error;
+mod generator;
+mod local;
+mod pair;
+mod profile_format;
+mod prompts;
+mod recorded;
+mod scorer;
+mod settings;
+
+pub use background::wait;
+pub use embedder::{DEFAULT_ENCODER, Embedder};
+pub use endpoints::{Spending, Traffic};
+pub use error::{Error, Result};
+pub use generator::{DEFAULT_GENERATOR, Generator, GeneratorIdentity};
+pub use local::{Local, LocalScorer, Purpose, default_scorer, scorer_name};
+pub use pair::open_pair;
+pub use profile_format::ProfileFormat;
+pub use prompts::{ChatPrompt, ContinuedPrompt, RawPrompt};
+pub use recorded::{RecordedScores, RecordedVectors};
+pub use scorer::{ScoreSummary, Scorer, ScorerKind};
+pub use settings::{
+    EmbedderSettings, EndpointSettings, GeneratorSettings, LocalSettings, ScoreApi, ScorerSettings,
+};

@@ -1,0 +1,221 @@
+//! A process reward model: local, behind endpoints, or scores that the data has.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use gradus_core::contracts::{Answer, CallError, ScoreRequest, ScoreSteps, StepScores};
+use gradus_engine::profile::Profile;
+use gradus_llm::{Pooling, RewardServer, TokenScores};
+use serde::Serialize;
+
+use crate::background::Background;
+use crate::endpoints::Endpoints;
+use crate::local::{self, Local, LocalScorer, Purpose, scorer_name};
+use crate::{Error, ProfileFormat, RecordedScores, Result, ScoreApi, ScorerSettings, Spending};
+
+/// The profile of a model behind `/pooling` when none is named.
+const POOLING_PROFILE: &str = "qwen2.5-math-prm";
+/// The profile of a model behind `/v1/completions` when none is named.
+const COMPLETIONS_PROFILE: &str = "plain";
+/// Solutions that are with a local model at once, so that it can fill its passes.
+const AHEAD: usize = 64;
+
+/// Where scores come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScorerKind {
+    /// A model that runs here.
+    Local,
+    /// Servers of this protocol.
+    Endpoints(ScoreApi),
+    /// The data.
+    Recorded,
+}
+
+impl ScorerKind {
+    /// In words, for reports.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Local => "local reward model",
+            Self::Endpoints(ScoreApi::Pooling) => "reward model behind /pooling",
+            Self::Endpoints(ScoreApi::Score) => "server of scores",
+            Self::Endpoints(ScoreApi::Completions) => "language model behind /v1/completions",
+            Self::Endpoints(ScoreApi::Chat) => "critic behind a server",
+            Self::Recorded => "scores in the data",
+        }
+    }
+}
+
+/// How much was scored, and how fast.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct ScoreSummary {
+    /// Tokens of the prompts that were processed.
+    pub tokens: u64,
+    /// Seconds: those in which a local model worked, or those since endpoints were opened.
+    pub seconds: f64,
+    /// Tokens per second.
+    pub tokens_per_second: f64,
+}
+
+/// A scorer that is ready to be asked.
+pub struct Scorer {
+    /// The model's name, as it was asked for or as servers call it.
+    pub model: String,
+    /// The profile, of a model that has one.
+    pub profile: Option<String>,
+    /// Where scores come from.
+    pub kind: ScorerKind,
+    /// Solutions to have with it at once.
+    pub ahead: usize,
+    /// What it spends.
+    pub spending: Spending,
+    backend: Backend,
+    identity: String,
+    opened: Instant,
+}
+
+enum Backend {
+    Local(Local),
+    Endpoints(Background<dyn ScoreSteps>),
+    Recorded(RecordedScores),
+}
+
+impl Scorer {
+    /// Loads the model or prepares connections; nothing is asked yet.
+    pub fn open(settings: &ScorerSettings) -> Result<Self> {
+        if let Some(name) = &settings.recorded {
+            let backend = Backend::Recorded(RecordedScores::new(name));
+            let spending = Spending::default();
+            return Ok(Self::new(name, ScorerKind::Recorded, String::new(), spending, backend));
+        }
+        let profile = settings.profile.as_deref();
+        if !settings.endpoints.endpoint.is_empty() {
+            return Self::served(settings, profile);
+        }
+        let model = settings.model.as_deref().unwrap_or(local::default_scorer(profile, &settings.local));
+        let resolved = LocalScorer::resolve(model, &settings.local, profile)?;
+        let purpose = Purpose::Scores { profile: resolved.profile, unpacked: settings.no_tree_packing };
+        Self::on(Local::start(resolved.model, &resolved.settings, purpose)?, model, settings)
+    }
+
+    /// A scorer on an engine that is running already, with its profile.
+    pub(crate) fn on(local: Local, model: &str, settings: &ScorerSettings) -> Result<Self> {
+        let spending = Spending::open(&settings.endpoints, model, None)?;
+        let (identity, profile) = (local.identity.clone(), local.profile.clone());
+        let scorer = Self::new(model, ScorerKind::Local, identity, spending, Backend::Local(local));
+        Ok(Self { profile, ..scorer })
+    }
+
+    fn served(settings: &ScorerSettings, profile: Option<&str>) -> Result<Self> {
+        let api = settings.api;
+        let local = &settings.local;
+        if local.adapter.is_some() || local.precision.is_some() || local.dequantize().is_some() {
+            return Err(Error::settings(
+                "--adapter, --precision, --dequantize and --keep-quantized are for a local model: leave them out with \
+                 --endpoint",
+            ));
+        }
+        let endpoints = Endpoints::open(&settings.endpoints, settings.model.as_deref())?;
+        let tokenizer = settings.endpoints.tokenizer.as_deref();
+        let profile = match api {
+            ScoreApi::Pooling => Some(Profile::find(profile.unwrap_or(POOLING_PROFILE))?),
+            ScoreApi::Completions => Some(Profile::find(profile.unwrap_or(COMPLETIONS_PROFILE))?),
+            ScoreApi::Score if profile.is_some() || tokenizer.is_some() => {
+                return Err(Error::settings(
+                    "--api score sends problems and steps, which the server writes out itself: leave out --profile and \
+                     --tokenizer",
+                ));
+            }
+            ScoreApi::Score => None,
+            ScoreApi::Chat => {
+                return Err(Error::settings(
+                    "--api chat asks for a verdict and gives no scores: use pooling, score or completions",
+                ));
+            }
+        };
+        let identity = format!("{api:?} {} {profile:?} {tokenizer:?}", endpoints.identity);
+        let tokenizer = tokenizer.map(local::tokenizer).transpose()?;
+        let http = endpoints.http;
+        let name = profile.as_ref().map(|profile| profile.name.clone());
+        let model: Arc<dyn ScoreSteps> = match (api, profile) {
+            (ScoreApi::Pooling, Some(profile)) => {
+                Arc::new(Pooling::new(http.clone(), ProfileFormat::new(profile, tokenizer)?))
+            }
+            (ScoreApi::Completions, Some(profile)) => {
+                Arc::new(TokenScores::new(http.clone(), ProfileFormat::comparing(profile, tokenizer)?))
+            }
+            _ => Arc::new(RewardServer::new(http.clone())),
+        };
+        let spending = Spending::open(&settings.endpoints, &endpoints.name, Some(http))?;
+        let backend = Backend::Endpoints(Background::start(model)?);
+        let scorer = Self::new(&endpoints.name, ScorerKind::Endpoints(api), identity, spending, backend);
+        Ok(Self { profile: name, ahead: AHEAD.max(4 * endpoints.concurrency), ..scorer })
+    }
+
+    fn new(model: &str, kind: ScorerKind, identity: String, spending: Spending, backend: Backend) -> Self {
+        Self {
+            model: model.to_owned(),
+            profile: None,
+            kind,
+            ahead: AHEAD,
+            spending,
+            backend,
+            identity,
+            opened: Instant::now(),
+        }
+    }
+
+    /// What its scores are called where nobody named them.
+    pub fn name(&self) -> String {
+        match &self.profile {
+            Some(profile) => scorer_name(&self.model, profile),
+            None => self.model.clone(),
+        }
+    }
+
+    /// What determines its scores: the weights or the model's name at its servers, and the profile. Empty for recorded
+    /// scores, which nobody computes again.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// The local model, if it is one.
+    pub fn local(&self) -> Option<&Local> {
+        match &self.backend {
+            Backend::Local(local) => Some(local),
+            _ => None,
+        }
+    }
+
+    /// The recorded scores, to which a command adds those of the records that it reads.
+    pub fn recorded(&mut self) -> Option<&mut RecordedScores> {
+        match &mut self.backend {
+            Backend::Recorded(recorded) => Some(recorded),
+            _ => None,
+        }
+    }
+
+    /// How much was scored so far, and how fast.
+    pub fn summary(&self) -> ScoreSummary {
+        if let Some(local) = self.local() {
+            let metrics = local.engine.metrics();
+            return ScoreSummary {
+                tokens: metrics.prompt_tokens,
+                seconds: metrics.busy_seconds,
+                tokens_per_second: metrics.tokens_per_second,
+            };
+        }
+        let tokens = self.spending.traffic().map_or(0, |traffic| traffic.prompt_tokens);
+        let seconds = self.opened.elapsed().as_secs_f64();
+        ScoreSummary { tokens, seconds, tokens_per_second: tokens as f64 / seconds.max(1e-9) }
+    }
+}
+
+impl ScoreSteps for Scorer {
+    fn score_steps(&self, requests: Vec<ScoreRequest>) -> Answer<'_, Vec<Result<StepScores, CallError>>> {
+        match &self.backend {
+            Backend::Local(local) => local.engine.score_steps(requests),
+            Backend::Endpoints(model) => model.score_steps(requests),
+            Backend::Recorded(recorded) => recorded.score_steps(requests),
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Which model, where, and how hard it is asked: plain structs that are also groups of command-line options.
+//!
+//! They derive `clap::Args`, so that every command has the same options with the same help, declared once, and there is no
+//! second struct to keep in step. A command flattens one of [`GeneratorSettings`], [`ScorerSettings`] and
+//! [`EmbedderSettings`]; one that needs two models fills the second in by hand. The fields' defaults are `Default`'s.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use gradus_engine::{Place, Precision};
+use gradus_llm::Dialect;
+
+/// How a model runs here.
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(next_help_heading = "Model")]
+pub struct LocalSettings {
+    /// LoRA adapter folder (PEFT layout) to put on top of the model
+    #[arg(long, value_name = "FOLDER")]
+    pub adapter: Option<PathBuf>,
+    /// Device: cpu, cuda, cuda:1, metal
+    #[arg(long, default_value = "cpu", value_parser = device)]
+    pub device: Place,
+    /// Arithmetic of matrix products: f32, bf16x3 (default for f32 and f16 weights) or bf16 (default for the rest)
+    #[arg(long, value_parser = precision)]
+    pub precision: Option<Precision>,
+    /// Dequantize weights when they are loaded (more memory); GPUs do so by default
+    #[arg(long, alias = "dequantise")]
+    pub dequantize: bool,
+    /// Keep quantized weights quantized on a GPU as well
+    #[arg(long, alias = "keep-quantised", conflicts_with = "dequantize")]
+    pub keep_quantized: bool,
+    /// Maximum tokens per forward pass
+    #[arg(long, default_value_t = 4096, value_name = "TOKENS", value_parser = at_least_one)]
+    pub token_budget: usize,
+}
+
+impl Default for LocalSettings {
+    fn default() -> Self {
+        Self {
+            adapter: None,
+            device: Place::Cpu,
+            precision: None,
+            dequantize: false,
+            keep_quantized: false,
+            token_budget: 4096,
+        }
+    }
+}
+
+impl LocalSettings {
+    /// Whether quantized weights are expanded; by default the device decides.
+    pub(crate) fn dequantize(&self) -> Option<bool> {
+        match (self.dequantize, self.keep_quantized) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// Servers of one model, and how they are called. Flattened beside [`LocalSettings`], whose adapter it excludes.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Endpoints")]
+pub struct EndpointSettings {
+    /// Use the model behind this server instead of a local one; repeat to share the work among servers of the same model
+    #[arg(long, value_name = "URL", conflicts_with = "adapter")]
+    pub endpoint: Vec<String>,
+    /// With --endpoint: environment variable that holds the API key
+    #[arg(long, value_name = "VARIABLE", requires = "endpoint")]
+    pub key_env: Option<String>,
+    /// With --endpoint: file that holds the API key
+    #[arg(long, value_name = "FILE", requires = "endpoint", conflicts_with = "key_env")]
+    pub key_file: Option<PathBuf>,
+    /// Maximum requests in flight at each endpoint [default: 16]; for a local model, maximum problems or solutions at once [default: 8]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub concurrency: Option<usize>,
+    /// With --endpoint: maximum requests per minute at each endpoint [default: no limit]
+    #[arg(long, value_name = "N", requires = "endpoint")]
+    pub requests_per_minute: Option<f64>,
+    /// With --endpoint: maximum tokens per minute at each endpoint [default: no limit]
+    #[arg(long, value_name = "N", requires = "endpoint")]
+    pub tokens_per_minute: Option<f64>,
+    /// With --endpoint: timeout of a request in seconds [default: 600]
+    #[arg(long, value_name = "SECONDS", requires = "endpoint")]
+    pub timeout: Option<f64>,
+    /// With --endpoint: retries of a failed request [default: 5]
+    #[arg(long, value_name = "N", requires = "endpoint")]
+    pub retries: Option<u32>,
+    /// With --endpoint: folder of cached responses [default: `answers` in the Gradus home folder]
+    #[arg(long, value_name = "FOLDER", requires = "endpoint")]
+    pub cache: Option<PathBuf>,
+    /// With --endpoint: do not cache responses
+    #[arg(long, requires = "endpoint", conflicts_with = "cache")]
+    pub no_cache: bool,
+    /// Price table per million tokens, to report the cost in money (see docs/annotation.md)
+    #[arg(long, value_name = "FILE")]
+    pub prices: Option<PathBuf>,
+    /// With --endpoint: request fields that the server knows, `open` (vLLM, SGLang, llama.cpp) or `openai` [default: open]
+    #[arg(long, value_name = "DIALECT", value_parser = dialect, requires = "endpoint")]
+    pub dialect: Option<Dialect>,
+    /// With --endpoint: local model (name, folder or .gguf file) that has the served model's tokenizer and chat template
+    #[arg(long, alias = "template", value_name = "MODEL", requires = "endpoint")]
+    pub tokenizer: Option<String>,
+}
+
+/// A model that continues text.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Model")]
+pub struct GeneratorSettings {
+    /// Model name, folder or .gguf file [default: smollm2-135m]; with --endpoint, the server's name for the model
+    #[arg(short, long)]
+    pub model: Option<String>,
+    /// Recorded completions instead of a model: a JSONL file of {"prompt": …, "completions": […]}
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "endpoint", "adapter"])]
+    pub recorded: Option<PathBuf>,
+    /// System message
+    #[arg(long, conflicts_with = "raw")]
+    pub system: Option<String>,
+    /// Send the problem as plain text, without a chat template
+    #[arg(long, conflicts_with = "tokenizer")]
+    pub raw: bool,
+    /// Where it is served.
+    #[command(flatten)]
+    pub endpoints: EndpointSettings,
+    /// How it runs here.
+    #[command(flatten)]
+    pub local: LocalSettings,
+}
+
+/// What an endpoint of scores speaks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum ScoreApi {
+    /// vLLM's /pooling with a process reward model
+    #[default]
+    Pooling,
+    /// A server of scores: POST /v1/score with a problem and its steps
+    Score,
+    /// A language model behind /v1/completions, for profiles that compare two tokens; needs --tokenizer
+    Completions,
+    /// An OpenAI-compatible chat model, asked as a critic
+    Chat,
+}
+
+/// A process reward model.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Model")]
+pub struct ScorerSettings {
+    /// Reward model name, folder or .gguf file [default: gradus-prm, or smollm2-135m with --adapter, --profile or --pool]; with
+    /// --endpoint, the server's name for the model
+    #[arg(short, long)]
+    pub model: Option<String>,
+    /// PRM profile, built in or a .toml file [default: from the checkpoint, else `plain`; `retrieval-prm` with --pool;
+    /// `qwen2.5-math-prm` with --api pooling]
+    #[arg(short, long)]
+    pub profile: Option<String>,
+    /// With --endpoint: protocol of the endpoint
+    #[arg(long, value_enum, default_value = "pooling", requires = "endpoint")]
+    pub api: ScoreApi,
+    /// The scores that the data has under this name, instead of a model's; set by commands that read scored data.
+    #[arg(skip)]
+    pub recorded: Option<String>,
+    /// Every prompt goes through a local model by itself, to measure what sharing gives.
+    #[arg(skip)]
+    pub no_tree_packing: bool,
+    /// Where it is served.
+    #[command(flatten)]
+    pub endpoints: EndpointSettings,
+    /// How it runs here.
+    #[command(flatten)]
+    pub local: LocalSettings,
+}
+
+/// A model that turns texts into vectors.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Model")]
+pub struct EmbedderSettings {
+    /// Encoder name or folder [default: all-minilm-l6-v2]; a decoder's embedding is the mean of its hidden states; with
+    /// --endpoint, the server's name for the model
+    #[arg(short, long)]
+    pub model: Option<String>,
+    /// Recorded vectors instead of a model: a JSONL file that gradus embed wrote
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "endpoint", "adapter"])]
+    pub recorded: Option<PathBuf>,
+    /// Where it is served.
+    #[command(flatten)]
+    pub endpoints: EndpointSettings,
+    /// How it runs here.
+    #[command(flatten)]
+    pub local: LocalSettings,
+}
+
+fn device(text: &str) -> Result<Place, String> {
+    match text.split_once(':') {
+        None if text == "cpu" => Ok(Place::Cpu),
+        None if text == "cuda" => Ok(Place::Cuda(0)),
+        None if text == "metal" => Ok(Place::Metal),
+        Some(("cuda", number)) => {
+            number.parse().map(Place::Cuda).map_err(|_| format!("`{number}` is not a GPU's number"))
+        }
+        _ => Err(format!("`{text}` is not one of cpu, cuda, cuda:N, metal")),
+    }
+}
+
+fn precision(text: &str) -> Result<Precision, String> {
+    match text {
+        "f32" => Ok(Precision::F32),
+        "bf16x3" => Ok(Precision::Bf16x3),
+        "bf16" => Ok(Precision::Bf16),
+        _ => Err(format!("`{text}` is not one of f32, bf16x3, bf16")),
+    }
+}
+
+fn dialect(text: &str) -> Result<Dialect, String> {
+    match text {
+        "open" => Ok(Dialect::Open),
+        "openai" | "open_ai" => Ok(Dialect::OpenAi),
+        _ => Err(format!("`{text}` is neither open nor openai")),
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err(format!("`{text}` is not a whole number of at least 1")),
+        Ok(number) => Ok(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Command<T: Args> {
+        #[command(flatten)]
+        settings: T,
+    }
+
+    fn parse<T: Args>(arguments: &[&str]) -> Result<T, String> {
+        let arguments = std::iter::once(&"gradus").chain(arguments);
+        Command::<T>::try_parse_from(arguments)
+            .map(|parsed| parsed.settings)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn no_options_are_the_defaults() {
+        assert_eq!(parse::<GeneratorSettings>(&[]).unwrap(), GeneratorSettings::default());
+        assert_eq!(parse::<ScorerSettings>(&[]).unwrap(), ScorerSettings::default());
+        assert_eq!(parse::<EmbedderSettings>(&[]).unwrap(), EmbedderSettings::default());
+    }
+
+    #[test]
+    fn several_endpoints_and_their_limits() {
+        let line = "--endpoint http://a --endpoint http://b --model m --key-env KEY --concurrency 4 --retries 2 --timeout 9.5 \
+                    --requests-per-minute 60 --no-cache --dialect openai --api score";
+        let arguments: Vec<&str> = line.split_whitespace().collect();
+        let ScorerSettings { endpoints, api, .. } = parse(&arguments).unwrap();
+        assert_eq!(
+            (endpoints.endpoint.len(), endpoints.concurrency, endpoints.retries),
+            (2, Some(4), Some(2))
+        );
+        assert_eq!((endpoints.dialect, api), (Some(Dialect::OpenAi), ScoreApi::Score));
+    }
+
+    #[test]
+    fn old_spellings_still_work() {
+        assert!(parse::<GeneratorSettings>(&["--dequantise"]).unwrap().local.dequantize);
+        assert!(parse::<GeneratorSettings>(&["--keep-quantised"]).unwrap().local.keep_quantized);
+        let settings: GeneratorSettings = parse(&["--endpoint", "http://a", "--template", "qwen"]).unwrap();
+        assert_eq!(settings.endpoints.tokenizer.as_deref(), Some("qwen"));
+    }
+
+    #[test]
+    fn options_that_do_not_go_together_are_refused() {
+        for line in [
+            "--endpoint http://a --adapter x",
+            "--retries 3",
+            "--key-env A --key-file b --endpoint http://a",
+            "--cache x --no-cache --endpoint http://a",
+            "--concurrency 0",
+            "--device tpu",
+            "--recorded x --model y",
+            "--raw --tokenizer m --endpoint http://a",
+        ] {
+            let arguments: Vec<&str> = line.split_whitespace().collect();
+            assert!(parse::<GeneratorSettings>(&arguments).is_err(), "{line}");
+        }
+    }
+}
