@@ -122,3 +122,14 @@ install:
 clean:
 	$(CARGO) clean
 	rm -rf $(OUT)
+
+# Documentation. check-docs is fast and needs no program; test-docs also runs every command that the guides show.
+.PHONY: docs check-docs test-docs
+docs: build
+	GRADUS=$(GRADUS) sh scripts/docs.sh
+
+check-docs:
+	python3 scripts/check_docs.py
+
+test-docs: check-docs test-build
+	GRADUS=$(GRADUS) python3 scripts/test_docs.py
