@@ -3,27 +3,27 @@
 use std::path::Path;
 
 use gradus_train::run::Recipe;
-use gradus_train::session::{self, Beginning, Numbers, Progress, Watch};
+use gradus_train::{MetricValues, StepProgress, TrainingObserver, TrainingStart};
 
 struct Lines;
 
 #[allow(clippy::print_stdout, reason = "the program's only output")]
-impl Watch for Lines {
-    fn begins(&mut self, beginning: &Beginning) {
-        println!("{beginning:?}");
+impl TrainingObserver for Lines {
+    fn on_start(&mut self, start: &TrainingStart) {
+        println!("{start:?}");
     }
 
-    fn steps(&mut self, progress: &Progress) {
+    fn on_step(&mut self, progress: &StepProgress) {
         if progress.step.is_multiple_of(10) {
-            println!("step {}/{} {:?}", progress.step, progress.steps, progress.numbers);
+            println!("step {}/{} {:?}", progress.step, progress.steps, progress.metrics);
         }
     }
 
-    fn evaluates(&mut self, step: u64, numbers: &Numbers) {
-        println!("evaluation after step {step}: {numbers:?}");
+    fn on_evaluation(&mut self, step: u64, metrics: &MetricValues) {
+        println!("evaluation after step {step}: {metrics:?}");
     }
 
-    fn saves(&mut self, _: u64, _: bool) {}
+    fn on_checkpoint(&mut self, _: u64, _: bool) {}
 }
 
 #[allow(clippy::print_stdout, reason = "the program's only output")]
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("usage: run_recipe RECIPE FOLDER [KEY=VALUE …]".into());
     };
     let recipe = Recipe::read(Path::new(recipe), sets)?;
-    let ending = session::train(&recipe, Path::new(folder), arguments.clone(), &mut Lines)?;
-    println!("{ending:?}");
+    let end = gradus_train::train(&recipe, Path::new(folder), arguments.clone(), &mut Lines)?;
+    println!("{end:?}");
     Ok(())
 }

@@ -8,8 +8,7 @@ use std::time::Instant;
 use gradus_engine::batch::{Batch, Forest};
 use gradus_engine::{Device, LoadOptions, Model, Precision, models};
 use gradus_train::losses::negative_log_likelihood;
-use gradus_train::run::recipe::Lora;
-use gradus_train::{AdamW, Gradients, Method, Trainee, TraineeOptions, scatter, select};
+use gradus_train::{AdamW, Gradients, LoraConfig, TrainableModel, TrainableOptions, Tuning, scatter, select};
 
 /// Steps before the clock starts.
 const WARM_UP: usize = 2;
@@ -40,11 +39,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = Model::load(&models::resolve(&name)?, &load)?;
     let vocabulary = model.decoder()?.config.vocabulary as u64;
     let targets = option("--targets", "q_proj,v_proj").split(',').map(str::to_owned).collect();
-    let lora = Lora { rank: number("--rank", 32), alpha: 64.0, dropout: 0.0, targets, ..Lora::default() };
+    let lora = LoraConfig {
+        rank: number("--rank", 32),
+        alpha: 64.0,
+        dropout: 0.0,
+        targets,
+        ..LoraConfig::default()
+    };
     let activation_bytes = number("--keep", if on_gpu { 16 } else { 4 }) << 30;
-    let options =
-        TraineeOptions { method: Method::Lora(lora), precision, quantised: false, activation_bytes, seed: 0 };
-    let mut trainee = Trainee::new(model, options)?;
+    let options = TrainableOptions {
+        tuning: Tuning::Lora(lora),
+        precision,
+        quantized: false,
+        activation_bytes,
+        seed: 0,
+    };
+    let mut trainable = TrainableModel::new(model, options)?;
     let mut seconds = Vec::new();
     let mut loss = 0.0;
     for step in 0..steps + WARM_UP {
@@ -58,19 +68,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             next.extend(&tokens[1..]);
         }
         let began = Instant::now();
-        let mut gradients = Gradients::new(&trainee.parameters);
-        let tape = trainee.forward(&batch, Some(step as u64))?;
+        let mut gradients = Gradients::new(&trainable.parameters);
+        let tape = trainable.forward(&batch, Some(step as u64))?;
         let hidden = select(&tape.hidden, &rows)?;
-        let logprobs = trainee.token_logprobs(&hidden, &next, true)?;
+        let logprobs = trainable.token_logprobs(&hidden, &next, true)?;
         let mean = negative_log_likelihood(&logprobs.values, &vec![1.0; next.len()]);
         loss = mean.value;
-        let d_rows = trainee.token_logprobs_backward(&hidden, logprobs, &mean.gradient, &mut gradients)?;
+        let d_rows = trainable.token_logprobs_backward(&hidden, logprobs, &mean.gradient, &mut gradients)?;
         let d_hidden = scatter(&tape.hidden, &rows, &d_rows)?;
-        trainee.backward(tape, &d_hidden, &mut gradients)?;
+        trainable.backward(tape, &d_hidden, &mut gradients)?;
         // The norm is a number on the host, so everything before it has been computed.
         gradients.clip(1.0)?;
-        trainee.update(&gradients, 1e-4, step + 1, &AdamW::default())?;
-        trainee.device()?.synchronize()?;
+        trainable.update(&gradients, 1e-4, step + 1, &AdamW::default())?;
+        trainable.device()?.synchronize()?;
         if step >= WARM_UP {
             seconds.push(began.elapsed().as_secs_f64());
         }

@@ -8,16 +8,16 @@ use candle_core::{DType, Device, Tensor};
 use serde_json::json;
 
 use crate::error::io;
-use crate::run::recipe::{Lora, Stored};
-use crate::trainee::Trainee;
+use crate::lora::{AdapterDtype, LoraConfig};
+use crate::trainable::TrainableModel;
 use crate::{Error, Result};
 
 const CONFIG: &str = "adapter_config.json";
 const WEIGHTS: &str = "adapter_model.safetensors";
 
 /// Writes the trained parameters into `folder`, which must exist; `base` is the model they belong to.
-pub fn save(folder: &Path, trainee: &Trainee, lora: &Lora, base: &str) -> Result<()> {
-    let heads: Vec<&str> = trainee.head_names();
+pub fn save(folder: &Path, trainable: &TrainableModel, lora: &LoraConfig, base: &str) -> Result<()> {
+    let heads: Vec<&str> = trainable.head_names();
     // Only the head that transformers' own token classifiers have; PEFT takes other models as they are.
     let task = match heads[..] {
         [] => Some("CAUSAL_LM"),
@@ -45,11 +45,11 @@ pub fn save(folder: &Path, trainee: &Trainee, lora: &Lora, base: &str) -> Result
     let text = serde_json::to_string_pretty(&config).expect("a JSON value can be written");
     std::fs::write(&path, text + "\n").map_err(io(&path))?;
     let mut tensors: HashMap<String, Tensor> = HashMap::new();
-    for parameter in trainee.parameters.iter() {
+    for parameter in trainable.parameters.iter() {
         let value = parameter.value.to_device(&Device::Cpu)?;
         let value = match lora.stored {
-            Stored::F32 => value,
-            Stored::Bf16 => value.to_dtype(DType::BF16)?,
+            AdapterDtype::F32 => value,
+            AdapterDtype::Bf16 => value.to_dtype(DType::BF16)?,
         };
         tensors.insert(peft_name(&parameter.name), value);
     }
@@ -58,14 +58,14 @@ pub fn save(folder: &Path, trainee: &Trainee, lora: &Lora, base: &str) -> Result
     Ok(())
 }
 
-/// Starts from an adapter instead of from random numbers: it must have what is trained here, in the same shapes.
-pub fn restore(folder: &Path, trainee: &mut Trainee) -> Result<()> {
+/// Starts from an adapter instead of a random initialization: it must have the same tensors, in the same shapes.
+pub fn restore(folder: &Path, trainable: &mut TrainableModel) -> Result<()> {
     let path = folder.join(WEIGHTS);
     if !path.exists() {
         return Err(Error::run(folder, format!("no {WEIGHTS} here: expected an adapter in PEFT's layout")));
     }
     let mut tensors = candle_core::safetensors::load(&path, &Device::Cpu)?;
-    for parameter in trainee.parameters.iter_mut() {
+    for parameter in trainable.parameters.iter_mut() {
         let name = peft_name(&parameter.name);
         let Some(tensor) = tensors.remove(&name) else {
             return Err(Error::run(
@@ -88,7 +88,7 @@ pub fn restore(folder: &Path, trainee: &mut Trainee) -> Result<()> {
         let message = format!("tensor `{name}` ({} in all) is not trained by this recipe", tensors.len());
         return Err(Error::run(&path, message));
     }
-    trainee.refresh()
+    trainable.refresh()
 }
 
 /// `layers.0.self_attn.q_proj.lora_A.weight` → `base_model.model.model.layers.0…`; a head has no inner `model.`.

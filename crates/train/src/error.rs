@@ -1,4 +1,4 @@
-//! What can go wrong while training.
+//! Errors of training.
 //!
 //! Every message is one sentence that says what, where and how to fix it: the file, the key or the record, what was
 //! expected and what was found.
@@ -11,19 +11,19 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused.
+    /// An operation of the file system failed.
     #[error("{}: {}", path.display(), without_code(source))]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// A recipe that cannot be followed.
-    #[error("{place}: {message}")]
+    /// A recipe that cannot be run.
+    #[error("{location}: {message}")]
     Recipe {
-        /// The recipe's file, or the `--set` that brought the trouble in.
-        place: String,
+        /// The recipe's file, or the `--set` that has the error.
+        location: String,
         /// The key, what was expected and what was found.
         message: String,
     },
@@ -54,13 +54,13 @@ pub enum Error {
     /// A dataset cannot be read.
     #[error(transparent)]
     Files(#[from] gradus_data::Error),
-    /// The engine refused.
+    /// An error of the engine.
     #[error(transparent)]
     Engine(#[from] gradus_engine::Error),
     /// There is not enough memory on the device.
     #[error(
-        "the device is out of memory: lower `tokens` in [batch] (and `max_tokens` in [data]), or keep the base quantised \
-         with `quantised = true` in [model]"
+        "the device is out of memory: lower `tokens` in [batch] (and `max_tokens` in [data]), or keep the base quantized \
+         with `quantized = true` in [model]"
     )]
     Memory,
     /// A tensor operation failed.
@@ -85,12 +85,12 @@ impl Error {
     }
 }
 
-/// Turns a refusal of the operating system into an [`enum@Error`] with the path: `File::open(path).map_err(io(path))`.
+/// Turns an I/O error into an [`enum@Error`] with the path: `File::open(path).map_err(io(path))`.
 pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
     move |source| Error::Io { path: path.to_owned(), source }
 }
 
-/// `No such file or directory (os error 2)` without the number, which helps nobody.
+/// `No such file or directory (os error 2)` without the number.
 fn without_code(source: &std::io::Error) -> String {
     let text = source.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()

@@ -1,36 +1,53 @@
-//! Examples as a model sees them, and how they are packed into passes.
+//! Training examples, and how they are packed into forward passes.
 //!
-//! An example is a forest: prompts that share beginnings are processed once (the steps of a solution, the samples of
-//! one question, the two sides of a pair). Several examples go through the model in one pass, none seeing another.
+//! An example is a prefix tree: shared prefixes are computed once (the steps of a solution, the samples of one
+//! prompt, the two sides of a pair). Several examples are packed into one pass; none attends to another.
 
 use gradus_engine::batch::{Batch, Forest};
+use serde::{Deserialize, Serialize};
 
-/// Prompts that belong together, where they are read, and what should be there: a token, a label.
+/// `[batch]`: batch sizes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct BatchConfig {
+    /// Maximum tokens per packed forward pass; this sets the memory that is needed. Default 4096.
+    pub(crate) tokens: usize,
+    /// Examples per optimizer step. Default 64.
+    pub(crate) examples: usize,
+}
+
+impl Default for BatchConfig {
+    fn default() -> Self {
+        Self { tokens: 4096, examples: 64 }
+    }
+}
+
+/// Prompts that belong together, the positions that are read, and the target of each: a token, a label.
 #[derive(Debug, Clone)]
 pub struct Example<T> {
     /// Names it in messages.
     pub id: String,
     /// Its prompts.
     pub forest: Forest,
-    /// Node and offset of each place, and what should be read there.
+    /// Node and offset of each position that is read, and its target.
     pub reads: Vec<((usize, usize), T)>,
 }
 
 impl<T: Clone> Example<T> {
-    /// Adds another example's reads after the own ones; what both begin with is processed once.
-    pub fn join(&mut self, other: &Self) {
+    /// Adds another example's reads after the own ones; the shared prefix is computed once.
+    pub(crate) fn join(&mut self, other: &Self) {
         let start = self.reads.len();
         // The last read has the longest prompt: the others lie on its way.
         for ((node, offset), target) in other.reads.iter().rev() {
             let tokens = other.forest.prefix(*node, *offset);
-            let place = self.forest.insert(&tokens).locate(tokens.len() - 1);
-            self.reads.push((place, target.clone()));
+            let position = self.forest.insert(&tokens).locate(tokens.len() - 1);
+            self.reads.push((position, target.clone()));
         }
         self.reads[start..].reverse();
     }
 }
 
-/// Examples that go through the model in one pass.
+/// Examples packed into one forward pass.
 pub struct Packed<'a, T> {
     /// Their rows.
     pub batch: Batch,
@@ -38,13 +55,13 @@ pub struct Packed<'a, T> {
     pub examples: Vec<&'a Example<T>>,
     /// The rows that are read, example after example.
     pub rows: Vec<usize>,
-    /// What should be read there.
+    /// Their targets.
     pub targets: Vec<T>,
 }
 
 impl<'a, T> Packed<'a, T> {
     /// The example that read number `read` belongs to.
-    pub fn owner(&self, read: usize) -> Option<&'a Example<T>> {
+    pub(crate) fn owner(&self, read: usize) -> Option<&'a Example<T>> {
         let mut end = 0;
         self.examples.iter().copied().find(|example| {
             end += example.reads.len();
@@ -53,7 +70,8 @@ impl<'a, T> Packed<'a, T> {
     }
 }
 
-/// Puts examples into as few passes of at most `limit` tokens as their order allows; a longer example goes alone.
+/// Packs examples, in their order, into as few passes of at most `limit` tokens as possible; a longer example gets a
+/// pass of its own.
 pub fn pack<'a, T: Clone>(examples: &[&'a Example<T>], limit: usize) -> Vec<Packed<'a, T>> {
     let mut passes: Vec<Packed<'a, T>> = Vec::new();
     for example in examples {
@@ -76,7 +94,7 @@ pub fn pack<'a, T: Clone>(examples: &[&'a Example<T>], limit: usize) -> Vec<Pack
 impl Example<u32> {
     /// A prompt and its continuations, whose tokens are each predicted from what comes before them. The prompt is
     /// processed once. Returns the example and the range of its reads that each continuation has.
-    pub fn continuations(
+    pub(crate) fn continuations(
         id: impl Into<String>,
         prompt: &[u32],
         continuations: &[Vec<u32>],
@@ -87,8 +105,8 @@ impl Example<u32> {
             let whole = [prompt, continuation].concat();
             let path = forest.insert(&whole);
             let start = reads.len();
-            let places = prompt.len().max(1)..whole.len();
-            reads.extend(places.map(|index| (path.locate(index - 1), whole[index])));
+            let positions = prompt.len().max(1)..whole.len();
+            reads.extend(positions.map(|index| (path.locate(index - 1), whole[index])));
             spans.push(start..reads.len());
         }
         (Self { id: id.into(), forest, reads }, spans)

@@ -1,4 +1,4 @@
-//! One decoder layer forward, keeping what its backward needs, and backward.
+//! The forward pass of one decoder layer, which keeps what the backward pass needs, and its backward pass.
 //!
 //! ```text
 //! h = norm x      q, k, v = projections of h, normed and rotated      s = attention(q, k, v)      x₂ = x + o(s)
@@ -11,10 +11,10 @@ use gradus_engine::ops;
 use gradus_engine::parts::{Decoder, Heads, Layer, Linear, Pass};
 
 use crate::Result;
-use crate::parameters::{Gradients, Id};
-use crate::projection::Site;
+use crate::parameters::{Gradients, ParameterId};
+use crate::projection::{BackwardPass, TrainableProjection};
 
-/// The seven projections of a layer, in this order everywhere.
+/// The projections of attention and of the SwiGLU MLP, in this order everywhere.
 pub(crate) const MODULES: [&str; 7] = [
     "self_attn.q_proj",
     "self_attn.k_proj",
@@ -30,46 +30,50 @@ pub(crate) fn linears(layer: &mut Layer) -> [&mut Linear; 7] {
     [q, k, v, o, gate, up, down]
 }
 
-/// What training knows of a layer.
-pub(crate) struct LayerSites {
-    pub(crate) projections: [Site; 7],
-    pub(crate) norms: Option<NormSites>,
+/// The trainable parts of a layer.
+pub(crate) struct TrainableLayer {
+    pub(crate) projections: [TrainableProjection; 7],
+    pub(crate) norms: Option<TrainableNorms>,
 }
 
 /// The norms' weights, when they are trained.
-pub(crate) struct NormSites {
-    pub(crate) attention: Id,
-    pub(crate) mlp: Id,
-    pub(crate) query: Option<Id>,
-    pub(crate) key: Option<Id>,
+pub(crate) struct TrainableNorms {
+    pub(crate) attention: ParameterId,
+    pub(crate) mlp: ParameterId,
+    pub(crate) query: Option<ParameterId>,
+    pub(crate) key: Option<ParameterId>,
 }
 
-/// What a layer's backward needs.
-pub(crate) struct Kept {
-    /// Queries and keys before their norms, where the architecture has those.
+/// Activations that a layer's backward pass needs.
+pub(crate) struct LayerActivations {
+    /// Queries and keys before q_norm and k_norm, where the architecture has those.
     raw: Option<(Tensor, Tensor)>,
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    seen: Tensor,
-    middle: Tensor,
+    /// The attention's output, before o_proj.
+    attended: Tensor,
+    /// The residual stream between attention and MLP.
+    residual: Tensor,
+    /// Output of gate_proj of the SwiGLU MLP.
     gate: Tensor,
+    /// Output of up_proj of the SwiGLU MLP.
     up: Tensor,
 }
 
-/// How one layer is run.
-pub(crate) struct Runner<'a> {
+/// One forward or backward pass through a layer.
+pub(crate) struct LayerPass<'a> {
     pub(crate) heads: Heads,
     pub(crate) eps: f32,
     pub(crate) pass: &'a Pass,
     /// Arithmetic of attention, and of weight gradients.
     pub(crate) precision: (Precision, Precision),
-    /// What dropout drops; none outside training.
+    /// Seed of the dropout masks; none outside training.
     pub(crate) seed: Option<u64>,
 }
 
-/// Bytes that [`Kept`] takes for each row of a batch.
-pub(crate) fn kept_bytes(decoder: &Decoder) -> usize {
+/// Bytes that [`LayerActivations`] takes for each row of a batch.
+pub(crate) fn activation_bytes(decoder: &Decoder) -> usize {
     let config = &decoder.config;
     let (wide, narrow) = (config.heads * config.head_dim, config.kv_heads * config.head_dim);
     let raw = if config.qk_norm { wide + narrow } else { 0 };
@@ -77,15 +81,20 @@ pub(crate) fn kept_bytes(decoder: &Decoder) -> usize {
     numbers * decoder.dtype.size_in_bytes()
 }
 
-impl Runner<'_> {
-    pub(crate) fn forward(&self, layer: &Layer, sites: &LayerSites, x: &Tensor) -> Result<(Tensor, Kept)> {
-        let [q_site, k_site, v_site, o_site, gate_site, up_site, down_site] = &sites.projections;
+impl LayerPass<'_> {
+    pub(crate) fn forward(
+        &self,
+        layer: &Layer,
+        trainable: &TrainableLayer,
+        x: &Tensor,
+    ) -> Result<(Tensor, LayerActivations)> {
+        let [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj] = &trainable.projections;
         let Heads { query, key, dim } = self.heads;
         let rows = x.dim(0)?;
         let h = ops::rms_norm(x, &layer.attention_norm, self.eps)?;
-        let q = q_site.forward(&layer.q, &h, self.seed)?.reshape((rows, query, dim))?;
-        let k = k_site.forward(&layer.k, &h, self.seed)?.reshape((rows, key, dim))?;
-        let v = v_site.forward(&layer.v, &h, self.seed)?.reshape((rows, key, dim))?;
+        let q = q_proj.forward(&layer.q, &h, self.seed)?.reshape((rows, query, dim))?;
+        let k = k_proj.forward(&layer.k, &h, self.seed)?.reshape((rows, key, dim))?;
+        let v = v_proj.forward(&layer.v, &h, self.seed)?.reshape((rows, key, dim))?;
         let (raw, q, k) = match (&layer.q_norm, &layer.k_norm) {
             (Some(q_norm), Some(k_norm)) => {
                 let normed = (ops::rms_norm(&q, q_norm, self.eps)?, ops::rms_norm(&k, k_norm, self.eps)?);
@@ -95,50 +104,50 @@ impl Runner<'_> {
         };
         let Pass { plan, cos, sin } = self.pass;
         let (q, k) = (ops::rope(&q, cos, sin)?, ops::rope(&k, cos, sin)?);
-        let seen = plan.attend(&q, &k, &v, self.heads, layer.mask, self.precision.0)?;
-        let added = o_site.forward(&layer.o, &seen, self.seed)?;
-        let (middle, n) = ops::add_rms_norm(x, &added, &layer.mlp_norm, self.eps)?;
-        let gate = gate_site.forward(&layer.gate, &n, self.seed)?;
-        let up = up_site.forward(&layer.up, &n, self.seed)?;
+        let attended = plan.attend(&q, &k, &v, self.heads, layer.mask, self.precision.0)?;
+        let added = o_proj.forward(&layer.o, &attended, self.seed)?;
+        let (residual, n) = ops::add_rms_norm(x, &added, &layer.mlp_norm, self.eps)?;
+        let gate = gate_proj.forward(&layer.gate, &n, self.seed)?;
+        let up = up_proj.forward(&layer.up, &n, self.seed)?;
         let inner = ops::silu_mul(&gate, &up)?;
-        let y = (&middle + down_site.forward(&layer.down, &inner, self.seed)?)?;
-        Ok((y, Kept { raw, q, k, v, seen, middle, gate, up }))
+        let y = (&residual + down_proj.forward(&layer.down, &inner, self.seed)?)?;
+        Ok((y, LayerActivations { raw, q, k, v, attended, residual, gate, up }))
     }
 
-    /// Adds the layer's gradients and returns the one with respect to its input `x`.
+    /// Accumulates the layer's gradients and returns the one with respect to its input `x`.
     pub(crate) fn backward(
         &self,
         layer: &Layer,
-        sites: &LayerSites,
+        trainable: &TrainableLayer,
         x: &Tensor,
-        kept: Kept,
+        kept: LayerActivations,
         dy: &Tensor,
         gradients: &mut Gradients,
     ) -> Result<Tensor> {
-        let Kept { raw, q, k, v, seen, middle, gate, up } = kept;
-        let [q_site, k_site, v_site, o_site, gate_site, up_site, down_site] = &sites.projections;
-        let (seed, precision) = (self.seed, self.precision.1);
+        let LayerActivations { raw, q, k, v, attended, residual, gate, up } = kept;
+        let [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj] = &trainable.projections;
+        let mut pass = BackwardPass { seed: self.seed, precision: self.precision.1, gradients };
 
         let inner = ops::silu_mul(&gate, &up)?;
-        let d_inner = down_site.backward(&layer.down, &inner, dy, seed, gradients, precision)?;
+        let d_inner = down_proj.backward(None, &layer.down, &inner, dy, &mut pass)?;
         drop(inner);
         let (d_gate, d_up) = ops::silu_mul_backward(&gate, &up, &d_inner)?;
         drop((gate, up, d_inner));
-        let n = ops::rms_norm(&middle, &layer.mlp_norm, self.eps)?;
-        let dn = gate_site.backward(&layer.gate, &n, &d_gate, seed, gradients, precision)?;
-        let dn = up_site.backward_onto(Some(dn), &layer.up, &n, &d_up, seed, gradients, precision)?;
-        let d_middle = ops::rms_norm_backward_onto(dy, &middle, &layer.mlp_norm, self.eps, &dn)?;
+        let n = ops::rms_norm(&residual, &layer.mlp_norm, self.eps)?;
+        let dn = gate_proj.backward(None, &layer.gate, &n, &d_gate, &mut pass)?;
+        let dn = up_proj.backward(Some(dn), &layer.up, &n, &d_up, &mut pass)?;
+        let d_residual = ops::rms_norm_backward_onto(dy, &residual, &layer.mlp_norm, self.eps, &dn)?;
 
-        let d_seen = o_site.backward(&layer.o, &seen, &d_middle, seed, gradients, precision)?;
+        let d_attended = o_proj.backward(None, &layer.o, &attended, &d_residual, &mut pass)?;
         let Pass { plan, cos, sin } = self.pass;
         let (dq, dk, dv) =
-            plan.backward((&q, &k, &v), &seen, &d_seen, self.heads, layer.mask, self.precision.0)?;
-        drop((q, k, v, seen, d_seen));
-        let (mut dq, mut dk) = (ops::rope_backward(&dq, cos, sin)?, ops::rope_backward(&dk, cos, sin)?);
+            plan.backward((&q, &k, &v), &attended, &d_attended, self.heads, layer.mask, self.precision.0)?;
+        drop((q, k, v, attended, d_attended));
+        let (mut dq, mut dk) = (ops::rope_back(&dq, cos, sin)?, ops::rope_back(&dk, cos, sin)?);
         if let (Some((q, k)), Some(q_norm), Some(k_norm)) = (&raw, &layer.q_norm, &layer.k_norm) {
-            if let Some(NormSites { query: Some(query), key: Some(key), .. }) = &sites.norms {
-                gradients.add(*query, &ops::rms_norm_weight_gradient(q, self.eps, &dq)?)?;
-                gradients.add(*key, &ops::rms_norm_weight_gradient(k, self.eps, &dk)?)?;
+            if let Some(TrainableNorms { query: Some(query), key: Some(key), .. }) = &trainable.norms {
+                pass.gradients.add(*query, &ops::rms_norm_weight_gradient(q, self.eps, &dq)?)?;
+                pass.gradients.add(*key, &ops::rms_norm_weight_gradient(k, self.eps, &dk)?)?;
             }
             dq = ops::rms_norm_backward(q, q_norm, self.eps, &dq)?;
             dk = ops::rms_norm_backward(k, k_norm, self.eps, &dk)?;
@@ -146,13 +155,13 @@ impl Runner<'_> {
         let flat = |x: Tensor| x.flatten_from(1);
         let (dq, dk, dv) = (flat(dq)?, flat(dk)?, flat(dv)?);
         let h = ops::rms_norm(x, &layer.attention_norm, self.eps)?;
-        let dh = q_site.backward(&layer.q, &h, &dq, seed, gradients, precision)?;
-        let dh = k_site.backward_onto(Some(dh), &layer.k, &h, &dk, seed, gradients, precision)?;
-        let dh = v_site.backward_onto(Some(dh), &layer.v, &h, &dv, seed, gradients, precision)?;
-        if let Some(norms) = &sites.norms {
-            gradients.add(norms.mlp, &ops::rms_norm_weight_gradient(&middle, self.eps, &dn)?)?;
-            gradients.add(norms.attention, &ops::rms_norm_weight_gradient(x, self.eps, &dh)?)?;
+        let dh = q_proj.backward(None, &layer.q, &h, &dq, &mut pass)?;
+        let dh = k_proj.backward(Some(dh), &layer.k, &h, &dk, &mut pass)?;
+        let dh = v_proj.backward(Some(dh), &layer.v, &h, &dv, &mut pass)?;
+        if let Some(norms) = &trainable.norms {
+            pass.gradients.add(norms.mlp, &ops::rms_norm_weight_gradient(&residual, self.eps, &dn)?)?;
+            pass.gradients.add(norms.attention, &ops::rms_norm_weight_gradient(x, self.eps, &dh)?)?;
         }
-        Ok(ops::rms_norm_backward_onto(&d_middle, x, &layer.attention_norm, self.eps, &dh)?)
+        Ok(ops::rms_norm_backward_onto(&d_residual, x, &layer.attention_norm, self.eps, &dh)?)
     }
 }

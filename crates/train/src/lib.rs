@@ -1,30 +1,75 @@
-//! Trains reward models and critics from step labels, on the engine's decoder: frozen base with LoRA, or whole.
+//! Trains reward models and critics from step labels, on the engine's decoder: LoRA on a frozen base, or full
+//! fine-tuning.
 //!
-//! - [`Trainee`]: a model in training: one pass forward and back, and the update
+//! - [`train`]: runs a recipe in a run folder, or resumes it
+//! - [`run`]: recipes and metrics of runs
+//! - [`curves`]: metrics of runs as an HTML page
+//! - [`critic`]: the critic's prompt, how its answer is parsed and rewarded, and its training data
 //! - [`losses`]: pure functions of numbers, each with its gradient
-//! - [`critic`]: what a critic is asked, how its answer is read and rewarded
-//! - [`run`]: recipes, run folders, metrics, checkpoints that resume
+//! - [`TrainableModel`]: forward pass, backward pass and optimizer step
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use gradus_train::run::Recipe;
+//! # fn observe(observer: &mut dyn gradus_train::TrainingObserver) -> gradus_train::Result<()> {
+//! let recipe = Recipe::read(Path::new("recipes/tiny/prm.toml"), &[])?;
+//! let end = gradus_train::train(&recipe, Path::new("runs/tiny-prm"), Vec::new(), observer)?;
+//! # assert!(end.complete);
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod adapter;
 pub mod critic;
+pub mod curves;
 pub mod data;
 mod error;
 pub mod example;
+mod full_model;
 mod heads;
 mod layer;
+mod load;
 mod lora;
 pub mod losses;
-pub mod objectives;
+mod objectives;
+mod observer;
+mod optimizer;
 mod parameters;
-pub mod plot;
+mod prepared;
 mod projection;
 mod readout;
 pub mod run;
-pub mod session;
-mod trainee;
-mod whole;
+mod schedule;
+mod session;
+mod trainable;
+
+use std::path::Path;
 
 pub use error::{Error, Result};
-pub use parameters::{AdamW, Gradients, Id, Parameter, Parameters};
+pub use lora::{AdapterDtype, LoraConfig};
+pub use observer::{MetricValues, StepProgress, TrainingEnd, TrainingObserver, TrainingStart};
+pub use optimizer::AdamW;
+pub use parameters::{Gradients, Parameter, ParameterId, Parameters};
 pub use readout::{TokenLogProbs, scatter, select};
-pub use trainee::{Method, Tape, Trainee, TraineeOptions};
+pub use trainable::{Tape, TrainableModel, TrainableOptions, Tuning};
+
+use prepared::PreparedRecipe;
+use run::{Objective, Recipe};
+
+/// Runs a recipe in `folder`, or resumes the run that is there. `command` is kept in the run's record.
+pub fn train(
+    recipe: &Recipe,
+    folder: &Path,
+    command: Vec<String>,
+    observer: &mut dyn TrainingObserver,
+) -> Result<TrainingEnd> {
+    let prepared = PreparedRecipe::new(recipe, folder, command)?;
+    match &recipe.objective {
+        Objective::Sft(config) => objectives::sft::train(prepared, config, observer),
+        Objective::Prm(config) => objectives::prm::train(prepared, config, observer),
+        Objective::Orm(config) => objectives::orm::train(prepared, config, observer),
+        Objective::Orpo(config) => objectives::orpo::train(prepared, config, observer),
+        Objective::Grpo(config) => objectives::grpo::train(prepared, config, observer),
+    }
+}

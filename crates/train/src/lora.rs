@@ -1,21 +1,62 @@
-//! Low-rank adapters (LoRA): which projections get one, how large, and how they start.
+//! Low-rank adapters (LoRA, Hu et al., 2021): `[lora]` of a recipe, the projections that get one, and how they are
+//! initialized.
+//!
+//! ```text
+//! y = W x + s · B A x,   s = alpha / rank (rsLoRA: alpha / √rank),   A: [rank, in],   B: [out, rank]
+//! ```
 
 use candle_core::{Device, Tensor};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 
 use crate::layer::MODULES;
-use crate::run::recipe::Lora;
 use crate::{Error, Result};
 
-impl Lora {
+/// `[lora]`: low-rank adapters on a frozen base. This is the default of a recipe.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LoraConfig {
+    /// Rank of A and B. Default 32.
+    pub rank: usize,
+    /// The adapter's output is scaled by alpha / rank. Default 64.
+    pub alpha: f64,
+    /// Dropout probability of the adapter's inputs in training. Default 0.1.
+    pub dropout: f64,
+    /// Projections that get an adapter, or `all-linear`. Default `q_proj` and `v_proj`.
+    pub targets: Vec<String>,
+    /// Scale by alpha / √rank instead (rsLoRA). Default false.
+    pub rslora: bool,
+    /// Data type of the saved adapter. Default `f32`; `bf16` halves the file.
+    pub stored: AdapterDtype,
+}
+
+/// Data type of a saved adapter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdapterDtype {
+    /// As trained.
+    #[default]
+    F32,
+    /// Rounded to bfloat16.
+    Bf16,
+}
+
+impl Default for LoraConfig {
+    fn default() -> Self {
+        let targets = ["q_proj", "v_proj"].map(str::to_owned).to_vec();
+        Self { rank: 32, alpha: 64.0, dropout: 0.1, targets, rslora: false, stored: AdapterDtype::F32 }
+    }
+}
+
+impl LoraConfig {
     /// The factor s.
-    pub fn scale(&self) -> f64 {
+    pub(crate) fn scale(&self) -> f64 {
         let rank = self.rank as f64;
         if self.rslora { self.alpha / rank.sqrt() } else { self.alpha / rank }
     }
 
-    /// Whether `module`, such as `self_attn.q_proj`, gets one.
+    /// Whether `module`, such as `self_attn.q_proj`, gets an adapter.
     pub(crate) fn wants(&self, module: &str) -> bool {
         self.targets.iter().any(|target| target == "all-linear" || matches(module, target))
     }
@@ -41,9 +82,9 @@ impl Lora {
         }
     }
 
-    /// A and B before training, as PEFT starts them: A uniform in ±1/√inputs, B zero. A module's numbers depend on the
-    /// seed and its name only.
-    pub(crate) fn start(
+    /// A and B before training, initialized as in PEFT: A uniform in ±1/√inputs, B zero. A module's values depend on
+    /// the seed and its name only.
+    pub(crate) fn initial(
         &self,
         name: &str,
         outputs: usize,
@@ -61,9 +102,9 @@ impl Lora {
     }
 }
 
-/// A number that distinguishes projection `place` from the others when dropout draws.
-pub(crate) fn salt(place: usize) -> u64 {
-    (place as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+/// Salt of projection number `index`, so that every projection has a dropout mask of its own.
+pub(crate) fn salt(index: usize) -> u64 {
+    (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 fn matches(module: &str, target: &str) -> bool {

@@ -10,56 +10,66 @@ use gradus_engine::ops;
 use gradus_engine::parts::{Linear, Lora, Weight};
 
 use crate::Result;
-use crate::parameters::{Gradients, Id, Parameters};
+use crate::parameters::{Gradients, ParameterId, Parameters};
 
-/// What training knows of one projection.
-pub(crate) struct Site {
-    /// The transposed weight. Absent over a quantised base: it is made for each pass and dropped again.
+/// A projection's trainable parameters, and what its backward pass needs.
+pub(crate) struct TrainableProjection {
+    /// The transposed weight. Absent over a quantized base: it is made for each backward pass and dropped again.
     transposed: Option<Weight>,
-    lora: Option<LoraSite>,
-    whole: Option<WholeSite>,
+    lora: Option<LoraParameters>,
+    full: Option<FullParameters>,
 }
 
-struct LoraSite {
-    a: Id,
-    b: Id,
+struct LoraParameters {
+    a: ParameterId,
+    b: ParameterId,
     scale: f64,
     dropout: f32,
-    /// Distinguishes this projection's dropped places from another's.
+    /// Gives this projection a dropout mask of its own.
     salt: u64,
     a_transposed: Weight,
     b_transposed: Weight,
 }
 
-struct WholeSite {
-    weight: Id,
-    bias: Option<Id>,
+struct FullParameters {
+    weight: ParameterId,
+    bias: Option<ParameterId>,
 }
 
-/// A LoRA addition to be attached.
+/// A LoRA adapter to be attached.
 pub(crate) struct NewLora {
-    pub(crate) a: Id,
-    pub(crate) b: Id,
+    pub(crate) a: ParameterId,
+    pub(crate) b: ParameterId,
     pub(crate) scale: f64,
     pub(crate) dropout: f32,
     pub(crate) salt: u64,
 }
 
-/// How numbers are kept for products.
+/// Data type and precision of matrix products.
 #[derive(Clone, Copy)]
 pub(crate) struct Arithmetic {
     pub(crate) dtype: DType,
     pub(crate) precision: Precision,
 }
 
-impl Site {
+/// What every projection of one backward pass shares.
+pub(crate) struct BackwardPass<'a> {
+    /// Seed of the dropout masks; none outside training.
+    pub(crate) seed: Option<u64>,
+    /// Arithmetic of weight gradients.
+    pub(crate) precision: Precision,
+    /// Where gradients are accumulated.
+    pub(crate) gradients: &'a mut Gradients,
+}
+
+impl TrainableProjection {
     /// A frozen projection; `keep` its transposed weight, or make it anew for each pass.
     pub(crate) fn frozen(linear: &Linear, keep: bool, dtype: DType) -> Result<Self> {
         let transposed = keep.then(|| linear.weight.transposed(dtype)).transpose()?;
-        Ok(Self { transposed, lora: None, whole: None })
+        Ok(Self { transposed, lora: None, full: None })
     }
 
-    /// Puts a LoRA addition beside the frozen weight.
+    /// Puts a LoRA adapter beside the frozen weight.
     pub(crate) fn attach(
         &mut self,
         new: &NewLora,
@@ -70,21 +80,21 @@ impl Site {
         let NewLora { a, b, scale, dropout, salt } = *new;
         let (lora, a_transposed, b_transposed) = packed(parameters, a, b, scale, arithmetic)?;
         linear.lora = Some(lora);
-        self.lora = Some(LoraSite { a, b, scale, dropout, salt, a_transposed, b_transposed });
+        self.lora = Some(LoraParameters { a, b, scale, dropout, salt, a_transposed, b_transposed });
         Ok(())
     }
 
     /// Trains the weight itself, and the bias if there is one.
-    pub(crate) fn open(&mut self, weight: Id, bias: Option<Id>) {
-        self.whole = Some(WholeSite { weight, bias });
+    pub(crate) fn unfreeze(&mut self, weight: ParameterId, bias: Option<ParameterId>) {
+        self.full = Some(FullParameters { weight, bias });
     }
 
     /// The weight's own parameter, when it is trained.
-    pub(crate) fn weight_parameter(&self) -> Option<Id> {
-        self.whole.as_ref().map(|site| site.weight)
+    pub(crate) fn weight_parameter(&self) -> Option<ParameterId> {
+        self.full.as_ref().map(|site| site.weight)
     }
 
-    /// Takes the parameters' numbers over after an update.
+    /// Copies the parameters' values into the model after an update.
     pub(crate) fn refresh(
         &mut self,
         linear: &mut Linear,
@@ -95,7 +105,7 @@ impl Site {
             let (lora, a, b) = packed(parameters, site.a, site.b, site.scale, arithmetic)?;
             (linear.lora, site.a_transposed, site.b_transposed) = (Some(lora), a, b);
         }
-        if let Some(site) = &self.whole {
+        if let Some(site) = &self.full {
             let Arithmetic { dtype, precision } = arithmetic;
             linear.weight = Weight::from_values(parameters.value(site.weight), dtype, precision)?;
             self.transposed = Some(linear.weight.transposed(dtype)?);
@@ -106,7 +116,7 @@ impl Site {
         Ok(())
     }
 
-    /// y for x `[m, inputs]`; the seed decides what dropout drops.
+    /// y for x `[m, inputs]`; `seed` is that of the dropout mask.
     pub(crate) fn forward(&self, linear: &Linear, x: &Tensor, seed: Option<u64>) -> Result<Tensor> {
         let mut y = linear.weight.expanded(x.dtype())?.multiply(x)?;
         if let Some(bias) = &linear.bias {
@@ -118,31 +128,18 @@ impl Site {
         Ok(y)
     }
 
-    /// Adds the gradients of what is trained, and returns the gradient with respect to x.
+    /// Accumulates the gradients of what is trained, and returns the gradient with respect to x, added to `dx` where
+    /// x has a gradient from elsewhere already.
     pub(crate) fn backward(
         &self,
+        dx: Option<Tensor>,
         linear: &Linear,
         x: &Tensor,
         dy: &Tensor,
-        seed: Option<u64>,
-        gradients: &mut Gradients,
-        precision: Precision,
+        backward: &mut BackwardPass<'_>,
     ) -> Result<Tensor> {
-        self.backward_onto(None, linear, x, dy, seed, gradients, precision)
-    }
-
-    /// Like [`Site::backward`], added to the gradient that x has already got from elsewhere.
-    #[allow(clippy::too_many_arguments, reason = "those of backward and one more")]
-    pub(crate) fn backward_onto(
-        &self,
-        past: Option<Tensor>,
-        linear: &Linear,
-        x: &Tensor,
-        dy: &Tensor,
-        seed: Option<u64>,
-        gradients: &mut Gradients,
-        precision: Precision,
-    ) -> Result<Tensor> {
+        let BackwardPass { seed, precision, gradients } = backward;
+        let (seed, precision) = (*seed, *precision);
         let made;
         let transposed = match &self.transposed {
             Some(transposed) => transposed,
@@ -151,11 +148,11 @@ impl Site {
                 &made
             }
         };
-        let mut dx = match past {
-            Some(past) => transposed.add_multiply(past, dy)?,
+        let mut dx = match dx {
+            Some(dx) => transposed.add_multiply(dx, dy)?,
             None => transposed.multiply(dy)?,
         };
-        if let Some(site) = &self.whole {
+        if let Some(site) = &self.full {
             gradients.add(site.weight, &ops::weight_gradient(dy, x, precision)?)?;
             if let Some(bias) = site.bias {
                 gradients.add(bias, &dy.to_dtype(DType::F32)?.sum(0)?)?;
@@ -168,7 +165,7 @@ impl Site {
             let db = ops::weight_gradient(dy, &narrow, precision)?;
             gradients.add(site.b, &(db * site.scale)?)?;
             gradients.add(site.a, &ops::weight_gradient(&d_narrow, &dropped, precision)?)?;
-            // Dropping is linear: its gradient drops and scales the same places.
+            // Dropout is linear: its gradient has the same mask and scale.
             dx = match seed {
                 Some(_) if site.dropout > 0.0 => {
                     (dx + site.dropped(&site.a_transposed.multiply(&d_narrow)?, seed)?)?
@@ -180,8 +177,8 @@ impl Site {
     }
 }
 
-impl LoraSite {
-    /// x without what dropout drops; all of it outside training.
+impl LoraParameters {
+    /// x after dropout; unchanged outside training.
     fn dropped(&self, x: &Tensor, seed: Option<u64>) -> Result<Tensor> {
         match seed {
             Some(seed) if self.dropout > 0.0 => Ok(ops::dropout(x, self.dropout, seed ^ self.salt)?),
@@ -193,14 +190,14 @@ impl LoraSite {
 /// A and scaled B, and both transposed, ready for products.
 fn packed(
     parameters: &Parameters,
-    a: Id,
-    b: Id,
+    a: ParameterId,
+    b: ParameterId,
     scale: f64,
     Arithmetic { dtype, precision }: Arithmetic,
 ) -> Result<(Lora, Weight, Weight)> {
-    let place = |values: &Tensor| Weight::from_values(values, dtype, precision);
-    let a = place(parameters.value(a))?;
-    let b = place(&(parameters.value(b) * scale)?)?;
+    let pack = |values: &Tensor| Weight::from_values(values, dtype, precision);
+    let a = pack(parameters.value(a))?;
+    let b = pack(&(parameters.value(b) * scale)?)?;
     let (a_transposed, b_transposed) = (a.transposed(dtype)?, b.transposed(dtype)?);
     Ok((Lora { a, b }, a_transposed, b_transposed))
 }

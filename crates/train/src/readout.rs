@@ -1,16 +1,18 @@
-//! From hidden states to what losses are made of, and back: token log-probabilities, logits of a few tokens, a head.
+//! From hidden states to what losses are computed from (token log-probabilities, logits of a few tokens, a reward
+//! head's outputs), forward and backward.
 
 use candle_core::{DType, Tensor};
 use gradus_engine::ops;
 use gradus_engine::parts::Weight;
 
 use crate::parameters::Gradients;
-use crate::trainee::{Trainee, no_output};
+use crate::projection::BackwardPass;
+use crate::trainable::{TrainableModel, no_output};
 use crate::{Error, Result};
 
 /// Rows whose logits over the whole vocabulary exist at once.
 const LOGIT_ROWS: usize = 512;
-/// Bytes of logits that are kept for the backward rather than computed again.
+/// Bytes of logits that are kept for the backward pass rather than recomputed.
 const KEPT_LOGITS: usize = 1 << 30;
 
 /// Log-probabilities of chosen tokens, one per row of hidden states.
@@ -36,9 +38,9 @@ pub fn scatter(like: &Tensor, rows: &[usize], d_rows: &Tensor) -> Result<Tensor>
     Ok(zeros.index_add(&rows, &d_rows.to_dtype(DType::F32)?, 0)?.to_dtype(like.dtype())?)
 }
 
-impl Trainee {
-    /// log p(target) for each row of `hidden`, over the whole vocabulary. `keep` spares the backward the
-    /// product, where memory allows it.
+impl TrainableModel {
+    /// log p(target) for each row of `hidden`, over the whole vocabulary. `keep` keeps the logits for
+    /// the backward pass, where memory allows it.
     pub fn token_logprobs(&self, hidden: &Tensor, targets: &[u32], keep: bool) -> Result<TokenLogProbs> {
         let decoder = self.model.decoder()?;
         let mut values = Vec::with_capacity(targets.len());
@@ -81,13 +83,13 @@ impl Trainee {
         Ok(Tensor::cat(&parts, 0)?)
     }
 
-    /// Logits of a few tokens, row after row.
-    pub fn few_logits(&self, hidden: &Tensor, tokens: &[u32]) -> Result<Vec<f32>> {
+    /// Logits of selected tokens, row after row.
+    pub fn selected_logits(&self, hidden: &Tensor, tokens: &[u32]) -> Result<Vec<f32>> {
         Ok(self.model.decoder()?.logits(hidden, Some(tokens))?.flatten_all()?.to_vec1()?)
     }
 
-    /// The gradient of `hidden`, given that of [`Trainee::few_logits`].
-    pub fn few_logits_backward(
+    /// The gradient of `hidden`, given that of [`TrainableModel::selected_logits`].
+    pub fn selected_logits_backward(
         &self,
         hidden: &Tensor,
         tokens: &[u32],
@@ -99,9 +101,9 @@ impl Trainee {
         let device = decoder.device();
         let d_logits = Tensor::from_slice(d_logits, (hidden.dim(0)?, tokens.len()), device)?;
         if let Some(id) = self.output_parameter() {
-            let few = ops::weight_gradient(&d_logits, &hidden.to_dtype(DType::F32)?, self.precision())?;
+            let selected = ops::weight_gradient(&d_logits, &hidden.to_dtype(DType::F32)?, self.precision())?;
             let table = self.parameters.value(id).zeros_like()?;
-            gradients.add(id, &table.index_add(&Tensor::new(tokens, device)?, &few, 0)?)?;
+            gradients.add(id, &table.index_add(&Tensor::new(tokens, device)?, &selected, 0)?)?;
         }
         let weights = output.weight.rows(tokens, device)?.to_dtype(DType::F32)?;
         let transposed = Weight::from_values(&weights.t()?.contiguous()?, DType::F32, self.precision())?;
@@ -115,7 +117,7 @@ impl Trainee {
         Ok((outputs.dim(1)?, outputs.flatten_all()?.to_vec1()?))
     }
 
-    /// The gradient of `hidden`, given that of [`Trainee::head_outputs`].
+    /// The gradient of `hidden`, given that of [`TrainableModel::head_outputs`].
     pub fn head_backward(
         &self,
         hidden: &Tensor,
@@ -123,17 +125,17 @@ impl Trainee {
         gradients: &mut Gradients,
     ) -> Result<Tensor> {
         let head = self.model.any_head().ok_or_else(no_head)?;
-        let sites = self.head.as_ref().ok_or_else(no_head)?;
+        let projections = self.head.as_ref().ok_or_else(no_head)?;
         let d_outputs = Tensor::from_slice(d_outputs, (hidden.dim(0)?, ()), hidden.device())?;
         let d_outputs = d_outputs.to_dtype(hidden.dtype())?;
-        let precision = self.precision();
-        match (&head.projections()[..], &sites[..]) {
-            ([(_, last)], [site]) => site.backward(last, hidden, &d_outputs, None, gradients, precision),
-            ([(_, inner), (_, last)], [inner_site, site]) => {
+        let mut pass = BackwardPass { seed: None, precision: self.precision(), gradients };
+        match (&head.projections()[..], &projections[..]) {
+            ([(_, last)], [projection]) => projection.backward(None, last, hidden, &d_outputs, &mut pass),
+            ([(_, inner), (_, last)], [inner_projection, projection]) => {
                 let raw = inner.forward(hidden)?;
-                let d_active = site.backward(last, &raw.relu()?, &d_outputs, None, gradients, precision)?;
+                let d_active = projection.backward(None, last, &raw.relu()?, &d_outputs, &mut pass)?;
                 let open = raw.gt(0f64)?.to_dtype(raw.dtype())?;
-                inner_site.backward(inner, hidden, &(d_active * open)?, None, gradients, precision)
+                inner_projection.backward(None, inner, hidden, &(d_active * open)?, &mut pass)
             }
             _ => Err(no_head()),
         }

@@ -9,14 +9,12 @@ use std::time::Instant;
 
 use gradus_core::{Mark, Record};
 use gradus_engine::profile::{Assembler, Profile};
-use gradus_engine::{Device, LoadOptions, Model, Precision, models};
+use gradus_engine::{LoadOptions, Model, Place, Precision, models};
 use gradus_synth::{Config, ErrorKind, Family, Style};
-use gradus_train::data::labelled_steps;
+use gradus_train::data::{NeutralLabels, SolutionPrompts, labeled_steps};
 use gradus_train::example::pack;
 use gradus_train::run::Recipe;
-use gradus_train::run::recipe::Neutral;
-use gradus_train::select;
-use gradus_train::session::{self, Beginning, Numbers, Progress, Watch};
+use gradus_train::{MetricValues, StepProgress, TrainingObserver, TrainingStart, select};
 
 const BASE: &str = "smollm2-135m";
 /// The right steps' label and the wrong ones', where labels are soft.
@@ -25,28 +23,28 @@ const SOFT: (f64, f64) = (0.9, 0.15);
 /// Writes down evaluations.
 struct Notes {
     begun: Instant,
-    evaluations: Vec<Numbers>,
+    evaluations: Vec<MetricValues>,
 }
 
-impl Watch for Notes {
-    fn begins(&mut self, _: &Beginning) {}
+impl TrainingObserver for Notes {
+    fn on_start(&mut self, _: &TrainingStart) {}
 
-    fn steps(&mut self, progress: &Progress) {
+    fn on_step(&mut self, progress: &StepProgress) {
         if progress.step.is_multiple_of(10) {
-            self.show(progress.step, &progress.numbers);
+            self.show(progress.step, &progress.metrics);
         }
     }
 
-    fn evaluates(&mut self, step: u64, numbers: &Numbers) {
+    fn on_evaluation(&mut self, step: u64, numbers: &MetricValues) {
         self.show(step, numbers);
         self.evaluations.push(numbers.clone());
     }
 
-    fn saves(&mut self, _: u64, _: bool) {}
+    fn on_checkpoint(&mut self, _: u64, _: bool) {}
 }
 
 impl Notes {
-    fn show(&self, step: u64, numbers: &Numbers) {
+    fn show(&self, step: u64, numbers: &MetricValues) {
         let numbers: Vec<String> = numbers.iter().map(|(name, value)| format!("{name} {value:.4}")).collect();
         eprintln!("{:4.0} s  step {step}: {}", self.begun.elapsed().as_secs_f64(), numbers.join(", "));
     }
@@ -75,7 +73,7 @@ impl Workshop {
     }
 
     /// Trains on `train.jsonl` and returns the evaluations; the result is in `NAME/adapter`.
-    fn train(&self, name: &str, objective: &str, settings: &str) -> Vec<Numbers> {
+    fn train(&self, name: &str, objective: &str, settings: &str) -> Vec<MetricValues> {
         let folder = self.0.path().display();
         let text = format!(
             r#"
@@ -84,7 +82,7 @@ model = {{ base = "{BASE}", precision = "bf16" }}
 lora = {{ rank = 16, alpha = 32, dropout = 0.0, targets = ["all-linear"] }}
 batch = {{ tokens = 2048, examples = 16 }}
 data = {{ train = ["{folder}/train.jsonl"], eval = ["{folder}/eval.jsonl"], max_tokens = 512 }}
-optimiser = {{ learning_rate = 1e-3, schedule = "constant" }}
+optimizer = {{ learning_rate = 1e-3, schedule = "constant" }}
 steps = {{ total = 1, checkpoint_every = 1000 }}
 "#
         );
@@ -92,12 +90,12 @@ steps = {{ total = 1, checkpoint_every = 1000 }}
         let recipe = Recipe::parse(&text, "recipe", &sets).unwrap();
         let mut notes = Notes { begun: Instant::now(), evaluations: Vec::new() };
         eprintln!("{name}");
-        session::train(&recipe, &self.path(name), Vec::new(), &mut notes).unwrap();
+        gradus_train::train(&recipe, &self.path(name), Vec::new(), &mut notes).unwrap();
         notes.evaluations
     }
 }
 
-fn number(numbers: &Numbers, wanted: &str) -> f64 {
+fn number(numbers: &MetricValues, wanted: &str) -> f64 {
     numbers.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value).unwrap_or(0.0)
 }
 
@@ -136,8 +134,13 @@ fn mean_scores(records: &[Record], adapter: &Path) -> (f64, f64) {
     };
     let model = Model::load(&models::resolve(BASE).unwrap(), &options).unwrap();
     let assembler = Assembler::new(Profile::find("brief").unwrap(), model.tokenizer()).unwrap();
-    let (examples, _) =
-        labelled_steps(records, &assembler, model.tokenizer(), 512, Neutral::Correct, false, false).unwrap();
+    let prompts = SolutionPrompts {
+        assembler: &assembler,
+        tokenizer: model.tokenizer(),
+        max_tokens: 512,
+        by_problem: false,
+    };
+    let (examples, _) = labeled_steps(records, &prompts, NeutralLabels::Correct, false).unwrap();
     let examples: Vec<_> = examples.iter().collect();
     let (mut right, mut wrong) = (Vec::new(), Vec::new());
     for pass in pack(&examples, 2048) {
@@ -196,8 +199,8 @@ fn supervised_training_raises_exact_match() {
     place.write("train.jsonl", &world(Family::Expression, 400, 1, 0.0, 1));
     place.write("eval.jsonl", &world(Family::Expression, 32, 1, 0.0, 2));
     let quiz = "sft.answer_problems=32 sft.answer_tokens=64";
-    let before = place.train("base", "sft", &format!("optimiser.learning_rate=1e-12 {quiz}"));
-    let after = place.train("sft", "sft", &format!("optimiser.learning_rate=5e-4 steps.total=24 {quiz}"));
+    let before = place.train("base", "sft", &format!("optimizer.learning_rate=1e-12 {quiz}"));
+    let after = place.train("sft", "sft", &format!("optimizer.learning_rate=5e-4 steps.total=24 {quiz}"));
     let [before, after] = [&before, &after].map(|numbers| number(numbers.last().unwrap(), "exact_match"));
     assert!(after >= before + 0.2, "exact match {before:.3} before, {after:.3} after");
 }
@@ -209,9 +212,9 @@ fn preferences_raise_the_odds_of_what_is_chosen() {
     place.write("train.jsonl", &world(Family::Expression, 500, 2, 0.5, 1));
     place.write("eval.jsonl", &world(Family::Expression, 48, 2, 0.5, 2));
     let settings = "orpo.lambda=0.5 orpo.answer_problems=32 orpo.answer_tokens=64";
-    let before = place.train("base", "orpo", &format!("optimiser.learning_rate=1e-12 {settings}"));
+    let before = place.train("base", "orpo", &format!("optimizer.learning_rate=1e-12 {settings}"));
     let after =
-        place.train("orpo", "orpo", &format!("optimiser.learning_rate=5e-4 steps.total=16 {settings}"));
+        place.train("orpo", "orpo", &format!("optimizer.learning_rate=5e-4 steps.total=16 {settings}"));
     let (before, after) = (before.last().unwrap(), after.last().unwrap());
     for rises in ["chosen_log_odds", "preference_accuracy"] {
         let (before, after) = (number(before, rises), number(after, rises));

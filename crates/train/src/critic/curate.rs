@@ -19,7 +19,7 @@ use gradus_core::{Annotation, FirstError, LabelSource, Outcome, Record, Solution
 use serde::{Deserialize, Serialize};
 
 /// Version of the format, written into every example.
-pub const CRITIC_SCHEMA: u32 = 1;
+pub(crate) const CRITIC_SCHEMA: u32 = 1;
 
 /// Who says where the first error is.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ impl Default for Curation {
     }
 }
 
-/// A solution to criticise.
+/// A solution to critique.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CriticExample {
@@ -84,7 +84,7 @@ pub struct CriticExample {
 /// Why a solution was left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Dropped {
+pub enum DropReason {
     /// It has no steps.
     NoSteps,
     /// Nobody that counts has said where its first error is.
@@ -105,18 +105,21 @@ pub enum Dropped {
 
 /// What became of one generator's solutions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct CurationCounts {
     /// Correct solutions kept.
     pub correct: usize,
     /// Wrong solutions kept.
     pub wrong: usize,
     /// Left out, by reason.
-    pub dropped: BTreeMap<Dropped, usize>,
+    pub dropped: BTreeMap<DropReason, usize>,
 }
 
 /// The chosen solutions in the order of the records, and counts by generator (`""` where none is named).
-pub fn curate(records: &[Record], settings: &Curation) -> (Vec<CriticExample>, BTreeMap<String, Counts>) {
-    let mut counts: BTreeMap<String, Counts> = BTreeMap::new();
+pub fn curate(
+    records: &[Record],
+    settings: &Curation,
+) -> (Vec<CriticExample>, BTreeMap<String, CurationCounts>) {
+    let mut counts: BTreeMap<String, CurationCounts> = BTreeMap::new();
     let mut examples = Vec::new();
     for record in records {
         for solution in &record.solutions {
@@ -147,33 +150,33 @@ pub fn curate(records: &[Record], settings: &Curation) -> (Vec<CriticExample>, B
     (examples, counts)
 }
 
-fn truth(solution: &Solution, source: &TruthSource) -> Result<Option<usize>, Dropped> {
+fn truth(solution: &Solution, source: &TruthSource) -> Result<Option<usize>, DropReason> {
     if solution.steps.is_empty() {
-        return Err(Dropped::NoSteps);
+        return Err(DropReason::NoSteps);
     }
     let first = match source {
-        TruthSource::Labels => labelled(solution)?,
+        TruthSource::Labels => labeled(solution)?,
         TruthSource::Scores { model, threshold } => scored(solution, model, *threshold)?,
     };
     if first.is_none() && solution.outcome == Outcome::Wrong {
-        return Err(Dropped::WrongAnswerWithoutError);
+        return Err(DropReason::WrongAnswerWithoutError);
     }
     Ok(first)
 }
 
-fn labelled(solution: &Solution) -> Result<Option<usize>, Dropped> {
+fn labeled(solution: &Solution) -> Result<Option<usize>, DropReason> {
     let exact = solution.annotations.iter().filter(|annotation| is_exact(annotation));
     let mut places = exact.filter_map(|annotation| match annotation.first_error {
         FirstError::At(step) => Some(Some(step)),
         FirstError::None => Some(None),
         FirstError::Unknown => None,
     });
-    let first = places.next().ok_or(Dropped::NoLabels)?;
+    let first = places.next().ok_or(DropReason::NoLabels)?;
     if places.any(|other| other != first) {
-        return Err(Dropped::Conflicting);
+        return Err(DropReason::Conflicting);
     }
     if first.is_some_and(|step| step >= solution.steps.len()) {
-        return Err(Dropped::BadLabels);
+        return Err(DropReason::BadLabels);
     }
     Ok(first)
 }
@@ -184,15 +187,15 @@ fn is_exact(annotation: &Annotation) -> bool {
         && labels.all(|label| matches!(label.source, LabelSource::Human | LabelSource::Injected))
 }
 
-fn scored(solution: &Solution, model: &str, threshold: f64) -> Result<Option<usize>, Dropped> {
-    let scores = solution.scores.get(model).ok_or(Dropped::NoLabels)?;
+fn scored(solution: &Solution, model: &str, threshold: f64) -> Result<Option<usize>, DropReason> {
+    let scores = solution.scores.get(model).ok_or(DropReason::NoLabels)?;
     if scores.len() != solution.steps.len() || scores.iter().any(|score| score.is_nan()) {
-        return Err(Dropped::BadLabels);
+        return Err(DropReason::BadLabels);
     }
     let first = first_error(scores, threshold);
     match solution.outcome {
-        Outcome::Unknown => Err(Dropped::UnknownOutcome),
-        Outcome::Correct if first.is_some() => Err(Dropped::RightAnswerWithError),
+        Outcome::Unknown => Err(DropReason::UnknownOutcome),
+        Outcome::Correct if first.is_some() => Err(DropReason::RightAnswerWithError),
         Outcome::Correct | Outcome::Wrong => Ok(first),
     }
 }
@@ -201,7 +204,7 @@ fn scored(solution: &Solution, model: &str, threshold: f64) -> Result<Option<usi
 fn balanced(
     examples: Vec<CriticExample>,
     seed: u64,
-    counts: &mut BTreeMap<String, Counts>,
+    counts: &mut BTreeMap<String, CurationCounts>,
 ) -> Vec<CriticExample> {
     let mut classes: BTreeMap<String, [Vec<(blake3::Hash, usize)>; 2]> = BTreeMap::new();
     for (index, example) in examples.iter().enumerate() {
@@ -216,7 +219,7 @@ fn balanced(
         let size = classes[0].len().min(classes[1].len());
         let surplus = classes[0].len() + classes[1].len() - 2 * size;
         if surplus > 0 {
-            counts.entry(generator).or_default().dropped.insert(Dropped::Balance, surplus);
+            counts.entry(generator).or_default().dropped.insert(DropReason::Balance, surplus);
         }
         for class in &mut classes {
             class.sort_by_key(|(hash, _)| *hash.as_bytes());
@@ -268,43 +271,43 @@ mod tests {
         let found: Vec<_> = examples.iter().map(|e| (e.solution_id.as_str(), e.truth)).collect();
         assert_eq!(found, [("s0", None), ("s1", Some(1)), ("s9", Some(0))]);
         let expected = BTreeMap::from([
-            (Dropped::NoSteps, 1),
-            (Dropped::NoLabels, 1),
-            (Dropped::BadLabels, 2),
-            (Dropped::UnknownOutcome, 1),
-            (Dropped::RightAnswerWithError, 1),
-            (Dropped::WrongAnswerWithoutError, 1),
+            (DropReason::NoSteps, 1),
+            (DropReason::NoLabels, 1),
+            (DropReason::BadLabels, 2),
+            (DropReason::UnknownOutcome, 1),
+            (DropReason::RightAnswerWithError, 1),
+            (DropReason::WrongAnswerWithoutError, 1),
         ]);
-        assert_eq!(counts["m"], Counts { correct: 1, wrong: 2, dropped: expected });
+        assert_eq!(counts["m"], CurationCounts { correct: 1, wrong: 2, dropped: expected });
 
         let (balanced, counts) = curate(&records, &Curation { balance: true, ..settings });
-        assert_eq!((balanced.len(), counts["m"].wrong, counts["m"].dropped[&Dropped::Balance]), (2, 1, 1));
+        assert_eq!((balanced.len(), counts["m"].wrong, counts["m"].dropped[&DropReason::Balance]), (2, 1, 1));
         let line = serde_json::to_string(&balanced[0]).unwrap();
         assert_eq!(serde_json::from_str::<CriticExample>(&line).unwrap(), balanced[0]);
     }
 
     #[test]
     fn labels_of_a_person_count_and_must_not_conflict() {
-        let labelled = |id, outcome, places: &[Option<usize>], source: &LabelSource| Solution {
+        let labeled = |id, outcome, places: &[Option<usize>], source: &LabelSource| Solution {
             annotations: places.iter().map(|at| Annotation::from_first_error(2, *at, source)).collect(),
             ..scored(id, &[], outcome)
         };
         let human = LabelSource::Human;
         let judge = LabelSource::Judge { model: "j".into(), agreeing: 1, votes: 1 };
         let records = [record(vec![
-            labelled(0, Outcome::Correct, &[Some(1)], &human),
-            labelled(1, Outcome::Unknown, &[None, None], &human),
-            labelled(2, Outcome::Wrong, &[Some(0), Some(1)], &human),
-            labelled(3, Outcome::Wrong, &[None], &human),
-            labelled(4, Outcome::Wrong, &[Some(0)], &judge),
+            labeled(0, Outcome::Correct, &[Some(1)], &human),
+            labeled(1, Outcome::Unknown, &[None, None], &human),
+            labeled(2, Outcome::Wrong, &[Some(0), Some(1)], &human),
+            labeled(3, Outcome::Wrong, &[None], &human),
+            labeled(4, Outcome::Wrong, &[Some(0)], &judge),
         ])];
         let (examples, counts) = curate(&records, &Curation::default());
         let found: Vec<_> = examples.iter().map(|e| (e.solution_id.as_str(), e.truth)).collect();
         assert_eq!(found, [("s0", Some(1)), ("s1", None)]);
         let expected = BTreeMap::from([
-            (Dropped::NoLabels, 1),
-            (Dropped::Conflicting, 1),
-            (Dropped::WrongAnswerWithoutError, 1),
+            (DropReason::NoLabels, 1),
+            (DropReason::Conflicting, 1),
+            (DropReason::WrongAnswerWithoutError, 1),
         ]);
         assert_eq!(counts["m"].dropped, expected);
     }

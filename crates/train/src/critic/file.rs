@@ -8,7 +8,7 @@ use super::curate::{CRITIC_SCHEMA, CriticExample};
 use crate::{Error, Result};
 
 /// All examples of a file, in order.
-pub fn read(path: &Path) -> Result<Vec<CriticExample>> {
+pub(crate) fn read(path: &Path) -> Result<Vec<CriticExample>> {
     let mut examples = Vec::new();
     for row in files::rows(path)? {
         let (line, value) = row?;

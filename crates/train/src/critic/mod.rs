@@ -1,4 +1,4 @@
-//! Critics: what they are asked, how their answer is read, what it is worth, and what they learn from.
+//! Critics: their prompt, how their answer is parsed and rewarded, and their training data.
 //!
 //! A critic maps a problem and a solution to a critique, a verdict and the first wrong step. Its answer is
 //!
@@ -16,10 +16,10 @@ mod prompt;
 mod reward;
 
 pub use answer::{Answer, Parsed, Problem, format, parse};
-pub use curate::{CRITIC_SCHEMA, Counts, CriticExample, Curation, Dropped, TruthSource, curate};
-pub use file::read;
+pub use curate::{CriticExample, Curation, CurationCounts, DropReason, TruthSource, curate};
+pub(crate) use file::read;
 pub use prompt::prompt;
-pub use reward::{Reward, reward, text_f1};
+pub(crate) use reward::{Reward, reward};
 
 use serde::{Deserialize, Serialize};
 

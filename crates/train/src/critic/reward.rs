@@ -1,4 +1,4 @@
-//! What a critic's answer is worth (Perplexity-aware GRPO, Tian et al., 2026).
+//! The reward of a critic's answer (Perplexity-aware GRPO, Tian et al., 2026).
 //!
 //! Format: 0.1 if strict. Answer: 0.8 if the solution is correct and said to be; 0.6 + F1 if it is wrong and said to
 //! be, with F1 between the texts of the named and the true first wrong step, rounded to one decimal; else 0.
@@ -11,25 +11,17 @@ use super::{Parsed, Verdict};
 
 /// A reward and its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Reward {
-    /// 0.1 or 0.
-    pub format: f64,
-    /// 0, 0.8, or 0.6 to 1.6.
-    pub answer: f64,
+pub(crate) struct Reward {
+    /// For the format: 0.1 or 0.
+    pub(crate) format: f64,
+    /// For the verdict and the step: 0, 0.8, or 0.6 to 1.6.
+    pub(crate) answer: f64,
     /// Their sum.
-    pub total: f64,
+    pub(crate) total: f64,
 }
 
 /// The reward of an answer about `steps`, whose first wrong step is `truth` (none: all are right).
-///
-/// ```
-/// use gradus_train::critic::{parse, reward};
-/// let steps = ["2 + 2 = 5".to_owned(), "So 5.".to_owned()];
-/// let parsed = parse("<critique>No.</critique>\n<verdict>wrong</verdict>\n<step>0</step>", 2);
-/// assert!((reward(&parsed, Some(0), &steps).total - 1.7).abs() < 1e-12);
-/// assert!((reward(&parsed, None, &steps).total - 0.1).abs() < 1e-12);
-/// ```
-pub fn reward(parsed: &Parsed, truth: Option<usize>, steps: &[String]) -> Reward {
+pub(crate) fn reward(parsed: &Parsed, truth: Option<usize>, steps: &[String]) -> Reward {
     let format = if parsed.strict { 0.1 } else { 0.0 };
     let answer = match (truth, parsed.verdict) {
         (None, Some(Verdict::Correct)) => 0.8,
@@ -47,7 +39,7 @@ pub fn reward(parsed: &Parsed, truth: Option<usize>, steps: &[String]) -> Reward
 /// Token F1 of two texts. As in SQuAD's evaluation, tokens are split at white space after lower-casing and
 /// dropping ASCII punctuation; unlike there, articles stay, and a token that is nothing but punctuation stays as it
 /// is, because `+` and `=` are words in a calculation. Texts without a token have F1 0.
-pub fn text_f1(predicted: &str, truth: &str) -> f64 {
+fn text_f1(predicted: &str, truth: &str) -> f64 {
     let (predicted, truth) = (tokens(predicted), tokens(truth));
     let mut left: HashMap<&str, usize> = HashMap::new();
     for token in &truth {
@@ -99,6 +91,15 @@ mod tests {
             let found = reward(&answer, truth, &steps);
             assert!((found.total - total).abs() < 1e-12, "{answer:?} {truth:?}: {found:?}");
         }
+    }
+
+    #[test]
+    fn of_a_parsed_answer() {
+        let steps = ["2 + 2 = 5".to_owned(), "So 5.".to_owned()];
+        let parsed =
+            crate::critic::parse("<critique>No.</critique>\n<verdict>wrong</verdict>\n<step>0</step>", 2);
+        assert!((reward(&parsed, Some(0), &steps).total - 1.7).abs() < 1e-12);
+        assert!((reward(&parsed, None, &steps).total - 0.1).abs() < 1e-12);
     }
 
     #[test]

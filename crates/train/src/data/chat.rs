@@ -1,48 +1,45 @@
-//! Questions and answers as conversations: what SFT learns to say, and what pairs compare.
+//! Questions and answers as conversations, for supervised fine-tuning and preference pairs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gradus_core::contracts::Message;
 use gradus_core::{FirstError, Outcome, Record, Solution};
 use gradus_data::files;
-use gradus_data::readers::Format;
 use gradus_engine::text::Tokenizer;
 use serde_json::Value;
 
-use super::{LeftOut, records};
+use super::left_out::{Examples, LeftOut};
+use super::source::DataSource;
 use crate::example::Example;
 use crate::{Error, Result};
 
-/// A question and the answer to be learnt.
+/// A prompt and its target answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conversation {
+pub(crate) struct Conversation {
     /// Names it in messages.
-    pub id: String,
+    pub(crate) id: String,
     /// What comes before the answer.
-    pub messages: Vec<Message>,
+    pub(crate) messages: Vec<Message>,
     /// The answer.
-    pub answer: String,
+    pub(crate) answer: String,
 }
 
 /// The conversations of some files. Rows with `messages` are taken as they are, the last message being the answer; rows
 /// of any dataset format give the right solutions of their records.
-pub fn read_conversations(
-    paths: &[PathBuf],
-    format: Option<Format>,
-    limit: Option<usize>,
-) -> Result<(Vec<Conversation>, LeftOut)> {
+pub(crate) fn read_conversations(source: &DataSource<'_>) -> Result<Examples<Conversation>> {
+    let format = source.format()?;
     let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
-    for path in paths {
-        let written = format.is_none() && path.is_file() && is_chat(path)?;
-        let (here, without) = if written {
+    for path in source.paths {
+        let (here, without) = if format.is_none() && path.is_file() && is_chat(path)? {
             (chat_rows(path)?, LeftOut::default())
         } else {
-            conversations(&records(std::slice::from_ref(path), format, limit)?)
+            let source = DataSource { paths: std::slice::from_ref(path), ..*source };
+            conversations(&source.records()?)
         };
         found.extend(here);
         left_out.join(&without);
     }
-    found.truncate(limit.unwrap_or(usize::MAX));
+    found.truncate(source.limit.unwrap_or(usize::MAX));
     Ok((found, left_out))
 }
 
@@ -70,9 +67,9 @@ fn chat_rows(path: &Path) -> Result<Vec<Conversation>> {
     Ok(found)
 }
 
-/// The right solutions of records: known to be right in the end, and not known to be wrong on the way. Records without
+/// The right solutions of records: with a right answer, and without a step that is known to be wrong. Records without
 /// solutions give their reference solution.
-pub fn conversations(records: &[Record]) -> (Vec<Conversation>, LeftOut) {
+fn conversations(records: &[Record]) -> Examples<Conversation> {
     let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
     for record in records {
         let ask =
@@ -109,8 +106,8 @@ pub(crate) fn answer_text(solution: &Solution) -> String {
 }
 
 impl Conversation {
-    /// Its tokens: what is given, and what is learnt, the end of the turn included.
-    pub fn tokens(&self, tokenizer: &Tokenizer) -> Result<(Vec<u32>, Vec<u32>)> {
+    /// Tokens of the prompt and of the answer, its end-of-turn token included.
+    pub(crate) fn tokens(&self, tokenizer: &Tokenizer) -> Result<(Vec<u32>, Vec<u32>)> {
         let end = tokenizer.eos.first().copied();
         let end = end.ok_or_else(|| Error::Model("the tokenizer has no end-of-text token".to_owned()))?;
         if !tokenizer.has_template() {
@@ -125,7 +122,7 @@ impl Conversation {
         messages.push(Message::new("assistant", self.answer.as_str()));
         let whole = tokenizer.chat(&messages, false)?;
         let prompt_tokens = tokenizer.encode(&prompt, false)?;
-        // The template says how the answer's turn ends; what it writes after that token is not learnt.
+        // The template says how the answer's turn ends; tokens after that one are no targets.
         let tail = whole.strip_prefix(&prompt).and_then(|tail| tail.split_once(self.answer.trim()));
         let mut answer = tokenizer.encode_plain(self.answer.trim())?;
         let closing = tokenizer.encode(tail.map_or("", |(_, closing)| closing), false)?;
@@ -134,15 +131,15 @@ impl Conversation {
         Ok((prompt_tokens, answer))
     }
 
-    /// The example; every token of the conversation is learnt when `answer_only` is false.
-    pub fn example(&self, tokenizer: &Tokenizer, answer_only: bool) -> Result<Example<u32>> {
+    /// The example; every token of the conversation is a target when `answer_only` is false.
+    pub(crate) fn example(&self, tokenizer: &Tokenizer, answer_only: bool) -> Result<Example<u32>> {
         let (prompt, answer) = self.tokens(tokenizer)?;
-        let (given, learnt) = if answer_only {
+        let (prompt, targets) = if answer_only {
             (prompt, answer)
         } else {
             let (first, rest) = prompt.split_at(1.min(prompt.len()));
             (first.to_vec(), [rest, &answer].concat())
         };
-        Ok(Example::continuations(self.id.as_str(), &given, &[learnt]).0)
+        Ok(Example::continuations(self.id.as_str(), &prompt, &[targets]).0)
     }
 }

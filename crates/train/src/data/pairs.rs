@@ -1,27 +1,45 @@
-//! Pairs of a better and a worse solution of one problem, for ORPO.
+//! Preference pairs: a chosen and a rejected solution of one problem, for ORPO.
 //!
 //! - by outcome: a right solution over a wrong one
 //! - by outcome and steps (SPARE-ORPO): the right one's mean step label must be higher, too
 
 use gradus_core::{Outcome, Record, Solution, StepLabel};
 
-use super::LeftOut;
-use super::chat::{Conversation, answer_text, question};
-use super::steps::target;
-use crate::run::recipe::{Neutral, Pairs};
+use serde::{Deserialize, Serialize};
 
-/// A better and a worse answer to the same question.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pair {
-    /// The question and the better answer.
-    pub chosen: Conversation,
-    /// The worse answer.
-    pub rejected: String,
+use super::chat::{Conversation, answer_text, question};
+use super::config::NeutralLabels;
+use super::left_out::{Examples, LeftOut};
+use super::steps::target;
+
+/// Which of two solutions is preferred.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum PairRule {
+    /// The right one over a wrong one.
+    #[default]
+    Outcome,
+    /// The same, if its mean step label is higher, too (SPARE).
+    OutcomeAndSteps,
 }
 
-/// Pairs of each record, at most `most` per problem. Right and wrong solutions are matched round-robin, so that each
+/// A chosen and a rejected answer to the same question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pair {
+    /// The question and the chosen answer.
+    pub(crate) chosen: Conversation,
+    /// The rejected answer.
+    pub(crate) rejected: String,
+}
+
+/// Pairs of each record, at most `max_per_problem` per problem. Right and wrong solutions are matched round-robin, so that each
 /// is used before any is used twice.
-pub fn pairs(records: &[Record], rule: Pairs, neutral: Neutral, most: Option<usize>) -> (Vec<Pair>, LeftOut) {
+pub(crate) fn pairs(
+    records: &[Record],
+    rule: PairRule,
+    neutral: NeutralLabels,
+    max_per_problem: Option<usize>,
+) -> Examples<Pair> {
     let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
     for record in records {
         let of = |outcome: Outcome| -> Vec<&Solution> {
@@ -34,12 +52,12 @@ pub fn pairs(records: &[Record], rule: Pairs, neutral: Neutral, most: Option<usi
         }
         let mut here = 0;
         for turn in 0..wrong.len() {
-            for (place, better) in right.iter().enumerate() {
-                let worse = wrong[(place + turn) % wrong.len()];
-                if most.is_some_and(|most| here >= most) {
+            for (index, better) in right.iter().enumerate() {
+                let worse = wrong[(index + turn) % wrong.len()];
+                if max_per_problem.is_some_and(|most| here >= most) {
                     continue;
                 }
-                if rule == Pairs::OutcomeAndSteps {
+                if rule == PairRule::OutcomeAndSteps {
                     match (mean_label(better, neutral), mean_label(worse, neutral)) {
                         (Some(high), Some(low)) if high > low => {}
                         (Some(_), Some(_)) => {
@@ -69,7 +87,7 @@ pub fn pairs(records: &[Record], rule: Pairs, neutral: Neutral, most: Option<usi
 
 /// The mean of a solution's step labels: a value where there is one, else 1 for a step that is not wrong. A step after
 /// the first error has none of its own and counts as wrong.
-fn mean_label(solution: &Solution, neutral: Neutral) -> Option<f64> {
+fn mean_label(solution: &Solution, neutral: NeutralLabels) -> Option<f64> {
     let annotation = solution.annotations.first()?;
     if annotation.labels.iter().all(Option::is_none) {
         return None;

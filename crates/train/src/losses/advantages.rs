@@ -30,14 +30,14 @@ pub struct Advantages {
 /// assert_eq!(advantages(&[0.0, 1.0, 2.0], true).values, [-1.0, 0.0, 1.0]);
 /// assert!(advantages(&[0.9, 0.9], true).zero_variance);
 /// ```
-pub fn advantages(rewards: &[f64], normalise_std: bool) -> Advantages {
+pub fn advantages(rewards: &[f64], normalize_std: bool) -> Advantages {
     let first = rewards.first().copied().unwrap_or(0.0);
     if rewards.iter().all(|reward| (reward - first).abs() <= SAME_REWARD) {
         return Advantages { values: vec![0.0; rewards.len()], zero_variance: true };
     }
     let count = rewards.len() as f64;
     let mean = rewards.iter().sum::<f64>() / count;
-    let scale = if normalise_std {
+    let scale = if normalize_std {
         let squares: f64 = rewards.iter().map(|reward| (reward - mean).powi(2)).sum();
         (squares / (count - 1.0)).sqrt()
     } else {
@@ -49,28 +49,20 @@ pub fn advantages(rewards: &[f64], normalise_std: bool) -> Advantages {
 
 /// A sampled critique as the modulation sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Judged {
+pub(crate) struct JudgedCritique {
     /// What the critique should have said.
-    pub truth: Verdict,
+    pub(crate) truth: Verdict,
     /// What it said; none when that could not be read.
-    pub predicted: Option<Verdict>,
+    pub(crate) predicted: Option<Verdict>,
     /// Perplexity of the judged solution under the starting policy.
-    pub perplexity: f64,
+    pub(crate) perplexity: f64,
 }
 
 /// The weight of each sample's advantage; the batch is all groups of a step together.
 ///
 /// A critique whose verdict could not be read belongs to no quarter and keeps weight 1: it said neither that a
 /// likely solution is right nor that it is wrong.
-///
-/// ```
-/// use gradus_train::critic::Verdict::{Correct, Wrong};
-/// use gradus_train::losses::{Judged, perplexity_weights};
-/// let judged = |predicted, perplexity| Judged { truth: Correct, predicted: Some(predicted), perplexity };
-/// let items = [judged(Correct, 1.0), judged(Correct, 3.0), judged(Wrong, 2.0), judged(Wrong, 6.0)];
-/// assert_eq!(perplexity_weights(&items), [0.5, 1.5, 2.0, 4.0 / 6.0]);
-/// ```
-pub fn perplexity_weights(items: &[Judged]) -> Vec<f64> {
+pub(crate) fn perplexity_weights(items: &[JudgedCritique]) -> Vec<f64> {
     let mean = |truth, predicted| {
         let quarter = items.iter().filter(|item| item.truth == truth && item.predicted == Some(predicted));
         let (count, sum) =
@@ -79,7 +71,7 @@ pub fn perplexity_weights(items: &[Judged]) -> Vec<f64> {
     };
     let means = [Verdict::Correct, Verdict::Wrong]
         .map(|truth| [mean(truth, Verdict::Correct), mean(truth, Verdict::Wrong)]);
-    let weight = |item: &Judged| {
+    let weight = |item: &JudgedCritique| {
         let [said_correct, said_wrong] = match item.truth {
             Verdict::Correct => means[0],
             Verdict::Wrong => means[1],
@@ -101,8 +93,8 @@ mod tests {
     #[test]
     fn a_group_without_variance_teaches_nothing() {
         for rewards in [&[][..], &[0.7], &[0.7, 0.7, 0.1 + 0.6]] {
-            for normalise_std in [false, true] {
-                let found = advantages(rewards, normalise_std);
+            for normalize_std in [false, true] {
+                let found = advantages(rewards, normalize_std);
                 assert_eq!(found, Advantages { values: vec![0.0; rewards.len()], zero_variance: true });
             }
         }
@@ -127,13 +119,16 @@ mod tests {
             let found = advantages(&rewards, true);
             assert!(!found.zero_variance && found.values.iter().all(|value| value.is_nan()));
         }
-        let item = Judged { truth: Wrong, predicted: Some(Wrong), perplexity: f64::NAN };
+        let item = JudgedCritique { truth: Wrong, predicted: Some(Wrong), perplexity: f64::NAN };
         assert!(perplexity_weights(&[item])[0].is_nan());
     }
 
     #[test]
     fn quarters_do_not_mix() {
-        let judged = |truth, predicted, perplexity| Judged { truth, predicted, perplexity };
+        let judged = |truth, predicted, perplexity| JudgedCritique { truth, predicted, perplexity };
+        let correct = |predicted, perplexity| judged(Correct, Some(predicted), perplexity);
+        let items = [correct(Correct, 1.0), correct(Correct, 3.0), correct(Wrong, 2.0), correct(Wrong, 6.0)];
+        assert_eq!(perplexity_weights(&items), [0.5, 1.5, 2.0, 4.0 / 6.0]);
         let items = [
             judged(Correct, Some(Correct), 2.0),
             judged(Wrong, Some(Correct), 10.0),

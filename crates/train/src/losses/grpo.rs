@@ -5,7 +5,7 @@
 //! l = −min(r·A, clip(r, 1 − low, 1 + high)·A) + β·k            per token
 //! ```
 //!
-//! Tokens become a loss in one of three ways ([`LengthNormalisation`]). With `class_level` (Perplexity-aware GRPO,
+//! Tokens become a loss in one of three ways ([`LengthNormalization`]). With `class_level` (Perplexity-aware GRPO,
 //! Tian et al., 2026) that is done within each ground-truth class, over the samples whose loss is not 0, and the
 //! loss is the mean of the classes that have any. A sample of a group without variance has advantage 0 and so, where
 //! there is no KL term, loss 0: it does not water down the others.
@@ -15,10 +15,82 @@ use serde::{Deserialize, Serialize};
 
 use crate::critic::Verdict;
 
+/// `[grpo]`: a critic learns from rewards for its verdicts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct GrpoConfig {
+    /// Group size: critiques sampled per solution. Default 5.
+    pub(crate) group: usize,
+    /// Sampling temperature, and so that of the policy that is trained. Default 1.0.
+    pub(crate) temperature: f64,
+    /// Maximum tokens per critique. Default 1024.
+    pub(crate) max_new_tokens: usize,
+    /// The policy ratio is clipped below at 1 − this. Default 0.2.
+    pub(crate) clip_low: f64,
+    /// The policy ratio is clipped above at 1 + this. Default 0.2.
+    pub(crate) clip_high: f64,
+    /// β, the weight of the KL divergence from the starting policy. Default 0.04.
+    pub(crate) kl: f64,
+    /// Divide advantages by the group's standard deviation. Default true; Dr.GRPO: false.
+    pub(crate) advantage_std: bool,
+    /// How losses of critiques of different length are averaged. Default `per_sample`.
+    pub(crate) length: LengthWeight,
+    /// Weight advantages by the solution's perplexity. Default false.
+    pub(crate) perplexity_aware: bool,
+    /// Average within right and wrong solutions first, then over both. Default false.
+    pub(crate) class_level: bool,
+    /// Optimizer steps per batch of critiques. Default 1.
+    pub(crate) inner_epochs: usize,
+}
+
+impl Default for GrpoConfig {
+    fn default() -> Self {
+        Self {
+            group: 5,
+            temperature: 1.0,
+            max_new_tokens: 1024,
+            clip_low: 0.2,
+            clip_high: 0.2,
+            kl: 0.04,
+            advantage_std: true,
+            length: LengthWeight::default(),
+            perplexity_aware: false,
+            class_level: false,
+            inner_epochs: 1,
+        }
+    }
+}
+
+impl GrpoConfig {
+    /// The part that the loss reads.
+    pub(crate) fn loss(&self) -> GrpoLossConfig {
+        let length = match self.length {
+            LengthWeight::PerSample => LengthNormalization::PerSample,
+            LengthWeight::Constant => LengthNormalization::Constant(self.max_new_tokens),
+            LengthWeight::PerToken => LengthNormalization::PerBatchToken,
+        };
+        let Self { clip_low, clip_high, kl, class_level, .. } = *self;
+        GrpoLossConfig { clip_low, clip_high, kl, length, class_level }
+    }
+}
+
+/// How losses of critiques of different length are averaged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LengthWeight {
+    /// Mean over each critique's tokens, then over critiques (GRPO).
+    #[default]
+    PerSample,
+    /// Sum over tokens divided by `max_new_tokens`, a constant (Dr.GRPO).
+    Constant,
+    /// Mean over all tokens of the batch (DAPO).
+    PerToken,
+}
+
 /// How the tokens of samples of different lengths become one loss.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LengthNormalisation {
+pub enum LengthNormalization {
     /// Mean over a sample's tokens, then over samples: GRPO as published.
     #[default]
     PerSample,
@@ -29,10 +101,10 @@ pub enum LengthNormalisation {
     PerBatchToken,
 }
 
-/// The objective's settings.
+/// What the loss depends on besides the samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct GrpoSettings {
+pub struct GrpoLossConfig {
     /// How far the ratio may fall below 1.
     pub clip_low: f64,
     /// How far the ratio may rise above 1.
@@ -40,18 +112,18 @@ pub struct GrpoSettings {
     /// β, the weight of the KL term; it has an effect on samples with reference log-probabilities.
     pub kl: f64,
     /// How tokens become a loss.
-    pub length: LengthNormalisation,
+    pub length: LengthNormalization,
     /// Whether both ground-truth classes weigh the same.
     pub class_level: bool,
 }
 
-impl Default for GrpoSettings {
+impl Default for GrpoLossConfig {
     fn default() -> Self {
         Self {
             clip_low: 0.2,
             clip_high: 0.2,
             kl: 0.04,
-            length: LengthNormalisation::PerSample,
+            length: LengthNormalization::PerSample,
             class_level: false,
         }
     }
@@ -74,7 +146,7 @@ pub struct GrpoSample<'a> {
 
 /// The loss of a batch, what it is made of, and its gradient.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Grpo {
+pub struct GrpoLoss {
     /// `policy + β · kl`.
     pub value: f64,
     /// The clipped policy term, averaged as the loss is.
@@ -85,7 +157,7 @@ pub struct Grpo {
     pub clip_share: f64,
     /// Mean ratio over all tokens.
     pub mean_ratio: f64,
-    /// One entry per sample: the gradient along `now`.
+    /// One entry per sample: the gradient with respect to `now`.
     pub gradients: Vec<Vec<f32>>,
 }
 
@@ -93,20 +165,20 @@ pub struct Grpo {
 ///
 /// ```
 /// use gradus_train::critic::Verdict;
-/// use gradus_train::losses::{GrpoSample, GrpoSettings, grpo};
+/// use gradus_train::losses::{GrpoSample, GrpoLossConfig, grpo};
 /// let sample = |advantage| GrpoSample {
 ///     now: &[-1.0, -2.0], old: &[-1.0, -2.0], reference: None, advantage, truth: Verdict::Correct,
 /// };
-/// // On the policy that sampled, the value is minus the mean advantage; the gradient still says where to go.
-/// let loss = grpo(&[sample(1.0), sample(-1.0)], &GrpoSettings::default());
+/// // On the policy that sampled, the value is minus the mean advantage; the gradient is not 0.
+/// let loss = grpo(&[sample(1.0), sample(-1.0)], &GrpoLossConfig::default());
 /// assert_eq!(loss.value, 0.0);
 /// assert_eq!(loss.gradients, [[-0.25, -0.25], [0.25, 0.25]]);
 /// ```
-pub fn grpo(samples: &[GrpoSample<'_>], settings: &GrpoSettings) -> Grpo {
-    let sums: Vec<SampleSums> = samples.iter().map(|sample| SampleSums::of(sample, settings)).collect();
-    let shares = shares(samples, &sums, settings);
+pub fn grpo(samples: &[GrpoSample<'_>], config: &GrpoLossConfig) -> GrpoLoss {
+    let sums: Vec<SampleSums> = samples.iter().map(|sample| SampleSums::of(sample, config)).collect();
+    let shares = shares(samples, &sums, config);
 
-    let mut loss = Grpo {
+    let mut loss = GrpoLoss {
         value: 0.0,
         policy: 0.0,
         kl: 0.0,
@@ -120,32 +192,32 @@ pub fn grpo(samples: &[GrpoSample<'_>], settings: &GrpoSettings) -> Grpo {
         loss.kl += sums.kl * share;
         loss.clip_share += sums.clipped as f64 / tokens;
         loss.mean_ratio += sums.ratio / tokens;
-        loss.gradients.push(sums.slopes.into_iter().map(|slope| (slope * share) as f32).collect());
+        loss.gradients.push(sums.gradients.into_iter().map(|gradient| (gradient * share) as f32).collect());
     }
-    loss.value = loss.policy + settings.kl * loss.kl;
+    loss.value = loss.policy + config.kl * loss.kl;
     loss
 }
 
-/// A sample's sums over its tokens, and the slope of each token's loss.
+/// A sample's sums over its tokens, and the gradient of each token's loss.
 struct SampleSums {
     policy: f64,
     kl: f64,
     ratio: f64,
     clipped: usize,
-    slopes: Vec<f64>,
+    gradients: Vec<f64>,
 }
 
 impl SampleSums {
-    fn of(sample: &GrpoSample<'_>, settings: &GrpoSettings) -> Self {
+    fn of(sample: &GrpoSample<'_>, config: &GrpoLossConfig) -> Self {
         let tokens = sample.now.len();
         assert!(
             sample.old.len() == tokens && sample.reference.is_none_or(|reference| reference.len() == tokens),
             "a sample's log-probabilities now, old and of the reference are not of one length"
         );
-        let (low, high) = (1.0 - settings.clip_low, 1.0 + settings.clip_high);
+        let (low, high) = (1.0 - config.clip_low, 1.0 + config.clip_high);
         let advantage = sample.advantage;
         let mut sums =
-            Self { policy: 0.0, kl: 0.0, ratio: 0.0, clipped: 0, slopes: Vec::with_capacity(tokens) };
+            Self { policy: 0.0, kl: 0.0, ratio: 0.0, clipped: 0, gradients: Vec::with_capacity(tokens) };
         for token in 0..tokens {
             let now = f64::from(sample.now[token]);
             let ratio = (now - f64::from(sample.old[token])).exp();
@@ -153,46 +225,46 @@ impl SampleSums {
             // Clipping only ever takes away what would be gained by going further. Comparisons and not `min`,
             // which would hide a ratio that is not a number.
             let clipped = (ratio > high && advantage > 0.0) || (ratio < low && advantage < 0.0);
-            let mut slope = 0.0;
+            let mut gradient = 0.0;
             if clipped {
                 sums.clipped += 1;
                 sums.policy -= advantage * if advantage > 0.0 { high } else { low };
             } else {
                 sums.policy -= advantage * ratio;
-                slope -= advantage * ratio;
+                gradient -= advantage * ratio;
             }
             if let Some(reference) = sample.reference {
                 let gap = f64::from(reference[token]) - now;
                 // exp(gap) − 1 − gap: near 0 the two ones would cancel.
                 sums.kl += gap.exp_m1() - gap;
-                slope -= settings.kl * gap.exp_m1();
+                gradient -= config.kl * gap.exp_m1();
             }
-            sums.slopes.push(slope);
+            sums.gradients.push(gradient);
         }
         sums
     }
 
     /// Whether the sample's loss is exactly 0; what is not a number is not 0.
-    fn is_zero(&self, settings: &GrpoSettings) -> bool {
-        self.policy + settings.kl * self.kl == 0.0
+    fn is_zero(&self, config: &GrpoLossConfig) -> bool {
+        self.policy + config.kl * self.kl == 0.0
     }
 }
 
 /// What each sample's sum over tokens is multiplied by.
-fn shares(samples: &[GrpoSample<'_>], sums: &[SampleSums], settings: &GrpoSettings) -> Vec<f64> {
+fn shares(samples: &[GrpoSample<'_>], sums: &[SampleSums], config: &GrpoLossConfig) -> Vec<f64> {
     let mut shares = vec![0.0; samples.len()];
-    if !settings.class_level {
+    if !config.class_level {
         let all: Vec<usize> = (0..samples.len()).collect();
-        mean_within(&all, samples, settings.length, 1.0, &mut shares);
+        mean_within(&all, samples, config.length, 1.0, &mut shares);
         return shares;
     }
     let classes = [Verdict::Correct, Verdict::Wrong].map(|class| -> Vec<usize> {
         let of_class = (0..samples.len()).filter(|&index| samples[index].truth == class);
-        of_class.filter(|&index| !sums[index].is_zero(settings)).collect()
+        of_class.filter(|&index| !sums[index].is_zero(config)).collect()
     });
     let present = classes.iter().filter(|class| !class.is_empty()).count();
     for class in &classes {
-        mean_within(class, samples, settings.length, 1.0 / present as f64, &mut shares);
+        mean_within(class, samples, config.length, 1.0 / present as f64, &mut shares);
     }
     shares
 }
@@ -201,7 +273,7 @@ fn shares(samples: &[GrpoSample<'_>], sums: &[SampleSums], settings: &GrpoSettin
 fn mean_within(
     indices: &[usize],
     samples: &[GrpoSample<'_>],
-    length: LengthNormalisation,
+    length: LengthNormalization,
     weight: f64,
     shares: &mut [f64],
 ) {
@@ -212,12 +284,12 @@ fn mean_within(
         let own = samples[index].now.len().max(1) as f64;
         shares[index] = weight
             * match length {
-                LengthNormalisation::PerSample => 1.0 / (own * count),
-                LengthNormalisation::Constant(longest) => {
-                    assert!(longest > 0, "a length normalisation by 0 tokens divides by 0");
+                LengthNormalization::PerSample => 1.0 / (own * count),
+                LengthNormalization::Constant(longest) => {
+                    assert!(longest > 0, "a length normalization by 0 tokens divides by 0");
                     1.0 / (longest as f64 * count)
                 }
-                LengthNormalisation::PerBatchToken => 1.0 / tokens.max(1) as f64,
+                LengthNormalization::PerBatchToken => 1.0 / tokens.max(1) as f64,
             };
     }
 }
@@ -226,11 +298,11 @@ fn mean_within(
 mod tests {
     use super::*;
 
-    const PLAIN: GrpoSettings = GrpoSettings {
+    const PLAIN: GrpoLossConfig = GrpoLossConfig {
         clip_low: 0.2,
         clip_high: 0.2,
         kl: 0.0,
-        length: LengthNormalisation::PerSample,
+        length: LengthNormalization::PerSample,
         class_level: false,
     };
 
@@ -243,10 +315,10 @@ mod tests {
     }
 
     #[test]
-    fn clipping_keeps_only_the_way_back() {
+    fn clipping_keeps_only_gradients_towards_the_old_policy() {
         let double = [2f32.ln()];
         let half = [0.5f32.ln()];
-        for (now, advantage, value, slope) in [
+        for (now, advantage, value, gradient) in [
             (&double, 1.0, -1.2, 0.0),
             (&double, -1.0, 2.0, 2.0),
             (&half, 1.0, -0.5, -0.5),
@@ -254,8 +326,8 @@ mod tests {
         ] {
             let loss = grpo(&[sample(now, &[0.0], advantage, Verdict::Correct)], &PLAIN);
             near(loss.value, value);
-            near(loss.gradients[0][0].into(), slope);
-            assert_eq!(loss.clip_share, f64::from(u8::from(slope == 0.0)));
+            near(loss.gradients[0][0].into(), gradient);
+            assert_eq!(loss.clip_share, f64::from(u8::from(gradient == 0.0)));
             near(loss.mean_ratio, f64::from(now[0]).exp());
         }
     }
@@ -266,17 +338,17 @@ mod tests {
             sample(&[0.0], &[0.0], 1.0, Verdict::Correct),
             sample(&[0.0; 3], &[0.0; 3], 3.0, Verdict::Wrong),
         ];
-        let value = |length| grpo(&samples, &GrpoSettings { length, ..PLAIN }).value;
-        near(value(LengthNormalisation::PerSample), -(1.0 + 3.0) / 2.0);
-        near(value(LengthNormalisation::Constant(4)), -(1.0 / 4.0 + 9.0 / 4.0) / 2.0);
-        near(value(LengthNormalisation::PerBatchToken), -(1.0 + 9.0) / 4.0);
+        let value = |length| grpo(&samples, &GrpoLossConfig { length, ..PLAIN }).value;
+        near(value(LengthNormalization::PerSample), -(1.0 + 3.0) / 2.0);
+        near(value(LengthNormalization::Constant(4)), -(1.0 / 4.0 + 9.0 / 4.0) / 2.0);
+        near(value(LengthNormalization::PerBatchToken), -(1.0 + 9.0) / 4.0);
     }
 
     #[test]
     fn classes_weigh_the_same_and_zeros_do_not_count() {
         let token = [0.0];
         let of = |advantage, truth| sample(&token, &token, advantage, truth);
-        let settings = GrpoSettings { class_level: true, ..PLAIN };
+        let config = GrpoLossConfig { class_level: true, ..PLAIN };
         let both = [
             of(1.0, Verdict::Correct),
             of(0.0, Verdict::Correct),
@@ -284,15 +356,15 @@ mod tests {
             of(4.0, Verdict::Wrong),
             of(0.0, Verdict::Wrong),
         ];
-        let loss = grpo(&both, &settings);
+        let loss = grpo(&both, &config);
         near(loss.value, -(1.0 + 3.0) / 2.0);
         assert_eq!(loss.gradients.concat(), [-0.5, 0.0, -0.5, -1.0, 0.0]);
         // One class absent: the other alone.
-        near(grpo(&both[..2], &settings).value, -1.0);
-        near(grpo(&[both[1], both[3]], &settings).value, -4.0);
-        let zero = grpo(&[both[1], both[4]], &settings);
+        near(grpo(&both[..2], &config).value, -1.0);
+        near(grpo(&[both[1], both[3]], &config).value, -4.0);
+        let zero = grpo(&[both[1], both[4]], &config);
         assert_eq!((zero.value, zero.gradients.concat()), (0.0, vec![0.0, 0.0]));
-        assert_eq!(grpo(&[], &settings).value, 0.0);
+        assert_eq!(grpo(&[], &config).value, 0.0);
     }
 
     #[test]
@@ -301,28 +373,28 @@ mod tests {
             reference: Some(reference),
             ..sample(&[-1.0], &[-1.0], 0.0, Verdict::Correct)
         };
-        let settings = GrpoSettings { kl: 0.5, ..PLAIN };
-        // The gap is log 2: k = 2 − log 2 − 1, slope −0.5·(2 − 1).
+        let config = GrpoLossConfig { kl: 0.5, ..PLAIN };
+        // The gap is log 2: k = 2 − log 2 − 1, its gradient −0.5·(2 − 1).
         let reference: &'static [f32] = &[-1.0 + std::f32::consts::LN_2];
-        let loss = grpo(&[with(reference)], &settings);
+        let loss = grpo(&[with(reference)], &config);
         near(loss.kl, 1.0 - 2f64.ln());
         near(loss.value, 0.5 * loss.kl);
         near(loss.gradients[0][0].into(), -0.5);
-        assert_eq!(grpo(&[with(&[-1.0])], &settings).kl, 0.0);
+        assert_eq!(grpo(&[with(&[-1.0])], &config).kl, 0.0);
         // A reference that is a hair away has a KL that is not rounded to 0.
-        assert!(grpo(&[with(&[-1.000_000_1])], &settings).kl > 0.0);
+        assert!(grpo(&[with(&[-1.000_000_1])], &config).kl > 0.0);
     }
 
     #[test]
     fn what_is_not_a_number_stays_so() {
         let nan = [f32::NAN];
         for class_level in [false, true] {
-            let settings = GrpoSettings { class_level, ..PLAIN };
+            let config = GrpoLossConfig { class_level, ..PLAIN };
             for advantage in [1.0, -1.0] {
-                assert!(grpo(&[sample(&nan, &[0.0], advantage, Verdict::Wrong)], &settings).value.is_nan());
-                assert!(grpo(&[sample(&[0.0], &nan, advantage, Verdict::Wrong)], &settings).value.is_nan());
+                assert!(grpo(&[sample(&nan, &[0.0], advantage, Verdict::Wrong)], &config).value.is_nan());
+                assert!(grpo(&[sample(&[0.0], &nan, advantage, Verdict::Wrong)], &config).value.is_nan());
             }
-            assert!(grpo(&[sample(&[0.0], &[0.0], f64::NAN, Verdict::Wrong)], &settings).value.is_nan());
+            assert!(grpo(&[sample(&[0.0], &[0.0], f64::NAN, Verdict::Wrong)], &config).value.is_nan());
         }
     }
 
@@ -330,6 +402,6 @@ mod tests {
     fn a_sample_without_tokens_has_no_loss() {
         let samples = [sample(&[], &[], 1.0, Verdict::Correct), sample(&[0.0], &[0.0], 1.0, Verdict::Wrong)];
         near(grpo(&samples, &PLAIN).value, -0.5);
-        near(grpo(&samples, &GrpoSettings { class_level: true, ..PLAIN }).value, -1.0);
+        near(grpo(&samples, &GrpoLossConfig { class_level: true, ..PLAIN }).value, -1.0);
     }
 }

@@ -7,8 +7,21 @@
 //!
 //! A soft target is used as it is: 7 of 8 completions that succeeded are 0.875, never 0 or 1.
 
+use serde::{Deserialize, Serialize};
+
 use super::Loss;
 use super::stable::{log_sigmoid, log_softmax, sigmoid};
+
+/// The loss of a reward model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LabelLoss {
+    /// Cross-entropy, for hard labels.
+    #[default]
+    CrossEntropy,
+    /// Squared error, for soft labels between 0 and 1, which are not rounded.
+    SquaredError,
+}
 
 /// Cross-entropy of rows of `classes` logits; `targets` has the right class of each row.
 ///
@@ -25,7 +38,7 @@ pub fn cross_entropy(logits: &[f32], classes: usize, targets: &[usize]) -> Loss 
         let log_p = log_softmax(row);
         loss.add(-log_p[target]);
         for (class, log_p) in log_p.into_iter().enumerate() {
-            loss.slope(log_p.exp() - f64::from(u8::from(class == target)));
+            loss.add_gradient(log_p.exp() - f64::from(u8::from(class == target)));
         }
     }
     loss.finish()
@@ -37,7 +50,7 @@ pub fn binary_cross_entropy(values: &[f32], targets: &[f32]) -> Loss {
     let mut loss = Accumulator::over(values.len());
     for (value, target) in pairs(values, targets) {
         loss.add(-target * log_sigmoid(value) - (1.0 - target) * log_sigmoid(-value));
-        loss.slope(sigmoid(value) - target);
+        loss.add_gradient(sigmoid(value) - target);
     }
     loss.finish()
 }
@@ -60,12 +73,12 @@ pub fn squared_error_of_probability(
         let p = log_p[positive].exp();
         let error = p - f64::from(target);
         loss.add(error * error);
-        // The positive class's own slope is p·(1 − p); 1 − p is the sum of the others, which does not cancel.
+        // dp/dlogit of the positive class is p·(1 − p); 1 − p is the sum of the others, which does not cancel.
         let others: f64 =
             log_p.iter().enumerate().filter(|(c, _)| *c != positive).map(|(_, l)| l.exp()).sum();
         for (class, log_p) in log_p.iter().enumerate() {
-            let slope = if class == positive { p * others } else { -p * log_p.exp() };
-            loss.slope(2.0 * error * slope);
+            let dp = if class == positive { p * others } else { -p * log_p.exp() };
+            loss.add_gradient(2.0 * error * dp);
         }
     }
     loss.finish()
@@ -83,7 +96,7 @@ pub fn squared_error_of_sigmoid(values: &[f32], targets: &[f32]) -> Loss {
     for (value, target) in pairs(values, targets) {
         let error = sigmoid(value) - target;
         loss.add(error * error);
-        loss.slope(2.0 * error * sigmoid(value) * sigmoid(-value));
+        loss.add_gradient(2.0 * error * sigmoid(value) * sigmoid(-value));
     }
     loss.finish()
 }
@@ -105,9 +118,9 @@ impl Accumulator {
         self.sum += value;
     }
 
-    /// The slope of a row's value along the next input.
-    fn slope(&mut self, slope: f64) {
-        self.gradient.push((slope / self.rows) as f32);
+    /// Adds the derivative of a row's value with respect to the next input.
+    fn add_gradient(&mut self, derivative: f64) {
+        self.gradient.push((derivative / self.rows) as f32);
     }
 
     fn finish(self) -> Loss {

@@ -1,10 +1,31 @@
-//! Negative log-likelihood of tokens: −Σ wᵢ·log pᵢ / Σ wᵢ.
+//! Negative log-likelihood of tokens, the loss of supervised fine-tuning: −Σ wᵢ·log pᵢ / Σ wᵢ.
 //!
-//! The inputs are the log-probabilities of the tokens that were there, so the vocabulary never appears.
+//! The inputs are the log-probabilities of the target tokens, so the vocabulary never appears. `[sft]` of a recipe says
+//! which tokens are targets.
+
+use serde::{Deserialize, Serialize};
 
 use super::Loss;
 
-/// The weighted mean of −log p, with its gradient along the log-probabilities.
+/// `[sft]`: supervised fine-tuning on given answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct SftConfig {
+    /// Compute the loss on the answer's tokens only, not on the prompt's. Default true.
+    pub(crate) answer_only: bool,
+    /// Problems of the evaluation data that are answered greedily and graded at each evaluation. Default 0.
+    pub(crate) answer_problems: usize,
+    /// Maximum tokens of such an answer. Default 256.
+    pub(crate) answer_tokens: usize,
+}
+
+impl Default for SftConfig {
+    fn default() -> Self {
+        Self { answer_only: true, answer_problems: 0, answer_tokens: 256 }
+    }
+}
+
+/// The weighted mean of −log p, and its gradient with respect to the log-probabilities.
 ///
 /// A weight of 0 masks a token: whatever its log-probability is, it has no part in the loss. Weights that are
 /// all 0 give loss 0.

@@ -1,11 +1,10 @@
-//! Training objectives as pure functions of numbers, each with its gradient; no tensors.
+//! Losses as pure functions of numbers, each with its gradient and the recipe's section that configures it; no tensors.
 //!
 //! - [`cross_entropy`], [`binary_cross_entropy`], [`squared_error_of_probability`], [`squared_error_of_sigmoid`]:
 //!   step labels, hard and soft
 //! - [`negative_log_likelihood`]: next tokens
 //! - [`orpo()`]: a chosen answer against a rejected one
-//! - [`grpo()`], [`advantages()`], [`perplexity_weights`]: critics from rewards
-//! - [`log_softmax`], [`log_sigmoid`] and their kin, which all of them share
+//! - [`grpo()`], [`advantages()`]: critics from rewards
 //!
 //! The sums run in `f64`; a gradient is with respect to the function's own inputs, in their order. A number that is
 //! not a number makes the value not a number: the caller stops on it. Slices whose lengths contradict each other
@@ -18,14 +17,21 @@ mod likelihood;
 mod orpo;
 mod stable;
 
-pub use advantages::{Advantages, Judged, advantages, perplexity_weights};
-pub use grpo::{Grpo, GrpoSample, GrpoSettings, LengthNormalisation, grpo};
+pub use advantages::{Advantages, advantages};
+pub(crate) use advantages::{JudgedCritique, perplexity_weights};
+pub(crate) use grpo::GrpoConfig;
+#[cfg(test)]
+pub(crate) use grpo::LengthWeight;
+pub use grpo::{GrpoLoss, GrpoLossConfig, GrpoSample, LengthNormalization, grpo};
+pub(crate) use labels::LabelLoss;
 pub use labels::{
     binary_cross_entropy, cross_entropy, squared_error_of_probability, squared_error_of_sigmoid,
 };
+pub(crate) use likelihood::SftConfig;
 pub use likelihood::negative_log_likelihood;
-pub use orpo::{Orpo, OrpoBatch, OrpoPair, PairGradient, orpo, orpo_part};
-pub use stable::{log_one_minus_exp, log_sigmoid, log_softmax, sigmoid, softmax};
+pub(crate) use orpo::OrpoConfig;
+pub use orpo::{OrpoBatch, OrpoLoss, OrpoPair, PairGradient, orpo};
+pub(crate) use stable::{sigmoid, softmax};
 
 /// A loss and its gradient with respect to the inputs.
 #[derive(Debug, Clone, PartialEq)]

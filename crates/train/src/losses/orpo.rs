@@ -9,11 +9,43 @@
 //! more than a short one), while the odds use each answer's own mean. TRL's NLL also runs over the prompt's tokens;
 //! here it runs over the tokens that the caller passes, which are the answer's.
 
+use serde::{Deserialize, Serialize};
+
 use super::stable::{log_one_minus_exp, log_sigmoid, sigmoid};
+use crate::data::PairRule;
 
 /// The highest mean log-probability that the odds are taken of: half a unit in the last place of an `f32` below
 /// p = 1. Closer to 1 a log-probability is rounding error, and odds of p = 1 are infinite.
 const HIGHEST_MEAN: f64 = -(f32::EPSILON as f64) / 2.0;
+
+/// `[orpo]`: odds ratio preference optimization.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct OrpoConfig {
+    /// λ, the weight of the odds-ratio term. Default 0.1.
+    pub(crate) lambda: f64,
+    /// Which of two solutions is preferred. Default `outcome`.
+    pub(crate) pairs: PairRule,
+    /// Maximum pairs per problem. Default none: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) max_pairs_per_problem: Option<usize>,
+    /// Problems of the evaluation data that are answered greedily and graded at each evaluation. Default 0.
+    pub(crate) answer_problems: usize,
+    /// Maximum tokens of such an answer. Default 256.
+    pub(crate) answer_tokens: usize,
+}
+
+impl Default for OrpoConfig {
+    fn default() -> Self {
+        Self {
+            lambda: 0.1,
+            pairs: PairRule::default(),
+            max_pairs_per_problem: None,
+            answer_problems: 0,
+            answer_tokens: 256,
+        }
+    }
+}
 
 /// Log-probabilities of the tokens of two answers to one prompt.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,7 +58,7 @@ pub struct OrpoPair<'a> {
 
 /// The loss of a batch, what it is made of, and its gradient.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Orpo {
+pub struct OrpoLoss {
     /// `nll + λ · odds_ratio`.
     pub value: f64,
     /// −log p of the chosen answers, mean over all their tokens.
@@ -43,7 +75,7 @@ pub struct Orpo {
     pub gradients: Vec<PairGradient>,
 }
 
-/// The gradient along a pair's log-probabilities.
+/// The gradient with respect to a pair's log-probabilities.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PairGradient {
     /// One entry per chosen token.
@@ -61,22 +93,24 @@ pub struct OrpoBatch {
     pub chosen_tokens: usize,
 }
 
-/// The ORPO loss of a batch of pairs; `lambda` weighs the odds ratio (0.1 in the paper's experiments).
+impl OrpoBatch {
+    /// A batch of these pairs alone.
+    pub fn of(pairs: &[OrpoPair<'_>]) -> Self {
+        Self { pairs: pairs.len(), chosen_tokens: pairs.iter().map(|pair| pair.chosen.len()).sum() }
+    }
+}
+
+/// The share of some pairs in the ORPO loss of `batch`; `lambda` weighs the odds ratio (0.1 in the paper's experiments).
 ///
 /// ```
-/// use gradus_train::losses::{OrpoPair, orpo};
+/// use gradus_train::losses::{OrpoBatch, OrpoPair, orpo};
 /// let half = 0.5f32.ln();
-/// let loss = orpo(&[OrpoPair { chosen: &[half, half], rejected: &[half] }], 0.1);
+/// let pairs = [OrpoPair { chosen: &[half, half], rejected: &[half] }];
+/// let loss = orpo(&pairs, 0.1, OrpoBatch::of(&pairs));
 /// assert!(loss.chosen_log_odds.abs() < 1e-6);
 /// assert!((loss.value - 1.1 * 2f64.ln()).abs() < 1e-6);
 /// ```
-pub fn orpo(pairs: &[OrpoPair<'_>], lambda: f64) -> Orpo {
-    let chosen_tokens = pairs.iter().map(|pair| pair.chosen.len()).sum();
-    orpo_part(pairs, lambda, OrpoBatch { pairs: pairs.len(), chosen_tokens })
-}
-
-/// The share of some pairs in the loss of the batch they belong to.
-pub fn orpo_part(pairs: &[OrpoPair<'_>], lambda: f64, batch: OrpoBatch) -> Orpo {
+pub fn orpo(pairs: &[OrpoPair<'_>], lambda: f64, batch: OrpoBatch) -> OrpoLoss {
     let count = batch.pairs.max(1) as f64;
     let chosen_tokens = batch.chosen_tokens;
     let mut nll = 0.0;
@@ -97,31 +131,31 @@ pub fn orpo_part(pairs: &[OrpoPair<'_>], lambda: f64, batch: OrpoBatch) -> Orpo 
         rejected_log_odds += rejected.value / count;
         chosen_above += f64::from(u8::from(margin > 0.0)) / count;
         // d(−log σ(m))/dm = −σ(−m); each token moves its answer's mean by 1 / its number of tokens.
-        let slope = -lambda * sigmoid(-margin) / count;
-        let along_chosen = slope * chosen.slope / pair.chosen.len() as f64 - 1.0 / chosen_tokens as f64;
-        let along_rejected = -slope * rejected.slope / pair.rejected.len() as f64;
+        let d_margin = -lambda * sigmoid(-margin) / count;
+        let d_chosen = d_margin * chosen.d_mean / pair.chosen.len() as f64 - 1.0 / chosen_tokens as f64;
+        let d_rejected = -d_margin * rejected.d_mean / pair.rejected.len() as f64;
         gradients.push(PairGradient {
-            chosen: vec![along_chosen as f32; pair.chosen.len()],
-            rejected: vec![along_rejected as f32; pair.rejected.len()],
+            chosen: vec![d_chosen as f32; pair.chosen.len()],
+            rejected: vec![d_rejected as f32; pair.rejected.len()],
         });
     }
     let value = nll + lambda * odds_ratio;
-    Orpo { value, nll, odds_ratio, chosen_log_odds, rejected_log_odds, chosen_above, gradients }
+    OrpoLoss { value, nll, odds_ratio, chosen_log_odds, rejected_log_odds, chosen_above, gradients }
 }
 
-/// log(p / (1 − p)) of a mean log-probability, with its slope along that mean.
+/// log(p / (1 − p)) of a mean log-probability, and its derivative with respect to that mean.
 struct LogOdds {
     value: f64,
-    slope: f64,
+    d_mean: f64,
 }
 
 impl LogOdds {
     fn of(logprobs: &[f32]) -> Self {
         let mean = sum(logprobs) / logprobs.len() as f64;
-        // Not `min`, which would turn what is not a number into one. The slope at the bound is kept, so that an
+        // Not `min`, which would turn what is not a number into one. The derivative at the bound is kept, so that an
         // answer that the model is sure of can still be pushed down.
         let mean = if mean > HIGHEST_MEAN { HIGHEST_MEAN } else { mean };
-        Self { value: mean - log_one_minus_exp(mean), slope: -1.0 / mean.exp_m1() }
+        Self { value: mean - log_one_minus_exp(mean), d_mean: -1.0 / mean.exp_m1() }
     }
 }
 
@@ -133,6 +167,10 @@ fn sum(logprobs: &[f32]) -> f64 {
 mod tests {
     use super::*;
 
+    fn whole(pairs: &[OrpoPair<'_>], lambda: f64) -> OrpoLoss {
+        orpo(pairs, lambda, OrpoBatch::of(pairs))
+    }
+
     fn near(found: f64, expected: f64) {
         assert!((found - expected).abs() < 1e-6, "{found} is not {expected}");
     }
@@ -142,9 +180,9 @@ mod tests {
         let (first, second) = ([-0.5f32, -1.0], [-2.0f32]);
         let pairs =
             [OrpoPair { chosen: &first, rejected: &second }, OrpoPair { chosen: &second, rejected: &first }];
-        let whole = orpo(&pairs, 0.3);
+        let whole = whole(&pairs, 0.3);
         let batch = OrpoBatch { pairs: 2, chosen_tokens: 3 };
-        let parts = pairs.map(|pair| orpo_part(&[pair], 0.3, batch));
+        let parts = pairs.map(|pair| orpo(&[pair], 0.3, batch));
         near(parts[0].value + parts[1].value, whole.value);
         assert_eq!([parts[0].gradients[0].clone(), parts[1].gradients[0].clone()], whole.gradients[..]);
     }
@@ -153,7 +191,7 @@ mod tests {
     fn by_hand() {
         // Chosen p = 3/4, odds 3; rejected p = 1/2, odds 1; σ(log 3) = 3/4.
         let (chosen, rejected) = ([0.75f32.ln(); 2], [0.5f32.ln(); 3]);
-        let loss = orpo(&[OrpoPair { chosen: &chosen, rejected: &rejected }], 2.0);
+        let loss = whole(&[OrpoPair { chosen: &chosen, rejected: &rejected }], 2.0);
         near(loss.nll, -0.75f64.ln());
         near(loss.odds_ratio, -0.75f64.ln());
         near(loss.value, -3.0 * 0.75f64.ln());
@@ -172,7 +210,7 @@ mod tests {
             OrpoPair { chosen: &[-1.0], rejected: &rejected },
             OrpoPair { chosen: &[-4.0, -4.0, -4.0], rejected: &rejected },
         ];
-        near(orpo(&pairs, 0.0).nll, 13.0 / 4.0);
+        near(whole(&pairs, 0.0).nll, 13.0 / 4.0);
     }
 
     #[test]
@@ -181,26 +219,26 @@ mod tests {
         for (chosen, rejected) in
             [(0.0, 0.0), (tiny, tiny), (0.0, -1e4), (-1e4, 0.0), (-1e4, -1e4), (1e-7, 1e-7)]
         {
-            let loss = orpo(&[OrpoPair { chosen: &[chosen], rejected: &[rejected] }], 0.1);
+            let loss = whole(&[OrpoPair { chosen: &[chosen], rejected: &[rejected] }], 0.1);
             assert!(loss.value.is_finite(), "{chosen} {rejected}: {loss:?}");
             let gradient = &loss.gradients[0];
             assert!(gradient.chosen[0].is_finite() && gradient.rejected[0].is_finite());
             assert!(gradient.rejected[0] >= 0.0);
         }
         // p = 1 − 1e-5: odds are 1e5 − 1 and not the noise that 1 − exp(x) in `f32` would leave.
-        let loss = orpo(&[OrpoPair { chosen: &[-1e-5], rejected: &[-1.0] }], 0.1);
+        let loss = whole(&[OrpoPair { chosen: &[-1e-5], rejected: &[-1.0] }], 0.1);
         near(loss.chosen_log_odds, (1.0 / 1e-5_f32.exp_m1()).ln().into());
     }
 
     #[test]
     fn what_is_not_a_number_stays_so() {
-        assert!(orpo(&[OrpoPair { chosen: &[f32::NAN], rejected: &[-1.0] }], 0.1).value.is_nan());
-        assert!(orpo(&[OrpoPair { chosen: &[-1.0], rejected: &[f32::NAN] }], 0.1).value.is_nan());
+        assert!(whole(&[OrpoPair { chosen: &[f32::NAN], rejected: &[-1.0] }], 0.1).value.is_nan());
+        assert!(whole(&[OrpoPair { chosen: &[-1.0], rejected: &[f32::NAN] }], 0.1).value.is_nan());
     }
 
     #[test]
     fn no_pairs_no_loss() {
-        let loss = orpo(&[], 0.1);
+        let loss = whole(&[], 0.1);
         assert_eq!((loss.value, loss.gradients), (0.0, Vec::new()));
     }
 }

@@ -1,9 +1,16 @@
-//! What can be learnt, one file each, with its loop in sight.
+//! Training objectives, one file each, with the whole training loop in it.
+//!
+//! Every `train` takes a prepared recipe, reads its examples, and runs the loop in a session:
+//! next batch → forward → loss → backward → optimizer step → evaluate → save.
 
-mod answers;
-pub mod grpo;
-pub mod orm;
-pub mod orpo;
-pub mod prm;
-pub mod sft;
+mod exact_match;
+pub(crate) mod grpo;
+pub(crate) mod orm;
+pub(crate) mod orpo;
+pub(crate) mod prm;
+pub(crate) mod sft;
 mod verdict;
+
+#[cfg(test)]
+pub(crate) use verdict::Readout;
+pub(crate) use verdict::{OrmConfig, PrmConfig};

@@ -3,27 +3,30 @@
 use gradus_engine::profile::{Assembler, Profile};
 
 use super::prm::train_on;
-use super::verdict::Verdict;
+use super::verdict::{OrmConfig, Verdict};
 use crate::Result;
-use crate::data::{last_steps, records};
+use crate::data::{SolutionPrompts, last_steps};
 use crate::heads;
-use crate::run::recipe::{Loss, Orm};
-use crate::session::Session;
+use crate::losses::LabelLoss;
+use crate::observer::{TrainingEnd, TrainingObserver};
+use crate::prepared::PreparedRecipe;
 
 /// Trains until the recipe's last step.
-pub fn train(session: &mut Session<'_>, settings: &Orm) -> Result<()> {
-    let assembler = Assembler::new(Profile::find(&settings.profile)?, session.trainee.model.tokenizer())?;
-    let verdict = Verdict::new(&assembler, settings.head, settings.readout, Loss::CrossEntropy)?;
-    heads::prepare(&mut session.trainee, settings.head)?;
-    let data = session.recipe.data.clone();
-    let tokenizer = session.trainee.model.tokenizer().clone();
-    let most = data.max_tokens.min(session.trainee.model.context());
-    let read = |paths: &[_], limit| {
-        last_steps(&records(paths, data.reader()?, limit)?, &assembler, &tokenizer, most)
+pub(crate) fn train(
+    mut prepared: PreparedRecipe,
+    config: &OrmConfig,
+    observer: &mut dyn TrainingObserver,
+) -> Result<TrainingEnd> {
+    let tokenizer = prepared.trainable.model.tokenizer().clone();
+    let assembler = Assembler::new(Profile::find(&config.profile)?, &tokenizer)?;
+    let verdict = Verdict::new(&assembler, config.head, config.readout, LabelLoss::CrossEntropy)?;
+    heads::prepare(&mut prepared.trainable, config.head)?;
+    let prompts = SolutionPrompts {
+        assembler: &assembler,
+        tokenizer: &tokenizer,
+        max_tokens: prepared.max_tokens(),
+        by_problem: false,
     };
-    let train = read(&data.train, data.limit)?;
-    let held_out = if data.eval.is_empty() { Default::default() } else { read(&data.eval, None)? };
-    session.begin(&train, &held_out)?;
-    let ((examples, _), (held_out, _)) = (train, held_out);
-    train_on(session, verdict, &examples, &held_out, false)
+    let examples = prepared.read_examples(|set| last_steps(&set.records()?, &prompts))?;
+    train_on(prepared, verdict, &examples, false, observer)
 }

@@ -1,130 +1,130 @@
-//! Odds ratio preference optimisation: right solutions over wrong ones, without a reference model.
+//! Odds ratio preference optimization (ORPO): chosen over rejected solutions, without a reference model.
 
 use std::ops::Range;
 
 use gradus_engine::text::Tokenizer;
 
-use super::answers::Quiz;
+use super::exact_match::ExactMatch;
 use crate::Result;
-use crate::data::{Conversation, LeftOut, Pair, pairs, records};
+use crate::data::{Conversation, Examples, NeutralLabels, Pair, pairs};
 use crate::example::{Example, Packed, pack};
-use crate::losses::{self, OrpoBatch, OrpoPair};
+use crate::losses::{self, OrpoBatch, OrpoConfig, OrpoLoss, OrpoPair};
+use crate::observer::{MetricValues, TrainingEnd, TrainingObserver};
 use crate::parameters::Gradients;
+use crate::prepared::PreparedRecipe;
 use crate::readout::{scatter, select};
-use crate::run::recipe::{Neutral, Orpo};
-use crate::session::{Numbers, Session};
+use crate::session::Session;
 
-/// A pair as the model sees it: the question once, then both answers. The first reads are the better answer's.
-struct Sides {
+/// A pair as the model reads it: the prompt once, then both answers. The first reads are the chosen answer's.
+struct PairExample {
     example: Example<u32>,
+    /// Tokens of the chosen answer.
     chosen: usize,
 }
 
 /// Trains until the recipe's last step.
-pub fn train(session: &mut Session<'_>, settings: &Orpo) -> Result<()> {
-    let data = session.recipe.data.clone();
-    let tokenizer = session.trainee.model.tokenizer().clone();
-    let neutral = data.neutral.unwrap_or(Neutral::Correct);
-    let most = data.max_tokens.min(session.trainee.model.context());
-    let read = |paths: &[_], limit| -> Result<(Vec<Sides>, LeftOut)> {
-        let records = records(paths, data.reader()?, limit)?;
-        let (found, left_out) = pairs(&records, settings.pairs, neutral, settings.max_pairs_per_problem);
-        sides(&found, &tokenizer, most, left_out)
-    };
-    let train = read(&data.train, data.limit)?;
-    let held_out = if data.eval.is_empty() { Default::default() } else { read(&data.eval, None)? };
-    session.begin(&train, &held_out)?;
-    let ((all, _), (held_out, _)) = (train, held_out);
-    let quiz = Quiz::new(session, settings.answer_problems, settings.answer_tokens)?;
+pub(crate) fn train(
+    prepared: PreparedRecipe,
+    config: &OrpoConfig,
+    observer: &mut dyn TrainingObserver,
+) -> Result<TrainingEnd> {
+    let tokenizer = prepared.trainable.model.tokenizer();
+    let neutral = prepared.recipe.data.neutral.unwrap_or(NeutralLabels::Correct);
+    let max_tokens = prepared.max_tokens();
+    let examples = prepared.read_examples(|set| {
+        let found = pairs(&set.records()?, config.pairs, neutral, config.max_pairs_per_problem);
+        tokenize(found, tokenizer, max_tokens)
+    })?;
+    let mut session = Session::start(prepared, &examples, observer)?;
+    let exact_match = ExactMatch::new(&session.recipe.data, config.answer_problems, config.answer_tokens)?;
     while let Some(chosen) = session.next_batch() {
-        let chosen: Vec<&Sides> = chosen.into_iter().map(|index| &all[index]).collect();
+        let chosen: Vec<&PairExample> = chosen.into_iter().map(|index| &examples.train[index]).collect();
         let batch = totals(&chosen);
-        let examples: Vec<&Example<u32>> = chosen.iter().map(|sides| &sides.example).collect();
-        let mut gradients = Gradients::new(&session.trainee.parameters);
-        let mut sums = Sums::default();
+        let chosen_examples: Vec<&Example<u32>> = chosen.iter().map(|pair| &pair.example).collect();
+        let mut gradients = Gradients::new(&session.trainable.parameters);
+        let mut sums = OrpoSums::default();
         let mut done = 0;
-        for (number, pass) in pack(&examples, session.recipe.batch.tokens).iter().enumerate() {
+        for (number, pass) in pack(&chosen_examples, session.recipe.batch.tokens).iter().enumerate() {
             let members = &chosen[done..done + pass.examples.len()];
             done += members.len();
-            let tape = session.trainee.forward(&pass.batch, Some(session.dropout_seed(number)))?;
+            let tape = session.trainable.forward(&pass.batch, Some(session.dropout_seed(number)))?;
             let hidden = select(&tape.hidden, &pass.rows)?;
-            let logprobs = session.trainee.token_logprobs(&hidden, &pass.targets, true)?;
+            let logprobs = session.trainable.token_logprobs(&hidden, &pass.targets, true)?;
             session.check_finite(pass, &logprobs.values)?;
             let spans = spans(pass, members);
-            let loss = losses::orpo_part(&of(&logprobs.values, &spans), settings.lambda, batch);
+            let loss = losses::orpo(&of(&logprobs.values, &spans), config.lambda, batch);
             sums.add(&loss);
             let both =
                 loss.gradients.into_iter().flat_map(|pair| pair.chosen.into_iter().chain(pair.rejected));
-            let slopes: Vec<f32> = both.collect();
+            let gradient: Vec<f32> = both.collect();
             let d_rows =
-                session.trainee.token_logprobs_backward(&hidden, logprobs, &slopes, &mut gradients)?;
+                session.trainable.token_logprobs_backward(&hidden, logprobs, &gradient, &mut gradients)?;
             let d_hidden = scatter(&tape.hidden, &pass.rows, &d_rows)?;
-            session.trainee.backward(tape, &d_hidden, &mut gradients)?;
+            session.trainable.backward(tape, &d_hidden, &mut gradients)?;
             session.count_tokens(pass.batch.len());
         }
-        session.update(gradients, sums.numbers())?;
+        session.update(gradients, sums.metrics())?;
         if session.should_evaluate() {
-            let mut numbers = evaluate(session, &held_out, settings.lambda)?;
-            if let Some(quiz) = &quiz {
-                numbers.push(("exact_match", quiz.exact_match(session)?));
+            let mut metrics = evaluate(&session, &examples.held_out, config.lambda)?;
+            if let Some(exact_match) = &exact_match {
+                metrics.push(("exact_match", exact_match.evaluate(&session.trainable)?));
             }
-            session.record_evaluation(&numbers)?;
+            session.record_evaluation(&metrics)?;
         }
         session.save_if_due()?;
     }
-    Ok(())
+    session.finish()
 }
 
 /// Parts of the loss, added up over passes.
 #[derive(Default)]
-struct Sums([f64; 6]);
+struct OrpoSums([f64; 6]);
 
-impl Sums {
-    fn add(&mut self, loss: &losses::Orpo) {
-        let losses::Orpo { value, nll, odds_ratio, chosen_log_odds, rejected_log_odds, chosen_above, .. } =
-            loss;
+impl OrpoSums {
+    fn add(&mut self, loss: &OrpoLoss) {
+        let OrpoLoss { value, nll, odds_ratio, chosen_log_odds, rejected_log_odds, chosen_above, .. } = loss;
         let parts = [value, nll, odds_ratio, chosen_log_odds, rejected_log_odds, chosen_above];
         self.0.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
     }
 
-    fn numbers(&self) -> Numbers {
+    fn metrics(&self) -> MetricValues {
         let names =
             ["loss", "nll", "odds_ratio_loss", "chosen_log_odds", "rejected_log_odds", "preference_accuracy"];
         names.into_iter().zip(self.0).collect()
     }
 }
 
-fn sides(
-    pairs: &[Pair],
+/// Pairs as examples; those that are too long are left out.
+fn tokenize(
+    (pairs, mut left_out): Examples<Pair>,
     tokenizer: &Tokenizer,
-    most: usize,
-    mut left_out: LeftOut,
-) -> Result<(Vec<Sides>, LeftOut)> {
+    max_tokens: usize,
+) -> Result<Examples<PairExample>> {
     let mut found = Vec::with_capacity(pairs.len());
-    for Pair { chosen, rejected } in pairs {
+    for Pair { chosen, rejected } in &pairs {
         let (prompt, better) = chosen.tokens(tokenizer)?;
         let (_, worse) = Conversation { answer: rejected.clone(), ..chosen.clone() }.tokens(tokenizer)?;
         let length = better.len();
         let (example, _) = Example::continuations(chosen.id.as_str(), &prompt, &[better, worse]);
-        if example.forest.tokens() > most {
+        if example.forest.tokens() > max_tokens {
             left_out.add("longer than data.max_tokens");
         } else {
-            found.push(Sides { example, chosen: length });
+            found.push(PairExample { example, chosen: length });
         }
     }
     Ok((found, left_out))
 }
 
-fn totals(sides: &[&Sides]) -> OrpoBatch {
-    OrpoBatch { pairs: sides.len(), chosen_tokens: sides.iter().map(|sides| sides.chosen).sum() }
+fn totals(pairs: &[&PairExample]) -> OrpoBatch {
+    OrpoBatch { pairs: pairs.len(), chosen_tokens: pairs.iter().map(|pair| pair.chosen).sum() }
 }
 
-/// Where the two answers of each pair are among a pass's reads.
-fn spans(pass: &Packed<'_, u32>, members: &[&Sides]) -> Vec<(Range<usize>, Range<usize>)> {
+/// The ranges of a pass's reads that the two answers of each pair have.
+fn spans(pass: &Packed<'_, u32>, members: &[&PairExample]) -> Vec<(Range<usize>, Range<usize>)> {
     let mut start = 0;
     let mut spans = Vec::with_capacity(members.len());
-    for (example, sides) in pass.examples.iter().zip(members) {
-        let (middle, end) = (start + sides.chosen, start + example.reads.len());
+    for (example, pair) in pass.examples.iter().zip(members) {
+        let (middle, end) = (start + pair.chosen, start + example.reads.len());
         spans.push((start..middle, middle..end));
         start = end;
     }
@@ -140,18 +140,18 @@ fn of<'a>(logprobs: &'a [f32], spans: &[(Range<usize>, Range<usize>)]) -> Vec<Or
 }
 
 /// The loss and its parts on pairs that were not trained on.
-fn evaluate(session: &Session<'_>, held_out: &[Sides], lambda: f64) -> Result<Numbers> {
-    let all: Vec<&Sides> = held_out.iter().collect();
+fn evaluate(session: &Session<'_>, held_out: &[PairExample], lambda: f64) -> Result<MetricValues> {
+    let all: Vec<&PairExample> = held_out.iter().collect();
     let batch = totals(&all);
-    let examples: Vec<&Example<u32>> = held_out.iter().map(|sides| &sides.example).collect();
-    let mut sums = Sums::default();
+    let examples: Vec<&Example<u32>> = held_out.iter().map(|pair| &pair.example).collect();
+    let mut sums = OrpoSums::default();
     let mut done = 0;
     for pass in pack(&examples, session.recipe.batch.tokens) {
         let members = &all[done..done + pass.examples.len()];
         done += members.len();
-        let hidden = select(&session.trainee.hidden(&pass.batch)?, &pass.rows)?;
-        let logprobs = session.trainee.token_logprobs(&hidden, &pass.targets, false)?;
-        sums.add(&losses::orpo_part(&of(&logprobs.values, &spans(&pass, members)), lambda, batch));
+        let hidden = select(&session.trainable.hidden(&pass.batch)?, &pass.rows)?;
+        let logprobs = session.trainable.token_logprobs(&hidden, &pass.targets, false)?;
+        sums.add(&losses::orpo(&of(&logprobs.values, &spans(&pass, members)), lambda, batch));
     }
-    Ok(sums.numbers())
+    Ok(sums.metrics())
 }

@@ -1,76 +1,75 @@
-//! Supervised fine-tuning: the next token of given answers.
+//! Supervised fine-tuning (SFT): next-token prediction on given answers.
 
 use gradus_engine::text::Tokenizer;
 
-use super::answers::Quiz;
+use super::exact_match::ExactMatch;
 use crate::Result;
-use crate::data::{Conversation, LeftOut, read_conversations};
+use crate::data::{Conversation, Examples, read_conversations};
 use crate::example::{Example, pack};
-use crate::losses::{Loss, negative_log_likelihood};
+use crate::losses::{Loss, SftConfig, negative_log_likelihood};
+use crate::observer::{MetricValues, TrainingEnd, TrainingObserver};
 use crate::parameters::Gradients;
+use crate::prepared::PreparedRecipe;
 use crate::readout::{scatter, select};
-use crate::run::recipe::Sft;
-use crate::session::{Numbers, Session};
+use crate::session::Session;
 
 /// Trains until the recipe's last step.
-pub fn train(session: &mut Session<'_>, settings: &Sft) -> Result<()> {
-    let data = session.recipe.data.clone();
-    let tokenizer = session.trainee.model.tokenizer().clone();
-    let most = data.max_tokens.min(session.trainee.model.context());
-    let read = |paths: &[_], limit| -> Result<(Vec<Example<u32>>, LeftOut)> {
-        let (found, left_out) = read_conversations(paths, data.reader()?, limit)?;
-        examples(&found, &tokenizer, most, settings.answer_only, left_out)
-    };
-    let train = read(&data.train, data.limit)?;
-    let held_out = if data.eval.is_empty() { Default::default() } else { read(&data.eval, None)? };
-    session.begin(&train, &held_out)?;
-    let ((examples, _), (held_out, _)) = (train, held_out);
-    let quiz = Quiz::new(session, settings.answer_problems, settings.answer_tokens)?;
+pub(crate) fn train(
+    prepared: PreparedRecipe,
+    config: &SftConfig,
+    observer: &mut dyn TrainingObserver,
+) -> Result<TrainingEnd> {
+    let tokenizer = prepared.trainable.model.tokenizer();
+    let max_tokens = prepared.max_tokens();
+    let examples = prepared
+        .read_examples(|set| tokenize(read_conversations(set)?, tokenizer, max_tokens, config.answer_only))?;
+    let mut session = Session::start(prepared, &examples, observer)?;
+    let exact_match = ExactMatch::new(&session.recipe.data, config.answer_problems, config.answer_tokens)?;
     while let Some(chosen) = session.next_batch() {
-        let chosen: Vec<&Example<u32>> = chosen.into_iter().map(|index| &examples[index]).collect();
+        let chosen: Vec<&Example<u32>> = chosen.into_iter().map(|index| &examples.train[index]).collect();
         let total: usize = chosen.iter().map(|example| example.reads.len()).sum();
-        let mut gradients = Gradients::new(&session.trainee.parameters);
+        let mut gradients = Gradients::new(&session.trainable.parameters);
         let mut sum = 0.0;
         for (number, pass) in pack(&chosen, session.recipe.batch.tokens).iter().enumerate() {
-            let tape = session.trainee.forward(&pass.batch, Some(session.dropout_seed(number)))?;
+            let tape = session.trainable.forward(&pass.batch, Some(session.dropout_seed(number)))?;
             let hidden = select(&tape.hidden, &pass.rows)?;
-            let logprobs = session.trainee.token_logprobs(&hidden, &pass.targets, true)?;
+            let logprobs = session.trainable.token_logprobs(&hidden, &pass.targets, true)?;
             let Loss { value, mut gradient } =
                 negative_log_likelihood(&logprobs.values, &vec![1.0; pass.rows.len()]);
             let weight = pass.rows.len() as f64 / total as f64;
             sum += value * weight;
             session.check_finite(pass, &logprobs.values)?;
-            gradient.iter_mut().for_each(|slope| *slope *= weight as f32);
+            gradient.iter_mut().for_each(|d| *d *= weight as f32);
             let d_rows =
-                session.trainee.token_logprobs_backward(&hidden, logprobs, &gradient, &mut gradients)?;
+                session.trainable.token_logprobs_backward(&hidden, logprobs, &gradient, &mut gradients)?;
             let d_hidden = scatter(&tape.hidden, &pass.rows, &d_rows)?;
-            session.trainee.backward(tape, &d_hidden, &mut gradients)?;
+            session.trainable.backward(tape, &d_hidden, &mut gradients)?;
             session.count_tokens(pass.batch.len());
         }
         session.update(gradients, vec![("loss", sum)])?;
         if session.should_evaluate() {
-            let mut numbers = evaluate(session, &held_out)?;
-            if let Some(quiz) = &quiz {
-                numbers.push(("exact_match", quiz.exact_match(session)?));
+            let mut metrics = evaluate(&session, &examples.held_out)?;
+            if let Some(exact_match) = &exact_match {
+                metrics.push(("exact_match", exact_match.evaluate(&session.trainable)?));
             }
-            session.record_evaluation(&numbers)?;
+            session.record_evaluation(&metrics)?;
         }
         session.save_if_due()?;
     }
-    Ok(())
+    session.finish()
 }
 
-fn examples(
-    conversations: &[Conversation],
+/// Conversations as examples; those that are too long are left out.
+fn tokenize(
+    (conversations, mut left_out): Examples<Conversation>,
     tokenizer: &Tokenizer,
-    most: usize,
+    max_tokens: usize,
     answer_only: bool,
-    mut left_out: LeftOut,
-) -> Result<(Vec<Example<u32>>, LeftOut)> {
+) -> Result<Examples<Example<u32>>> {
     let mut examples = Vec::with_capacity(conversations.len());
     for conversation in conversations {
         let example = conversation.example(tokenizer, answer_only)?;
-        if example.forest.tokens() > most {
+        if example.forest.tokens() > max_tokens {
             left_out.add("longer than data.max_tokens");
         } else {
             examples.push(example);
@@ -80,12 +79,12 @@ fn examples(
 }
 
 /// Loss and perplexity on examples that were not trained on.
-fn evaluate(session: &Session<'_>, examples: &[Example<u32>]) -> Result<Numbers> {
+fn evaluate(session: &Session<'_>, examples: &[Example<u32>]) -> Result<MetricValues> {
     let all: Vec<&Example<u32>> = examples.iter().collect();
     let (mut sum, mut count) = (0.0, 0);
     for pass in pack(&all, session.recipe.batch.tokens) {
-        let hidden = select(&session.trainee.hidden(&pass.batch)?, &pass.rows)?;
-        let logprobs = session.trainee.token_logprobs(&hidden, &pass.targets, false)?;
+        let hidden = select(&session.trainable.hidden(&pass.batch)?, &pass.rows)?;
+        let logprobs = session.trainable.token_logprobs(&hidden, &pass.targets, false)?;
         sum -= logprobs.values.iter().map(|value| f64::from(*value)).sum::<f64>();
         count += logprobs.values.len();
     }

@@ -5,38 +5,40 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::folder::About;
-use super::metrics::Line;
-use super::recipe::{Head, Objective, Recipe, Tuning};
+use super::folder::RunRecord;
+use super::metrics::MetricsLine;
+use super::recipe::{Objective, Recipe};
+use crate::heads::HeadKind;
+use crate::trainable::Tuning;
 
 /// What a card is made from.
 #[derive(Debug, Clone, Copy)]
-pub struct Card<'a> {
+pub(crate) struct ModelCard<'a> {
     /// The trained model's name: that of the run folder, say.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// What was done.
-    pub recipe: &'a Recipe,
+    pub(crate) recipe: &'a Recipe,
     /// How it was started.
-    pub about: &'a About,
+    pub(crate) record: &'a RunRecord,
     /// All metrics.
-    pub lines: &'a [Line],
-    /// Counts worth telling, in order: examples read, skipped as too long and the like.
-    pub counts: &'a [(&'a str, u64)],
+    pub(crate) lines: &'a [MetricsLine],
+    /// Counts to report, in order: examples read, skipped as too long and the like.
+    pub(crate) counts: &'a [(&'a str, u64)],
     /// Step of the checkpoint that was kept.
-    pub step: u64,
+    pub(crate) step: u64,
 }
 
 /// Writes the card.
-pub fn write(card: &Card) -> String {
-    let Card { name, recipe, about, .. } = card;
+pub(crate) fn write(card: &ModelCard) -> String {
+    let ModelCard { name, recipe, record, .. } = card;
     let mut text = String::new();
     let out = &mut text;
     front_matter(out, recipe);
-    put(out, &format!("# {name}\n\n{} Trained with Gradus {}.\n", purpose(recipe), about.gradus));
+    put(out, &format!("# {name}\n\n{} Trained with Gradus {}.\n", purpose(recipe), record.gradus));
     put(out, "## Use\n");
     usage(out, recipe);
     put(out, "## Data\n\n| for | file | bytes | BLAKE3 |\n|---|---|---:|---|");
-    for input in &about.inputs {
+    for input in &record.inputs {
         let (role, path, bytes) = (&input.role, cell(&input.path.display().to_string()), input.bytes);
         put(out, &format!("| {role} | `{path}` | {bytes} | `{}` |", input.blake3));
     }
@@ -52,8 +54,8 @@ pub fn write(card: &Card) -> String {
         out,
         &format!(
             "## Recipe\n\nBegun {} with seed {}.\n\n```toml\n{}```",
-            about.started,
-            about.seed,
+            record.started,
+            record.seed,
             recipe.to_toml()
         ),
     );
@@ -67,7 +69,7 @@ fn put(out: &mut String, line: &str) {
 fn front_matter(out: &mut String, recipe: &Recipe) {
     let library = match recipe.tuning {
         Tuning::Lora(_) => "peft",
-        Tuning::Full(_) => "transformers",
+        Tuning::Full => "transformers",
     };
     // JSON texts are YAML texts.
     let base = serde_json::Value::from(recipe.model.base.as_str());
@@ -81,12 +83,12 @@ fn purpose(recipe: &Recipe) -> String {
         Objective::Prm(_) => "to tell whether each step of a solution is right (a process reward model)",
         Objective::Orm(_) => "to tell whether a solution is right (an outcome reward model)",
         Objective::Orpo(_) => "to prefer better solutions (ORPO)",
-        Objective::Grpo(_) => "to criticise solutions (GRPO)",
+        Objective::Grpo(_) => "to critique solutions (GRPO)",
     };
     let base = &recipe.model.base;
     match recipe.tuning {
         Tuning::Lora(_) => format!("A LoRA adapter for `{base}` {what}."),
-        Tuning::Full(_) => format!("`{base}` with all weights trained {what}."),
+        Tuning::Full => format!("`{base}` with all weights trained {what}."),
     }
 }
 
@@ -94,29 +96,23 @@ fn usage(out: &mut String, recipe: &Recipe) {
     let base = &recipe.model.base;
     let model = match recipe.tuning {
         Tuning::Lora(_) => format!("--model {base} --adapter adapter"),
-        Tuning::Full(_) => "--model model".to_owned(),
+        Tuning::Full => "--model model".to_owned(),
     };
-    let command = match &recipe.objective {
-        Objective::Prm(prm) => format!("gradus score solutions.jsonl {model} --profile {}", prm.profile),
-        Objective::Orm(orm) => format!("gradus score solutions.jsonl {model} --profile {}", orm.profile),
-        Objective::Sft(_) | Objective::Orpo(_) | Objective::Grpo(_) => {
-            format!("gradus generate 'A question.' {model}")
-        }
+    let reward_model = recipe.objective.reward_model();
+    let command = match reward_model {
+        Some((profile, _)) => format!("gradus score solutions.jsonl {model} --profile {profile}"),
+        None => format!("gradus generate 'A question.' {model}"),
     };
     put(out, &format!("```sh\n{command}\n```\n"));
-    let head = match &recipe.objective {
-        Objective::Prm(prm) => prm.head,
-        Objective::Orm(orm) => orm.head,
-        Objective::Sft(_) | Objective::Orpo(_) | Objective::Grpo(_) => Head::Tokens,
-    };
+    let head = reward_model.map_or(HeadKind::Tokens, |(_, head)| head);
     let class = match head {
-        Head::Tokens => "AutoModelForCausalLM",
-        Head::Classes | Head::Value => "AutoModelForTokenClassification",
+        HeadKind::Tokens => "AutoModelForCausalLM",
+        HeadKind::Classes | HeadKind::Value => "AutoModelForTokenClassification",
     };
     let labels = match head {
-        Head::Tokens => "",
-        Head::Classes => ", num_labels=2",
-        Head::Value => ", num_labels=1",
+        HeadKind::Tokens => "",
+        HeadKind::Classes => ", num_labels=2",
+        HeadKind::Value => ", num_labels=1",
     };
     let python = match recipe.tuning {
         Tuning::Lora(_) => format!(
@@ -124,7 +120,7 @@ fn usage(out: &mut String, recipe: &Recipe) {
              base = {class}.from_pretrained(\"BASE\"{labels})  # the checkpoint that `{base}` is\n\
              model = PeftModel.from_pretrained(base, \"adapter\")"
         ),
-        Tuning::Full(_) => {
+        Tuning::Full => {
             format!("from transformers import {class}\n\nmodel = {class}.from_pretrained(\"model\"{labels})")
         }
     };
@@ -132,8 +128,8 @@ fn usage(out: &mut String, recipe: &Recipe) {
 }
 
 /// The metrics of every split at the last step at or before the one that was kept.
-fn results(out: &mut String, card: &Card) {
-    let mut last: BTreeMap<&str, &Line> = BTreeMap::new();
+fn results(out: &mut String, card: &ModelCard) {
+    let mut last: BTreeMap<&str, &MetricsLine> = BTreeMap::new();
     for line in card.lines.iter().filter(|line| line.step <= card.step) {
         last.insert(&line.split, line);
     }
@@ -168,14 +164,14 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::run::inputs::Input;
+    use crate::run::inputs::RunInput;
 
     fn card(sets: &[&str]) -> String {
         let text = "objective = 'prm'\nseed = 7\nmodel.base = 'smollm2-135m'\ndata.train = ['train.jsonl']\n\
-                    optimiser.learning_rate = 1e-4\nsteps.total = 30";
+                    optimizer.learning_rate = 1e-4\nsteps.total = 30";
         let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
         let recipe = Recipe::parse(text, "recipe.toml", &sets).unwrap();
-        let about = About {
+        let record = RunRecord {
             schema: 1,
             gradus: "0.1.0".to_owned(),
             seed: 7,
@@ -183,7 +179,7 @@ mod tests {
             command: Vec::new(),
             platform: "linux x86_64".to_owned(),
             cpu: "avx2".to_owned(),
-            inputs: vec![Input {
+            inputs: vec![RunInput {
                 role: "train".to_owned(),
                 path: PathBuf::from("data/a|b.jsonl"),
                 found: PathBuf::from("/data/a|b.jsonl"),
@@ -193,19 +189,19 @@ mod tests {
             resumed: Vec::new(),
         };
         let lines = [
-            Line::now(
+            MetricsLine::now(
                 20,
                 "train",
                 [("loss", 0.43219), ("learning_rate", 3.3e-5), ("tokens_per_second", 1234.5)],
             ),
-            Line::now(20, "eval", [("loss", 0.5), ("first_error_f1", 0.912_34)]),
-            Line::now(30, "train", [("loss", 0.4)]),
+            MetricsLine::now(20, "eval", [("loss", 0.5), ("first_error_f1", 0.912_34)]),
+            MetricsLine::now(30, "train", [("loss", 0.4)]),
         ];
         let counts = [("training examples", 512), ("skipped, too long", 3)];
-        write(&Card {
+        write(&ModelCard {
             name: "my-prm",
             recipe: &recipe,
-            about: &about,
+            record: &record,
             lines: &lines,
             counts: &counts,
             step: 20,

@@ -1,4 +1,4 @@
-//! Checkpoints: `checkpoints/step-000123/`, from which a run goes on as if it had never stopped.
+//! Checkpoints: `checkpoints/step-000123/`, from which a run resumes as if it had never stopped.
 //!
 //! - `tensors.safetensors`: named f32 tensors (parameters, Adam's moments), which come back bit by bit
 //! - `state.json`: the step, whatever the objective wants to remember, and checksums of both files
@@ -11,12 +11,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use candle_core::{Device, Tensor};
 use safetensors::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::write;
 use crate::error::io;
+use crate::parameters::Parameters;
 use crate::{Error, Result};
 
 const SCHEMA: u32 = 1;
@@ -24,26 +26,26 @@ const TENSORS: &str = "tensors.safetensors";
 const STATE: &str = "state.json";
 
 /// Tensors by name: shape and values.
-pub type Tensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
+pub(crate) type Tensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 
-/// All that a run needs to go on.
+/// All that a run needs to resume.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Checkpoint {
-    /// Changes of weights made so far.
-    pub step: u64,
-    /// Parameters and the optimiser's moments.
-    pub tensors: Tensors,
+pub(crate) struct Checkpoint {
+    /// Optimizer steps done so far.
+    pub(crate) step: u64,
+    /// Parameters and the optimizer's moments.
+    pub(crate) tensors: Tensors,
     /// Counters and whatever else the objective wants back.
-    pub state: Value,
+    pub(crate) state: Value,
 }
 
 /// `state.json`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct CheckpointState {
     schema: u32,
     step: u64,
-    tensors: Sum,
+    tensors: FileDigest,
     state: Value,
     /// Of this file, with this field empty.
     blake3: String,
@@ -51,12 +53,43 @@ struct Written {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Sum {
+struct FileDigest {
     bytes: u64,
     blake3: String,
 }
 
-impl Written {
+impl Checkpoint {
+    /// The parameters and AdamW's moments after `step`.
+    pub(crate) fn of(step: u64, parameters: &Parameters) -> Result<Self> {
+        let mut tensors = Tensors::new();
+        for parameter in parameters.iter() {
+            let (mean, square) = &parameter.moments;
+            for (kind, tensor) in [("value", &parameter.value), ("mean", mean), ("square", square)] {
+                let values = tensor.flatten_all()?.to_vec1()?;
+                tensors.insert(format!("{kind}.{}", parameter.name), (tensor.dims().to_vec(), values));
+            }
+        }
+        Ok(Self { step, tensors, state: json!({}) })
+    }
+
+    /// Puts the saved values and moments back.
+    pub(crate) fn restore(&self, parameters: &mut Parameters) -> Result<()> {
+        for parameter in parameters.iter_mut() {
+            let (device, name) = (parameter.value.device().clone(), parameter.name.clone());
+            let take = |kind: &str| -> Result<Tensor> {
+                let stored = self.tensors.get(&format!("{kind}.{name}"));
+                let (shape, values) = stored.ok_or_else(|| {
+                    Error::Data(format!("the checkpoint has no `{name}`: it belongs to another recipe"))
+                })?;
+                Ok(Tensor::from_slice(values, shape.as_slice(), &Device::Cpu)?.to_device(&device)?)
+            };
+            (parameter.value, parameter.moments) = (take("value")?, (take("mean")?, take("square")?));
+        }
+        Ok(())
+    }
+}
+
+impl CheckpointState {
     fn sum(&mut self) -> String {
         self.blake3.clear();
         blake3::hash(&self.bytes()).to_hex().to_string()
@@ -68,19 +101,19 @@ impl Written {
 }
 
 /// The name of a step's checkpoint.
-pub fn name(step: u64) -> String {
+pub(crate) fn name(step: u64) -> String {
     format!("step-{step:06}")
 }
 
 /// Writes a checkpoint into the folder of checkpoints, and returns its own folder.
-pub fn save(folder: &Path, checkpoint: &Checkpoint) -> Result<PathBuf> {
-    let place = folder.join(name(checkpoint.step));
-    write::folder(&place, |temporary| {
+pub(crate) fn save(folder: &Path, checkpoint: &Checkpoint) -> Result<PathBuf> {
+    let path = folder.join(name(checkpoint.step));
+    write::folder(&path, |temporary| {
         let tensors = temporary.join(TENSORS);
         let views = checkpoint.tensors.iter().map(|(name, (shape, values))| (name, Floats { shape, values }));
         safetensors::serialize_to_file(views, None, &tensors)
-            .map_err(|error| Error::run(&place, format!("the checkpoint cannot be written: {error}")))?;
-        let mut written = Written {
+            .map_err(|error| Error::run(&path, format!("the checkpoint cannot be written: {error}")))?;
+        let mut written = CheckpointState {
             schema: SCHEMA,
             step: checkpoint.step,
             tensors: sum(&tensors)?,
@@ -91,15 +124,15 @@ pub fn save(folder: &Path, checkpoint: &Checkpoint) -> Result<PathBuf> {
         let state = temporary.join(STATE);
         fs::write(&state, written.bytes()).map_err(io(&state))
     })?;
-    Ok(place)
+    Ok(path)
 }
 
 /// Reads one checkpoint, and refuses it if a bit of it has changed.
-pub fn load(place: &Path) -> Result<Checkpoint> {
-    let damaged = |what: &str| Error::run(place, format!("the checkpoint is damaged: {what}"));
-    let path = place.join(STATE);
+pub(crate) fn load(folder: &Path) -> Result<Checkpoint> {
+    let damaged = |what: &str| Error::run(folder, format!("the checkpoint is damaged: {what}"));
+    let path = folder.join(STATE);
     let bytes = fs::read(&path).map_err(io(&path))?;
-    let mut written: Written = serde_json::from_slice(&bytes)
+    let mut written: CheckpointState = serde_json::from_slice(&bytes)
         .map_err(|error| damaged(&format!("{STATE} cannot be read: {error}")))?;
     let claimed = written.blake3.clone();
     if written.sum() != claimed {
@@ -108,11 +141,11 @@ pub fn load(place: &Path) -> Result<Checkpoint> {
     if written.schema != SCHEMA {
         let (found, known) = (written.schema, SCHEMA);
         return Err(Error::run(
-            place,
+            folder,
             format!("the checkpoint has schema {found}; this version reads {known}"),
         ));
     }
-    let path = place.join(TENSORS);
+    let path = folder.join(TENSORS);
     let bytes = fs::read(&path).map_err(io(&path))?;
     if bytes.len() as u64 != written.tensors.bytes
         || blake3::hash(&bytes).to_hex().as_str() != written.tensors.blake3
@@ -128,7 +161,7 @@ pub fn load(place: &Path) -> Result<Checkpoint> {
 }
 
 /// The newest checkpoint that can be read, and a warning about each newer one that cannot.
-pub fn load_latest(folder: &Path) -> Result<(Option<Checkpoint>, Vec<String>)> {
+pub(crate) fn load_latest(folder: &Path) -> Result<(Option<Checkpoint>, Vec<String>)> {
     let mut warnings = Vec::new();
     for step in steps(folder)?.into_iter().rev() {
         match load(&folder.join(name(step))) {
@@ -140,7 +173,7 @@ pub fn load_latest(folder: &Path) -> Result<(Option<Checkpoint>, Vec<String>)> {
 }
 
 /// Steps of all checkpoints in a folder, the oldest first. No folder is no checkpoints.
-pub fn steps(folder: &Path) -> Result<Vec<u64>> {
+pub(crate) fn steps(folder: &Path) -> Result<Vec<u64>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -156,7 +189,7 @@ pub fn steps(folder: &Path) -> Result<Vec<u64>> {
 }
 
 /// Removes all checkpoints but the last `keep` and the best, and returns the steps of those removed.
-pub fn prune(folder: &Path, keep: usize, best: Option<u64>) -> Result<Vec<u64>> {
+pub(crate) fn prune(folder: &Path, keep: usize, best: Option<u64>) -> Result<Vec<u64>> {
     let mut old = steps(folder)?;
     old.truncate(old.len().saturating_sub(keep));
     old.retain(|step| Some(*step) != best);
@@ -168,20 +201,20 @@ pub fn prune(folder: &Path, keep: usize, best: Option<u64>) -> Result<Vec<u64>> 
 
 /// Removes a checkpoint; killed meanwhile, it leaves no half of one.
 pub(super) fn discard(folder: &Path, step: u64) -> Result<()> {
-    let place = folder.join(name(step));
+    let path = folder.join(name(step));
     let aside = folder.join(format!("{}{}", write::UNFINISHED, name(step)));
-    fs::rename(&place, &aside).map_err(io(&place))?;
+    fs::rename(&path, &aside).map_err(io(&path))?;
     fs::remove_dir_all(&aside).map_err(io(&aside))
 }
 
-fn sum(path: &Path) -> Result<Sum> {
+fn sum(path: &Path) -> Result<FileDigest> {
     let mut hasher = blake3::Hasher::new();
     let file = fs::File::open(path).map_err(io(path))?;
     hasher.update_reader(file).map_err(io(path))?;
-    Ok(Sum { bytes: hasher.count(), blake3: hasher.finalize().to_hex().to_string() })
+    Ok(FileDigest { bytes: hasher.count(), blake3: hasher.finalize().to_hex().to_string() })
 }
 
-/// Numbers as safetensors takes them.
+/// MetricValues as safetensors takes them.
 struct Floats<'a> {
     shape: &'a [usize],
     values: &'a [f32],

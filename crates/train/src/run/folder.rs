@@ -1,18 +1,18 @@
-//! The run folder: all that a training run was, is and gave.
+//! The run folder: recipe, record, metrics, checkpoints and result of a training run.
 //!
 //! ```text
-//! recipe.toml      the recipe, everything resolved
+//! recipe.toml      the resolved recipe
 //! run.json         versions, seed, inputs with hashes, machine, command line, when it began and was resumed
 //! metrics.jsonl    one line for each step and split
 //! checkpoints/     step-000123/ …, the last few and the best
 //! best             the name of the best checkpoint
-//! adapter/         what was trained, as PEFT has it (or model/, when all weights were)
+//! adapter/         the result in PEFT's layout (or model/, after full fine-tuning)
 //! README.md        the model card
 //! lock             held by the process that writes here
 //! ```
 //!
-//! A run can be killed at any instant: it goes on from its last checkpoint, and its metrics are cut back to it. The
-//! order in a training loop is: change the weights, [`Run::log`], evaluate and log that, then [`Run::save`]; what is
+//! A run can be killed at any instant: it resumes from its last checkpoint, and its metrics are cut back to it. The
+//! order in a training loop is: optimizer step, [`Run::log`], evaluate and log that, then [`Run::save`]; what is
 //! logged for a step after its checkpoint was saved is lost if the process is killed in between.
 
 use std::fs::{self, File, TryLockError};
@@ -23,104 +23,91 @@ use gradus_core::time;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{self, Checkpoint};
-use super::inputs::Input;
-use super::metrics::{self, Line, Metrics};
-use super::recipe::{Best, Better, Recipe};
+use super::inputs::RunInput;
+use super::metrics::{self, Metrics, MetricsLine};
+use super::recipe::Recipe;
 use super::write;
 use crate::error::io;
 use crate::{Error, Result};
 
 const SCHEMA: u32 = 1;
 
-/// The split whose metrics decide which checkpoint is the best.
-pub const EVAL: &str = "eval";
-
-/// What a run's record says about how it was started.
+/// How a run was started, for its record.
 #[derive(Debug, Clone, Default)]
-pub struct Setting {
-    /// What it reads.
-    pub inputs: Vec<Input>,
+pub(crate) struct RunContext {
+    /// The run's inputs.
+    pub(crate) inputs: Vec<RunInput>,
     /// The command line.
-    pub command: Vec<String>,
-    /// What the processor can do, in the kernels' words.
-    pub cpu: String,
+    pub(crate) command: Vec<String>,
+    /// Instruction set of the CPU, as the kernels name it.
+    pub(crate) cpu: String,
 }
 
 /// `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct About {
-    /// Version of this record.
-    pub schema: u32,
-    /// Version of Gradus that began the run.
-    pub gradus: String,
+pub(crate) struct RunRecord {
+    /// Schema version of this record.
+    pub(crate) schema: u32,
+    /// Version of Gradus that started the run.
+    pub(crate) gradus: String,
     /// The recipe's seed.
-    pub seed: u64,
-    /// When it began.
-    pub started: String,
+    pub(crate) seed: u64,
+    /// When the run was started.
+    pub(crate) started: String,
     /// The command line.
-    pub command: Vec<String>,
+    pub(crate) command: Vec<String>,
     /// Operating system and processor family.
-    pub platform: String,
-    /// What the processor can do.
-    pub cpu: String,
-    /// What it reads.
-    pub inputs: Vec<Input>,
-    /// When it was resumed, if it was.
-    pub resumed: Vec<Resumption>,
+    pub(crate) platform: String,
+    /// Instruction set of the CPU.
+    pub(crate) cpu: String,
+    /// The run's inputs.
+    pub(crate) inputs: Vec<RunInput>,
+    /// Every time the run was resumed.
+    pub(crate) resumed: Vec<Resumption>,
 }
 
 /// A time at which a run was resumed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Resumption {
-    /// When.
-    pub at: String,
-    /// From which step.
-    pub step: u64,
-    /// By which version of Gradus.
-    pub gradus: String,
+pub(crate) struct Resumption {
+    /// When it was resumed.
+    pub(crate) at: String,
+    /// The step it was resumed from.
+    pub(crate) step: u64,
+    /// Version of Gradus that resumed it.
+    pub(crate) gradus: String,
 }
 
 /// A run folder that this process writes.
 #[derive(Debug)]
-pub struct Run {
+pub(crate) struct Run {
     folder: PathBuf,
     recipe: Recipe,
-    about: About,
+    record: RunRecord,
     metrics: Metrics,
-    /// The last value of the metric that decides, and its step.
+    /// Step and value of the last evaluation of the metric that decides.
     judged: Option<(u64, f64)>,
+    /// Step and value of the best checkpoint.
     best: Option<(u64, f64)>,
     /// Held until the run is dropped.
     _lock: File,
 }
 
-/// A run that goes on.
+/// A run that is resumed.
 #[derive(Debug)]
-pub struct Resumed {
+pub(crate) struct ResumedRun {
     /// The run.
-    pub run: Run,
-    /// Where it goes on; none if it was killed before its first checkpoint.
-    pub checkpoint: Option<Checkpoint>,
-    /// What people should know: damaged checkpoints, another version of Gradus.
-    pub warnings: Vec<String>,
-}
-
-/// What saving a checkpoint did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Saved {
-    /// Where it is.
-    pub path: PathBuf,
-    /// Whether it is the best so far.
-    pub best: bool,
-    /// Steps of the checkpoints that were removed.
-    pub removed: Vec<u64>,
+    pub(crate) run: Run,
+    /// The checkpoint to resume from; none if the run was killed before its first one.
+    pub(crate) checkpoint: Option<Checkpoint>,
+    /// Warnings: damaged checkpoints, another version of Gradus.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Run {
-    /// Begins a run in a new or empty folder.
-    pub fn create(folder: &Path, recipe: &Recipe, setting: Setting) -> Result<Self> {
+    /// Starts a run in a new or empty folder.
+    pub(crate) fn create(folder: &Path, recipe: &Recipe, context: RunContext) -> Result<Self> {
         let message = "there is a run in this folder already: resume it, or choose another folder";
         let fresh = || if exists(folder) { Err(Error::run(folder, message)) } else { Ok(()) };
         fresh()?;
@@ -131,33 +118,33 @@ impl Run {
         // Another process may have made one meanwhile.
         fresh()?;
         write::clean(folder)?;
-        let about = About {
+        let record = RunRecord {
             schema: SCHEMA,
             gradus: env!("CARGO_PKG_VERSION").to_owned(),
             seed: recipe.seed,
             started: time::now(),
-            command: setting.command,
+            command: context.command,
             platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-            cpu: setting.cpu,
-            inputs: setting.inputs,
+            cpu: context.cpu,
+            inputs: context.inputs,
             resumed: Vec::new(),
         };
         write::file(&folder.join("recipe.toml"), recipe.to_toml().as_bytes())?;
         let metrics = Metrics::open(&folder.join("metrics.jsonl"))?;
         // Last, because its presence is what makes the folder a run.
-        write::file(&folder.join("run.json"), &json(&about))?;
+        write::file(&folder.join("run.json"), &json(&record))?;
         let (folder, recipe) = (folder.to_owned(), recipe.clone());
-        Ok(Self { folder, recipe, about, metrics, judged: None, best: None, _lock: lock })
+        Ok(Self { folder, recipe, record, metrics, judged: None, best: None, _lock: lock })
     }
 
-    /// Goes on with a run: cleans up after a kill, checks that the inputs are what they were, finds the newest whole
+    /// Resumes a run: cleans up after a kill, checks that the inputs are what they were, finds the newest whole
     /// checkpoint and cuts the metrics back to it.
-    pub fn resume(folder: &Path) -> Result<Resumed> {
-        about(folder)?;
+    pub(crate) fn resume(folder: &Path) -> Result<ResumedRun> {
+        read_record(folder)?;
         let lock = lock(folder)?;
-        let mut about = about(folder)?;
+        let mut record = read_record(folder)?;
         let recipe = Recipe::read(&folder.join("recipe.toml"), &[])?;
-        for input in &about.inputs {
+        for input in &record.inputs {
             input.check()?;
         }
         let checkpoints = folder.join("checkpoints");
@@ -169,25 +156,27 @@ impl Run {
             checkpoint::discard(&checkpoints, damaged)?;
         }
         let version = env!("CARGO_PKG_VERSION");
-        if about.gradus != version {
-            let began = &about.gradus;
+        if record.gradus != version {
+            let began = &record.gradus;
             warnings.push(format!(
-                "the run was begun by version {began} and goes on with {version}: numbers may differ"
+                "the run was started by version {began} and is resumed by {version}: numbers may differ"
             ));
         }
         let path = folder.join("metrics.jsonl");
         let lines = metrics::cut_after(&path, step)?;
-        about.resumed.push(Resumption { at: time::now(), step, gradus: version.to_owned() });
-        write::file(&folder.join("run.json"), &json(&about))?;
+        record.resumed.push(Resumption { at: time::now(), step, gradus: version.to_owned() });
+        write::file(&folder.join("run.json"), &json(&record))?;
         let metrics = Metrics::open(&path)?;
-        let best = recipe.steps.best.as_ref().and_then(|wanted| best_of(wanted, &lines, &checkpoints));
-        let run = Self { folder: folder.to_owned(), recipe, about, metrics, judged: None, best, _lock: lock };
+        let steps = checkpoint::steps(&checkpoints)?;
+        let best = recipe.steps.best.as_ref().and_then(|metric| metric.best_of(&lines, &steps));
+        let run =
+            Self { folder: folder.to_owned(), recipe, record, metrics, judged: None, best, _lock: lock };
         run.write_best()?;
-        Ok(Resumed { run, checkpoint, warnings })
+        Ok(ResumedRun { run, checkpoint, warnings })
     }
 
     /// Refuses a recipe that is not this run's, and says in what they differ.
-    pub fn follows(&self, recipe: &Recipe) -> Result<()> {
+    pub(crate) fn follows(&self, recipe: &Recipe) -> Result<()> {
         let different = self.recipe.differences(recipe);
         let Some((key, mine, theirs)) = different.first() else { return Ok(()) };
         let shown = |value: &str| if value.is_empty() { "absent".to_owned() } else { value.to_owned() };
@@ -204,60 +193,46 @@ impl Run {
         ))
     }
 
-    /// Where it is.
-    pub fn folder(&self) -> &Path {
+    /// Path of the folder.
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What is done.
-    pub fn recipe(&self) -> &Recipe {
-        &self.recipe
-    }
-
-    /// How it was started.
-    pub fn about(&self) -> &About {
-        &self.about
-    }
-
-    /// The best checkpoint so far: its step and its metric.
-    pub fn best(&self) -> Option<(u64, f64)> {
-        self.best
+    /// The run's record.
+    pub(crate) fn record(&self) -> &RunRecord {
+        &self.record
     }
 
     /// Adds a line to the metrics.
-    pub fn log(&mut self, line: &Line) -> Result<()> {
+    pub(crate) fn log(&mut self, line: &MetricsLine) -> Result<()> {
         self.metrics.append(line)?;
-        if let Some(wanted) = &self.recipe.steps.best
-            && line.split == EVAL
-            && let Some(value) = line.values.get(&wanted.metric)
-        {
-            self.judged = Some((line.step, *value));
+        if let Some(value) = self.recipe.steps.best.as_ref().and_then(|metric| metric.value(line)) {
+            self.judged = Some((line.step, value));
         }
         Ok(())
     }
 
-    /// Saves a checkpoint, notes whether it is the best, and removes those that are no longer kept.
-    pub fn save(&mut self, checkpoint: &Checkpoint) -> Result<Saved> {
+    /// Saves a checkpoint, and removes those that are no longer kept; returns whether it is the best so far.
+    pub(crate) fn save(&mut self, checkpoint: &Checkpoint) -> Result<bool> {
         let checkpoints = self.folder.join("checkpoints");
         // Metrics up to here must be on the disk before the checkpoint that cuts them off.
         self.metrics.sync()?;
-        let path = checkpoint::save(&checkpoints, checkpoint)?;
+        checkpoint::save(&checkpoints, checkpoint)?;
         let judged = self.judged.filter(|(step, value)| *step == checkpoint.step && value.is_finite());
         let best = match (&self.recipe.steps.best, judged) {
-            (Some(wanted), Some((_, value))) => self.best.is_none_or(|(_, best)| better(wanted, value, best)),
+            (Some(metric), Some((_, value))) => self.best.is_none_or(|(_, best)| metric.prefers(value, best)),
             _ => false,
         };
         if best {
             self.best = judged;
             self.write_best()?;
         }
-        let removed =
-            checkpoint::prune(&checkpoints, self.recipe.steps.keep, self.best.map(|(step, _)| step))?;
-        Ok(Saved { path, best, removed })
+        checkpoint::prune(&checkpoints, self.recipe.steps.keep, self.best.map(|(step, _)| step))?;
+        Ok(best)
     }
 
     /// Reads the best checkpoint, or the newest when none was judged.
-    pub fn load_best(&self) -> Result<Option<Checkpoint>> {
+    pub(crate) fn load_best(&self) -> Result<Option<Checkpoint>> {
         let checkpoints = self.folder.join("checkpoints");
         match self.best {
             Some((step, _)) => checkpoint::load(&checkpoints.join(checkpoint::name(step))).map(Some),
@@ -266,17 +241,15 @@ impl Run {
     }
 
     /// Writes a folder of the run, such as `adapter`, as a whole: `fill` gets an empty folder to write into.
-    pub fn write_folder(&self, name: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+    pub(crate) fn write_folder(&self, name: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
         let path = self.folder.join(name);
         write::folder(&path, fill)?;
         Ok(path)
     }
 
     /// Writes a file of the run, such as `README.md`, as a whole.
-    pub fn write_file(&self, name: &str, text: impl AsRef<[u8]>) -> Result<PathBuf> {
-        let path = self.folder.join(name);
-        write::file(&path, text.as_ref())?;
-        Ok(path)
+    pub(crate) fn write_file(&self, name: &str, text: impl AsRef<[u8]>) -> Result<()> {
+        write::file(&self.folder.join(name), text.as_ref())
     }
 
     fn write_best(&self) -> Result<()> {
@@ -290,12 +263,12 @@ impl Run {
 }
 
 /// Whether a folder holds a run.
-pub fn exists(folder: &Path) -> bool {
+pub(crate) fn exists(folder: &Path) -> bool {
     folder.join("run.json").is_file()
 }
 
 /// Reads a run's `run.json`.
-pub fn about(folder: &Path) -> Result<About> {
+fn read_record(folder: &Path) -> Result<RunRecord> {
     let path = folder.join("run.json");
     if !path.is_file() {
         return Err(Error::run(folder, "there is no run in this folder: expected a run.json"));
@@ -311,27 +284,10 @@ pub fn about(folder: &Path) -> Result<About> {
     serde_json::from_value(value).map_err(|error| Error::run(&path, format!("cannot be read: {error}")))
 }
 
-fn json(about: &About) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec_pretty(about).expect("a record has only what JSON can hold");
+fn json(record: &RunRecord) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec_pretty(record).expect("a record has only what JSON can hold");
     bytes.push(b'\n');
     bytes
-}
-
-fn better(wanted: &Best, value: f64, than: f64) -> bool {
-    match wanted.is {
-        Better::Lowest => value < than,
-        Better::Highest => value > than,
-    }
-}
-
-/// The best of the checkpoints that are still there; of equals, the first.
-fn best_of(wanted: &Best, lines: &[Line], checkpoints: &Path) -> Option<(u64, f64)> {
-    let there = checkpoint::steps(checkpoints).ok()?;
-    let values = lines.iter().filter(|line| line.split == EVAL && there.contains(&line.step));
-    let values = values.filter_map(|line| Some((line.step, *line.values.get(&wanted.metric)?)));
-    values
-        .filter(|(_, value)| value.is_finite())
-        .reduce(|best, next| if better(wanted, next.1, best.1) { next } else { best })
 }
 
 /// Refuses a folder with anything in it but what a run leaves that was killed while it was made.
@@ -355,7 +311,7 @@ fn refuse_foreign(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Takes the run for this process. The operating system gives it back when the process ends, however it does.
+/// Locks the run for this process. The operating system releases the lock when the process ends, however it does.
 fn lock(folder: &Path) -> Result<File> {
     let path = folder.join("lock");
     let file = File::options().create(true).append(true).open(&path).map_err(io(&path))?;

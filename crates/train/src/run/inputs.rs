@@ -1,33 +1,33 @@
-//! What a run was made from, by content: sizes and BLAKE3 hashes of files and folders.
+//! Inputs of a run by content: sizes and BLAKE3 hashes of files and folders.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::recipe::{Objective, Recipe};
+use super::recipe::Recipe;
 use crate::error::io;
 use crate::{Error, Result};
 
 /// A file or folder that a run reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Input {
-    /// What it is for: `train`, `eval`, `profile`, `adapter` and the like.
-    pub role: String,
-    /// Where it is, as the recipe has it.
-    pub path: PathBuf,
-    /// Where that was when the run began.
-    pub found: PathBuf,
-    /// Bytes, of all files in it.
-    pub bytes: u64,
-    /// Of the file; for a folder, of its files' names and hashes.
-    pub blake3: String,
+pub(crate) struct RunInput {
+    /// Its role: `train`, `eval`, `profile`, `adapter` and the like.
+    pub(crate) role: String,
+    /// Path as the recipe has it.
+    pub(crate) path: PathBuf,
+    /// Absolute path when the run was started.
+    pub(crate) found: PathBuf,
+    /// Size in bytes, of all files in it.
+    pub(crate) bytes: u64,
+    /// BLAKE3 hash of the file; for a folder, of its files' names and hashes.
+    pub(crate) blake3: String,
 }
 
-impl Input {
+impl RunInput {
     /// Reads an input through and takes its hash.
-    pub fn new(role: &str, path: &Path) -> Result<Self> {
+    pub(crate) fn new(role: &str, path: &Path) -> Result<Self> {
         let found = fs::canonicalize(path).map_err(io(path))?;
         let (bytes, blake3) = hash(&found)?;
         Ok(Self {
@@ -40,22 +40,18 @@ impl Input {
     }
 
     /// What a recipe names: its data, its adapter, and its profile if that is a file.
-    pub fn of(recipe: &Recipe) -> Result<Vec<Self>> {
+    pub(crate) fn of(recipe: &Recipe) -> Result<Vec<Self>> {
         let data = &recipe.data;
         let train = data.train.iter().map(|path| ("train", path.as_path()));
         let eval = data.eval.iter().map(|path| ("eval", path.as_path()));
         let adapter = recipe.model.adapter.iter().map(|path| ("adapter", path.as_path()));
-        let profile = match &recipe.objective {
-            Objective::Prm(prm) => Some(Path::new(&prm.profile)),
-            Objective::Orm(orm) => Some(Path::new(&orm.profile)),
-            Objective::Sft(_) | Objective::Orpo(_) | Objective::Grpo(_) => None,
-        };
+        let profile = recipe.objective.reward_model().map(|(profile, _)| Path::new(profile));
         let profile = profile.filter(|path| path.extension().is_some_and(|ending| ending == "toml"));
         let profile = profile.into_iter().map(|path| ("profile", path));
         train.chain(eval).chain(adapter).chain(profile).map(|(role, path)| Self::new(role, path)).collect()
     }
 
-    /// Refuses an input that is no longer what it was.
+    /// Refuses an input whose content has changed.
     pub(super) fn check(&self) -> Result<()> {
         let (bytes, blake3) = hash(&self.found)?;
         if blake3.to_hex().as_str() == self.blake3 {
@@ -108,7 +104,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("a.jsonl"), "one").unwrap();
         fs::write(root.path().join("b.jsonl"), "two").unwrap();
-        let input = Input::new("train", root.path()).unwrap();
+        let input = RunInput::new("train", root.path()).unwrap();
         assert_eq!(input.bytes, 6);
         input.check().unwrap();
         fs::rename(root.path().join("b.jsonl"), root.path().join("c.jsonl")).unwrap();
@@ -125,13 +121,13 @@ mod tests {
         let (train, eval, profile) = (at("a.jsonl"), at("e.jsonl"), at("p.toml"));
         let text = format!(
             "objective = 'prm'\nmodel.base = 'tiny'\ndata = {{ train = [{train}], eval = [{eval}] }}\n\
-             optimiser.learning_rate = 1\nsteps.total = 1\nprm.profile = {profile}"
+             optimizer.learning_rate = 1\nsteps.total = 1\nprm.profile = {profile}"
         );
         let recipe = Recipe::parse(&text, "recipe.toml", &[]).unwrap();
-        let roles: Vec<String> = Input::of(&recipe).unwrap().into_iter().map(|input| input.role).collect();
+        let roles: Vec<String> = RunInput::of(&recipe).unwrap().into_iter().map(|input| input.role).collect();
         assert_eq!(roles, ["train", "eval", "profile"]);
         let built_in = Recipe::parse(&text, "recipe.toml", &["prm.profile=plain".to_owned()]).unwrap();
-        assert_eq!(Input::of(&built_in).unwrap().len(), 2);
+        assert_eq!(RunInput::of(&built_in).unwrap().len(), 2);
     }
 
     #[test]
@@ -139,7 +135,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("empty");
         fs::write(&path, "").unwrap();
-        let hash = Input::new("eval", &path).unwrap().blake3;
+        let hash = RunInput::new("eval", &path).unwrap().blake3;
         assert_eq!(hash, "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262");
     }
 }

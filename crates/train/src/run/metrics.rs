@@ -4,7 +4,7 @@
 //! {"step":1,"time":1772366400.125,"split":"train","loss":0.693,"learning_rate":0.0001,"tokens_per_second":1210.0}
 //! ```
 //!
-//! `step` counts the changes of weights made so far, `time` is in seconds since 1970; all others are numbers with any
+//! `step` counts the optimizer steps done so far, `time` is in seconds since 1970; all others are numbers with any
 //! name. What is no number (a loss that is not finite) is written as null and read as NaN. Lines go to the file one
 //! by one and at once. When a run is resumed, lines after the checkpoint are cut off, so the file ends up as if the
 //! run had never stopped, but for `time` and speed.
@@ -21,22 +21,25 @@ use super::write;
 use crate::error::io;
 use crate::{Error, Result};
 
-/// One line.
+/// The split of evaluations; its metrics decide which checkpoint is the best.
+pub(crate) const EVAL: &str = "eval";
+
+/// Metrics of one split at one step: a line of `metrics.jsonl`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Line {
-    /// Changes of weights made so far.
+pub struct MetricsLine {
+    /// Optimizer steps done so far.
     pub step: u64,
     /// Seconds since 1970.
     pub time: f64,
     /// `train` or `eval`, or the name of another set that was evaluated on.
     pub split: String,
-    /// The numbers.
+    /// The metrics by name.
     #[serde(flatten, deserialize_with = "numbers")]
     pub values: BTreeMap<String, f64>,
 }
 
-impl Line {
-    /// A line about this moment.
+impl MetricsLine {
+    /// A line with the current time.
     pub fn now<'a>(step: u64, split: &str, values: impl IntoIterator<Item = (&'a str, f64)>) -> Self {
         let values = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Self { step, time: time::seconds(), split: split.to_owned(), values }
@@ -52,33 +55,33 @@ fn numbers<'de, D: Deserializer<'de>>(
 
 /// Adds lines to a `metrics.jsonl`.
 #[derive(Debug)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     path: PathBuf,
     file: File,
 }
 
 impl Metrics {
     /// Opens a file to add to, and makes it if there is none.
-    pub fn open(path: &Path) -> Result<Self> {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path).map_err(io(path))?;
         Ok(Self { path: path.to_owned(), file })
     }
 
     /// Adds a line, in one piece.
-    pub fn append(&mut self, line: &Line) -> Result<()> {
+    pub(crate) fn append(&mut self, line: &MetricsLine) -> Result<()> {
         let mut text = serde_json::to_string(line).expect("a line has only what JSON can hold");
         text.push('\n');
         self.file.write_all(text.as_bytes()).map_err(io(&self.path))
     }
 
     /// Waits until all lines are on the disk.
-    pub fn sync(&self) -> Result<()> {
+    pub(crate) fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(io(&self.path))
     }
 }
 
 /// Reads all lines. A last line that was cut off by a kill is left out; no file is no lines.
-pub fn read(path: &Path) -> Result<Vec<Line>> {
+pub fn read(path: &Path) -> Result<Vec<MetricsLine>> {
     let text = match fs::read(path) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -97,7 +100,7 @@ pub fn read(path: &Path) -> Result<Vec<Line>> {
 }
 
 /// Cuts off everything after `step`, and returns what stays.
-pub(super) fn cut_after(path: &Path, step: u64) -> Result<Vec<Line>> {
+pub(super) fn cut_after(path: &Path, step: u64) -> Result<Vec<MetricsLine>> {
     let mut lines = read(path)?;
     lines.retain(|line| line.step <= step);
     let mut text = String::new();
@@ -111,7 +114,7 @@ pub(super) fn cut_after(path: &Path, step: u64) -> Result<Vec<Line>> {
 
 /// A smoothed curve as TensorBoard draws it: each value is a mean of those before it, older ones counting `weight`
 /// times less with every step, without a bias towards 0 at the start. Values that are not finite are passed over.
-pub fn smoothed(values: &[f64], weight: f64) -> Vec<f64> {
+pub(crate) fn smoothed(values: &[f64], weight: f64) -> Vec<f64> {
     let (mut sum, mut scale) = (0.0, 0.0);
     let smooth = |value: &f64| {
         if value.is_finite() {
@@ -147,8 +150,8 @@ pub fn duration(seconds: f64) -> String {
 mod tests {
     use super::*;
 
-    fn line(step: u64, split: &str, loss: f64) -> Line {
-        Line { time: 1.5, ..Line::now(step, split, [("loss", loss)]) }
+    fn line(step: u64, split: &str, loss: f64) -> MetricsLine {
+        MetricsLine { time: 1.5, ..MetricsLine::now(step, split, [("loss", loss)]) }
     }
 
     #[test]

@@ -1,27 +1,27 @@
 //! What every training run shares, whatever it trains: the recipe, the run folder, metrics and checkpoints.
 //!
-//! - [`recipe`]: what is trained on what, and how
-//! - [`schedule`]: the learning rate at a step
-//! - [`order`]: which examples a step sees, and every other random choice, as functions of seed and step
-//! - [`folder`]: the run folder, which can be killed at any instant and resumed
-//! - [`checkpoint`]: tensors and state that come back bit by bit
+//! - `recipe`: model, data, objective and hyperparameters
+//! - `steps`: the length of a run, and when it evaluates and saves
+//! - `order`: which examples a step sees, and every other random choice, as functions of seed and step
+//! - `folder`: the run folder, which can be killed at any instant and resumed
+//! - `checkpoint`: tensors and state that are restored bit by bit
+//! - `best`: the best checkpoint
 //! - [`metrics`]: `metrics.jsonl`, and what a display makes of it
-//! - [`card`]: the model card
-//! - [`tensorboard`]: the same numbers as event files
+//! - `card`: the model card
+//! - `tensorboard`: the same metrics as event files
 
-pub mod card;
-pub mod checkpoint;
-pub mod folder;
-mod inputs;
+pub(crate) mod best;
+pub(crate) mod card;
+pub(crate) mod checkpoint;
+pub(crate) mod folder;
+pub(crate) mod inputs;
 pub mod metrics;
-pub mod order;
-pub mod recipe;
-pub mod schedule;
-pub mod tensorboard;
+pub(crate) mod order;
+pub(crate) mod recipe;
+pub(crate) mod steps;
+pub(crate) mod tensorboard;
 mod write;
 
-pub use checkpoint::{Checkpoint, Tensors};
-pub use folder::{Resumed, Run, Setting};
-pub use inputs::Input;
-pub use metrics::{Line, Metrics};
+pub use metrics::MetricsLine;
+pub(crate) use recipe::Objective;
 pub use recipe::Recipe;

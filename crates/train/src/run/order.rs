@@ -9,10 +9,17 @@
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-use super::recipe::{Length, Recipe};
+/// Length of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum TrainingLength {
+    /// `total`: a number of optimizer steps.
+    Total(u64),
+    /// `epochs`: a number of passes over the training examples.
+    Epochs(u64),
+}
 
 /// A stream of random numbers for one purpose at one step (or epoch, or example) of a run.
-pub fn stream(seed: u64, purpose: &str, index: u64) -> ChaCha8Rng {
+pub(crate) fn stream(seed: u64, purpose: &str, index: u64) -> ChaCha8Rng {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&seed.to_le_bytes()).update(&index.to_le_bytes()).update(purpose.as_bytes());
     ChaCha8Rng::from_seed(*hasher.finalize().as_bytes())
@@ -20,55 +27,56 @@ pub fn stream(seed: u64, purpose: &str, index: u64) -> ChaCha8Rng {
 
 /// The order of the examples of a run.
 #[derive(Debug, Clone)]
-pub struct Order {
+pub(crate) struct Order {
     seed: u64,
     shuffle: bool,
     examples: usize,
     per_step: usize,
-    length: Length,
+    length: TrainingLength,
     /// The order of the epoch that was last asked for.
     known: Option<(u64, Vec<usize>)>,
 }
 
 impl Order {
-    /// The order of `examples` training examples in a run of this recipe. Panics if there are none.
-    pub fn new(recipe: &Recipe, examples: usize) -> Self {
+    /// The order of `examples` training examples, `per_step` of them per optimizer step. Panics if there are none.
+    pub(crate) fn new(
+        seed: u64,
+        shuffle: bool,
+        examples: usize,
+        per_step: usize,
+        length: TrainingLength,
+    ) -> Self {
         assert!(examples > 0, "a run without examples is refused when they are read");
-        Self {
-            seed: recipe.seed,
-            shuffle: recipe.data.shuffle,
-            examples,
-            per_step: recipe.batch.examples,
-            length: recipe.steps.length,
-            known: None,
-        }
+        Self { seed, shuffle, examples, per_step, length, known: None }
     }
 
-    /// How many steps the run has.
-    pub fn steps(&self) -> u64 {
+    /// Number of steps of the run.
+    pub(crate) fn steps(&self) -> u64 {
         match self.length {
-            Length::Total(total) => total,
-            Length::Epochs(epochs) => (epochs * self.examples as u64).div_ceil(self.per_step as u64),
+            TrainingLength::Total(total) => total,
+            TrainingLength::Epochs(epochs) => (epochs * self.examples as u64).div_ceil(self.per_step as u64),
         }
     }
 
     /// The epoch in which a step begins, as a number with a fraction.
-    pub fn epoch(&self, step: u64) -> f64 {
+    pub(crate) fn epoch(&self, step: u64) -> f64 {
         step as f64 * self.per_step as f64 / self.examples as f64
     }
 
     /// Indices of the examples that step `step` (from 0) sees; none after the last step.
-    pub fn batch(&mut self, step: u64) -> Vec<usize> {
+    pub(crate) fn batch(&mut self, step: u64) -> Vec<usize> {
         if step >= self.steps() {
             return Vec::new();
         }
         let (examples, per_step) = (self.examples as u64, self.per_step as u64);
         let start = step * per_step;
         let end = match self.length {
-            Length::Total(_) => start + per_step,
-            Length::Epochs(epochs) => (start + per_step).min(epochs * examples),
+            TrainingLength::Total(_) => start + per_step,
+            TrainingLength::Epochs(epochs) => (start + per_step).min(epochs * examples),
         };
-        (start..end).map(|place| self.of_epoch(place / examples)[(place % examples) as usize]).collect()
+        (start..end)
+            .map(|position| self.of_epoch(position / examples)[(position % examples) as usize])
+            .collect()
     }
 
     /// The whole order of an epoch.
@@ -103,8 +111,8 @@ mod tests {
 
     use super::*;
 
-    fn order(examples: usize, per_step: usize, length: Length) -> Order {
-        Order { seed: 7, shuffle: true, examples, per_step, length, known: None }
+    fn order(examples: usize, per_step: usize, length: TrainingLength) -> Order {
+        Order::new(7, true, examples, per_step, length)
     }
 
     #[test]
@@ -117,7 +125,7 @@ mod tests {
 
     #[test]
     fn more_than_an_epoch_a_step() {
-        let mut order = order(3, 7, Length::Total(2));
+        let mut order = order(3, 7, TrainingLength::Total(2));
         let seen = [order.batch(0), order.batch(1)].concat();
         let times = [0, 1, 2].map(|example| seen.iter().filter(|index| **index == example).count());
         assert_eq!(times.iter().sum::<usize>(), 14);
@@ -126,7 +134,7 @@ mod tests {
 
     #[test]
     fn without_shuffling_the_order_is_the_files() {
-        let mut order = Order { shuffle: false, ..order(5, 2, Length::Epochs(1)) };
+        let mut order = Order { shuffle: false, ..order(5, 2, TrainingLength::Epochs(1)) };
         assert_eq!(
             [order.batch(0), order.batch(1), order.batch(2), order.batch(3)].concat(),
             [0, 1, 2, 3, 4]
@@ -136,7 +144,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_example_once_an_epoch(examples in 1_usize..200, per_step in 1_usize..50, epochs in 1_u64..4) {
-            let mut order = order(examples, per_step, Length::Epochs(epochs));
+            let mut order = order(examples, per_step, TrainingLength::Epochs(epochs));
             let batches: Vec<_> = (0..order.steps()).map(|step| order.batch(step)).collect();
             prop_assert!(batches.iter().all(|batch| !batch.is_empty()));
             let all = batches.concat();
@@ -150,11 +158,11 @@ mod tests {
 
         #[test]
         fn a_batch_depends_on_its_step_only(examples in 1_usize..50, per_step in 1_usize..20, step in 0_u64..40) {
-            let mut after_others = order(examples, per_step, Length::Total(40));
+            let mut after_others = order(examples, per_step, TrainingLength::Total(40));
             for before in 0..step {
                 after_others.batch(before);
             }
-            prop_assert_eq!(after_others.batch(step), order(examples, per_step, Length::Total(40)).batch(step));
+            prop_assert_eq!(after_others.batch(step), order(examples, per_step, TrainingLength::Total(40)).batch(step));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The metrics once more, as a TensorBoard event file: `events.out.tfevents.SECONDS.gradus`.
+//! The metrics as a TensorBoard event file: `events.out.tfevents.SECONDS.gradus`.
 //!
 //! A file is a row of records (`TFRecord`): length, its checksum, the bytes, their checksum, with masked CRC-32C sums.
 //! The bytes are an `Event` in Protocol Buffers, of which scalars need few fields:
@@ -9,15 +9,15 @@
 //! Summary.Value  { 1: tag string, 2: simple_value float }
 //! ```
 
-use super::metrics::Line;
+use super::metrics::MetricsLine;
 
 /// The name of an event file that begins with this line.
-pub fn file_name(first: Option<&Line>) -> String {
+pub(crate) fn file_name(first: Option<&MetricsLine>) -> String {
     format!("events.out.tfevents.{:010}.gradus", first.map_or(0, |line| line.time as u64))
 }
 
 /// A whole event file with these lines; tags are `split/name`.
-pub fn events(lines: &[Line]) -> Vec<u8> {
+pub(crate) fn events(lines: &[MetricsLine]) -> Vec<u8> {
     let mut file = Vec::new();
     let mut version = Vec::new();
     double(&mut version, 1, lines.first().map_or(0.0, |line| line.time));
@@ -91,9 +91,9 @@ mod tests {
     /// ```
     #[test]
     fn the_file_that_tensorboard_read() {
-        let line = |step, split: &str, loss| Line {
+        let line = |step, split: &str, loss| MetricsLine {
             time: 1_772_366_400.25,
-            ..Line::now(step, split, [("loss", loss), ("f1", 0.5)])
+            ..MetricsLine::now(step, split, [("loss", loss), ("f1", 0.5)])
         };
         let lines = [line(1, "train", 0.75), line(300, "eval", f64::NAN)];
         let file = events(&lines);

@@ -103,7 +103,7 @@ def advantages():
     for rewards in ([0.1, 0.9, 0.0, 0.9, 0.8], [0.7, 1.3, 0.0, 0.1]):
         r = torch.tensor(rewards, dtype=torch.double)
         cases.append({"rewards": rewards, "plain": (r - r.mean()).tolist(),
-                      "normalised": ((r - r.mean()) / r.std()).tolist()})
+                      "normalized": ((r - r.mean()) / r.std()).tolist()})
     return cases
 
 

@@ -11,7 +11,7 @@ Made with torch 2.8.0, transformers 4.57.1, peft 0.17.1, on a CPU, in f32, with 
     start/                   as PEFT starts it: B is zero (a head starts as the checkpoint has it)
     adapter_config.json, adapter_model.safetensors   after two steps of AdamW
     expected.json            model (relative to crates/engine/tests/reference), sequence (ids, positions, targets), loss kind as in make_gradients.py,
-                             optimiser (clip: gradients are scaled to that norm where it is greater), steps[]: loss and norm (before clipping) of each,
+                             optimizer (clip: gradients are scaled to that norm where it is greater), steps[]: loss and norm (before clipping) of each,
                              loss_after, positions, entries (vocabulary ids, or null: all), logits[position][entry] after the steps
 """
 
@@ -83,7 +83,7 @@ def train(name):
     model = get_peft_model(load(f"models/{name}"), config).eval()
     save(model, os.path.join(folder, "start"), base)
     parameters = [p for p in model.parameters() if p.requires_grad]
-    optimiser = torch.optim.AdamW(
+    optimizer = torch.optim.AdamW(
         parameters, lr=OPTIMISER["lr"], betas=(OPTIMISER["beta1"], OPTIMISER["beta2"]), eps=OPTIMISER["eps"], weight_decay=OPTIMISER["weight_decay"]
     )
     [sequence] = sequences
@@ -97,11 +97,11 @@ def train(name):
 
     steps = []
     for _ in range(2):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         value = loss()
         value.backward()
         norm = torch.nn.utils.clip_grad_norm_(parameters, OPTIMISER["clip"])
-        optimiser.step()
+        optimizer.step()
         steps.append({"loss": short(value.item()), "norm": short(norm.item())})
     save(model, folder, base)
     with torch.no_grad():
@@ -109,7 +109,7 @@ def train(name):
     positions, entries = read_positions(len(sequence["ids"])), ENTRIES if kind == "next_token" else None
     result = result[positions][:, entries] if entries else result[positions]
     expected = {
-        "model": f"models/{name}", "loss": kind, "sequence": sequence, "optimiser": OPTIMISER, "steps": steps, "loss_after": short(after),
+        "model": f"models/{name}", "loss": kind, "sequence": sequence, "optimizer": OPTIMISER, "steps": steps, "loss_after": short(after),
         "positions": positions, "entries": entries, "logits": short(result),
     }
     with open(os.path.join(folder, "expected.json"), "w") as out:

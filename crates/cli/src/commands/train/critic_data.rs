@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use gradus_core::Record;
 use gradus_core::contracts::{LogProbs as _, LogProbsRequest, Message, Prompt};
 use gradus_train::critic;
-use gradus_train::critic::{Answer, Counts, CriticExample, Curation, TruthSource, curate, prompt};
+use gradus_train::critic::{Answer, CriticExample, Curation, CurationCounts, TruthSource, curate, prompt};
 use serde::Serialize;
 
 use super::super::Status;
@@ -26,7 +26,7 @@ struct Report {
     without_perplexity: usize,
     /// Records that could not be read.
     skipped: u64,
-    generators: BTreeMap<String, Counts>,
+    generators: BTreeMap<String, CurationCounts>,
 }
 
 pub(super) fn run(args: &CriticData) -> Result<Status> {
@@ -68,7 +68,7 @@ pub(super) fn run(args: &CriticData) -> Result<Status> {
     if let Some(path) = &args.answers {
         write(path, &examples.iter().map(ideal).collect::<Vec<_>>())?;
     }
-    let kept = |is: fn(&Counts) -> usize| generators.values().map(is).sum();
+    let kept = |is: fn(&CurationCounts) -> usize| generators.values().map(is).sum();
     let report = Report {
         examples: examples.len(),
         correct: kept(|counts| counts.correct),

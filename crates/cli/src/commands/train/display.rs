@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use gradus_train::run::metrics;
-use gradus_train::session::{Beginning, Numbers, Progress, Watch};
+use gradus_train::{MetricValues, StepProgress, TrainingObserver, TrainingStart};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::interrupt;
@@ -24,8 +24,8 @@ pub(super) struct Display {
     began: Instant,
     ends: Vec<f64>,
     spoke: Instant,
-    beginning: Option<Beginning>,
-    evaluation: Numbers,
+    start: Option<TrainingStart>,
+    evaluation: MetricValues,
 }
 
 impl Display {
@@ -35,13 +35,13 @@ impl Display {
         let live = !bar.is_hidden();
         interrupt::be_patient();
         let now = Instant::now();
-        Self { bar, live, began: now, ends: Vec::new(), spoke: now, beginning: None, evaluation: Vec::new() }
+        Self { bar, live, began: now, ends: Vec::new(), spoke: now, start: None, evaluation: Vec::new() }
     }
 
     /// Clears the bar; what the run began with, and its last evaluation.
-    pub(super) fn finish(self) -> (Option<Beginning>, Numbers) {
+    pub(super) fn finish(self) -> (Option<TrainingStart>, MetricValues) {
         self.bar.finish_and_clear();
-        (self.beginning, self.evaluation)
+        (self.start, self.evaluation)
     }
 
     fn line(&self, text: &str) {
@@ -53,9 +53,9 @@ impl Display {
     }
 }
 
-impl Watch for Display {
-    fn begins(&mut self, beginning: &Beginning) {
-        let Beginning { examples, held_out, left_out, parameters, steps, done, warnings } = beginning;
+impl TrainingObserver for Display {
+    fn on_start(&mut self, start: &TrainingStart) {
+        let TrainingStart { examples, held_out, left_out, parameters, steps, done, warnings } = start;
         self.line(&format!(
             "{}, {} held out, {} trained parameters, {}{}",
             counted(*examples as u64, "example"),
@@ -75,17 +75,17 @@ impl Watch for Display {
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len}  {wide_msg}") {
             self.bar.set_style(style);
         }
-        self.beginning = Some(beginning.clone());
+        self.start = Some(start.clone());
     }
 
-    fn steps(&mut self, progress: &Progress) {
+    fn on_step(&mut self, progress: &StepProgress) {
         self.ends.push(self.began.elapsed().as_secs_f64());
         let recent = &self.ends[self.ends.len().saturating_sub(RECENT)..];
         let left = metrics::seconds_left(recent, progress.steps - progress.step).map(metrics::duration);
         let message = format!(
             "epoch {:.2}  {}{}",
             progress.epoch,
-            shown(&progress.numbers),
+            shown(&progress.metrics),
             left.map(|left| format!("  {left} left")).unwrap_or_default()
         );
         self.bar.set_position(progress.step);
@@ -96,24 +96,24 @@ impl Watch for Display {
         }
     }
 
-    fn evaluates(&mut self, step: u64, numbers: &Numbers) {
-        self.line(&format!("step {step}  evaluation: {}", shown(numbers)));
-        self.evaluation.clone_from(numbers);
+    fn on_evaluation(&mut self, step: u64, metrics: &MetricValues) {
+        self.line(&format!("step {step}  evaluation: {}", shown(metrics)));
+        self.evaluation.clone_from(metrics);
     }
 
-    fn saves(&mut self, step: u64, best: bool) {
+    fn on_checkpoint(&mut self, step: u64, best: bool) {
         if best {
             self.line(&format!("step {step}  saved: the best so far"));
         }
     }
 
-    fn wants_to_stop(&self) -> bool {
+    fn should_stop(&self) -> bool {
         interrupt::asked()
     }
 }
 
 /// `loss 0.3127  lr 9.1e-5  1,204 tok/s`, numbers as people read them.
-fn shown(numbers: &Numbers) -> String {
+fn shown(metrics: &MetricValues) -> String {
     let one = |(name, value): &(&'static str, f64)| match *name {
         "learning_rate" => format!("lr {value:.2e}"),
         "tokens_per_second" => format!("{} tok/s", count(value.round() as u64)),
@@ -121,5 +121,5 @@ fn shown(numbers: &Numbers) -> String {
         "memory_gib" => format!("{value:.1} GiB"),
         name => format!("{} {value:.4}", name.replace('_', " ")),
     };
-    numbers.iter().map(one).collect::<Vec<_>>().join("  ")
+    metrics.iter().map(one).collect::<Vec<_>>().join("  ")
 }

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use gradus_train::run::{Recipe, metrics};
-use gradus_train::session::{self, Ending};
-use gradus_train::{plot, session::Beginning};
+use gradus_train::{TrainingEnd, TrainingStart, curves};
 use serde::Serialize;
 
 use super::Status;
@@ -48,44 +47,44 @@ pub(super) fn run(command: &TrainCommand) -> Result<Status> {
 
 fn train(objective: &'static str, args: &Train) -> Result<Status> {
     let recipe = Recipe::read(&args.recipe, &args.sets)?;
-    if recipe.objective.name() != objective {
+    if recipe.objective() != objective {
         bail!(
             "{}: the recipe's objective is `{}`: run gradus train {} with it",
             args.recipe.display(),
-            recipe.objective.name(),
-            recipe.objective.name()
+            recipe.objective(),
+            recipe.objective()
         );
     }
     let folder = args.output.clone().unwrap_or_else(|| default_folder(&args.recipe));
     let mut display = Display::new(&folder);
     let started = std::time::Instant::now();
     let command = std::env::args().collect();
-    let ending = session::train(&recipe, &folder, command, &mut display)?;
+    let end = gradus_train::train(&recipe, &folder, command, &mut display)?;
     let seconds = started.elapsed().as_secs_f64();
-    let (beginning, evaluation) = display.finish();
-    report(objective, folder, args, &ending, beginning, &evaluation, seconds)
+    let (start, evaluation) = display.finish();
+    report(objective, folder, args, &end, start, &evaluation, seconds)
 }
 
 fn report(
     objective: &'static str,
     folder: PathBuf,
     args: &Train,
-    ending: &Ending,
-    beginning: Option<Beginning>,
+    end: &TrainingEnd,
+    start: Option<TrainingStart>,
     evaluation: &[(&'static str, f64)],
     seconds: f64,
 ) -> Result<Status> {
-    let Some(beginning) = beginning else { bail!("the run ended before it began") };
+    let Some(start) = start else { bail!("the run ended before it began") };
     let report = Report {
         objective,
-        examples: beginning.examples,
-        held_out: beginning.held_out,
-        left_out: beginning.left_out.iter().map(|(reason, count)| (reason.to_owned(), count)).collect(),
-        parameters: beginning.parameters,
-        steps: ending.step,
-        complete: ending.complete,
-        best_step: ending.best,
-        result: ending.result.clone(),
+        examples: start.examples,
+        held_out: start.held_out,
+        left_out: start.left_out.iter().map(|(reason, count)| (reason.to_owned(), count)).collect(),
+        parameters: start.parameters,
+        steps: end.step,
+        complete: end.complete,
+        best_step: end.best,
+        result: end.result.clone(),
         evaluation: evaluation.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
         seconds,
         run: folder,
@@ -103,10 +102,10 @@ fn report(
         printer.line(format!(
             "stopped after {} of {}: give the same command again to go on",
             counted(report.steps, "step"),
-            printer::count(beginning.steps)
+            printer::count(start.steps)
         ))?;
     }
-    Ok(if ending.complete { Status::Done } else { Status::Interrupted })
+    Ok(if end.complete { Status::Done } else { Status::Interrupted })
 }
 
 /// `recipes/tiny/prm.toml` → `runs/tiny-prm`.
@@ -118,7 +117,7 @@ fn default_folder(recipe: &Path) -> PathBuf {
 }
 
 fn draw(args: &Plot) -> Result<Status> {
-    let mut curves = Vec::new();
+    let mut runs = Vec::new();
     for run in &args.runs {
         let path = run.join("metrics.jsonl");
         let lines = metrics::read(&path)?;
@@ -128,10 +127,10 @@ fn draw(args: &Plot) -> Result<Status> {
         let name = run
             .file_name()
             .map_or_else(|| run.display().to_string(), |name| name.to_string_lossy().into_owned());
-        curves.push(plot::RunCurves { name, lines });
+        runs.push(curves::RunCurves { name, lines });
     }
     let output = args.output.clone().unwrap_or_else(|| args.runs[0].join("curves.html"));
-    std::fs::write(&output, plot::page(&curves)).with_context(|| output.display().to_string())?;
+    std::fs::write(&output, curves::page(&runs)).with_context(|| output.display().to_string())?;
     Printer::new(None).line(format!("written to {}", output.display()))?;
     Ok(Status::Done)
 }

@@ -25,10 +25,10 @@ fn damage(path: &Path) {
 #[test]
 fn comes_back() {
     let root = tempfile::tempdir().unwrap();
-    let place = save(root.path(), &example(123)).unwrap();
-    assert_eq!(place, root.path().join("step-000123"));
-    assert_eq!(load(&place).unwrap(), example(123));
-    let state = fs::read_to_string(place.join(STATE)).unwrap();
+    let path = save(root.path(), &example(123)).unwrap();
+    assert_eq!(path, root.path().join("step-000123"));
+    assert_eq!(load(&path).unwrap(), example(123));
+    let state = fs::read_to_string(path.join(STATE)).unwrap();
     insta::with_settings!({filters => vec![(r#""blake3": "[0-9a-f]{64}""#, r#""blake3": "…""#)]}, {
         insta::assert_snapshot!(state);
     });
@@ -84,8 +84,8 @@ fn one_step_can_be_saved_again() {
     let root = tempfile::tempdir().unwrap();
     save(root.path(), &example(10)).unwrap();
     let other = Checkpoint { state: json!(null), ..example(10) };
-    let place = save(root.path(), &other).unwrap();
-    assert_eq!(load(&place).unwrap(), other);
+    let path = save(root.path(), &other).unwrap();
+    assert_eq!(load(&path).unwrap(), other);
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
 }
 
@@ -121,8 +121,8 @@ proptest! {
             .map(|(name, bits)| (name.clone(), (vec![bits.len()], bits.iter().map(|bits| f32::from_bits(*bits)).collect())))
             .filter(|(name, _): &(String, _)| name != "__metadata__")
             .collect();
-        let place = save(root.path(), &Checkpoint { step: 1, tensors, state: Value::Null }).unwrap();
-        let back: BTreeMap<String, Vec<u32>> = load(&place)
+        let path = save(root.path(), &Checkpoint { step: 1, tensors, state: Value::Null }).unwrap();
+        let back: BTreeMap<String, Vec<u32>> = load(&path)
             .unwrap()
             .tensors
             .into_iter()

@@ -6,13 +6,14 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::*;
+use crate::run::metrics::EVAL;
 
 const RECIPE: &str = r#"
 objective = "prm"
 seed = 7
 model.base = "tiny"
 data = { train = ["train.jsonl"], eval = ["eval.jsonl"] }
-optimiser.learning_rate = 1e-3
+optimizer.learning_rate = 1e-3
 steps = { total = 40, checkpoint_every = 10, eval_every = 10, keep = 1, best = { metric = "f1", is = "highest" } }
 "#;
 
@@ -31,13 +32,13 @@ impl World {
         self.root.path().join("run")
     }
 
-    fn setting(&self) -> Setting {
-        let inputs = vec![Input::new("train", &self.root.path().join("train.jsonl")).unwrap()];
-        Setting { inputs, command: vec!["gradus".to_owned(), "train".to_owned()], cpu: "avx2".to_owned() }
+    fn context(&self) -> RunContext {
+        let inputs = vec![RunInput::new("train", &self.root.path().join("train.jsonl")).unwrap()];
+        RunContext { inputs, command: vec!["gradus".to_owned(), "train".to_owned()], cpu: "avx2".to_owned() }
     }
 
     fn create(&self) -> Result<Run> {
-        Run::create(&self.folder(), &recipe(&[]), self.setting())
+        Run::create(&self.folder(), &recipe(&[]), self.context())
     }
 
     /// A message with this world's own names taken out.
@@ -63,9 +64,9 @@ fn checkpoint(step: u64) -> Checkpoint {
 /// What a training loop does between two checkpoints.
 fn train(run: &mut Run, from: u64, to: u64, f1: f64) {
     for step in from + 1..=to {
-        run.log(&Line::now(step, "train", [("loss", 1.0 / step as f64)])).unwrap();
+        run.log(&MetricsLine::now(step, "train", [("loss", 1.0 / step as f64)])).unwrap();
     }
-    run.log(&Line::now(to, EVAL, [("f1", f1)])).unwrap();
+    run.log(&MetricsLine::now(to, EVAL, [("f1", f1)])).unwrap();
     run.save(&checkpoint(to)).unwrap();
 }
 
@@ -84,7 +85,7 @@ fn a_new_run_says_what_it_is() {
     let text = text.replace(&root, "ROOT").replace(&world.root.path().display().to_string(), "ROOT");
     let filters = vec![(r"\d{4}-\d\d-\d\dT[\d:]+Z", "TIME"), (r#""platform": ".*""#, r#""platform": "…""#)];
     insta::with_settings!({filters => filters}, { insta::assert_snapshot!(text); });
-    assert_eq!(Recipe::read(&world.folder().join("recipe.toml"), &[]).unwrap(), *run.recipe());
+    assert_eq!(Recipe::read(&world.folder().join("recipe.toml"), &[]).unwrap(), run.recipe);
 }
 
 #[test]
@@ -130,7 +131,7 @@ fn resumed_it_has_the_curve_of_one_that_never_stopped() {
     let mut run = world.create().unwrap();
     train(&mut run, 0, 10, 0.5);
     for step in 11..15 {
-        run.log(&Line::now(step, "train", [("loss", f64::NAN)])).unwrap();
+        run.log(&MetricsLine::now(step, "train", [("loss", f64::NAN)])).unwrap();
     }
     drop(run);
     // A kill in the middle of a line and of a checkpoint.
@@ -140,21 +141,21 @@ fn resumed_it_has_the_curve_of_one_that_never_stopped() {
     fs::write(&path, text).unwrap();
     fs::create_dir(world.folder().join("checkpoints/.unfinished-y")).unwrap();
 
-    let Resumed { mut run, checkpoint: latest, warnings } = Run::resume(&world.folder()).unwrap();
+    let ResumedRun { mut run, checkpoint: latest, warnings } = Run::resume(&world.folder()).unwrap();
     assert_eq!((latest, warnings), (Some(checkpoint(10)), Vec::new()));
-    assert_eq!(run.best(), Some((10, 0.5)));
+    assert_eq!(run.best, Some((10, 0.5)));
     assert!(!world.folder().join("checkpoints/.unfinished-y").exists());
     train(&mut run, 10, 20, 0.4);
     train(&mut run, 20, 30, 0.6);
     assert_eq!(curve(&world.folder()), curve(&whole.folder()));
-    assert_eq!(run.about().resumed.len(), 1);
+    assert_eq!(run.record().resumed.len(), 1);
 }
 
 #[test]
 fn killed_before_the_first_checkpoint_it_starts_over() {
     let world = World::new();
     let mut run = world.create().unwrap();
-    run.log(&Line::now(1, "train", [("loss", 1.0)])).unwrap();
+    run.log(&MetricsLine::now(1, "train", [("loss", 1.0)])).unwrap();
     drop(run);
     let resumed = Run::resume(&world.folder()).unwrap();
     assert_eq!(resumed.checkpoint, None);
@@ -168,12 +169,12 @@ fn the_best_stays() {
     for (step, f1) in [(10, 0.5), (20, 0.9), (30, 0.7), (40, 0.9)] {
         train(&mut run, step - 10, step, f1);
     }
-    assert_eq!(run.best(), Some((20, 0.9)));
+    assert_eq!(run.best, Some((20, 0.9)));
     assert_eq!(fs::read_to_string(world.folder().join("best")).unwrap(), "step-000020\n");
     assert_eq!(checkpoint::steps(&world.folder().join("checkpoints")).unwrap(), [20, 40]);
     assert_eq!(run.load_best().unwrap(), Some(checkpoint(20)));
     drop(run);
-    assert_eq!(Run::resume(&world.folder()).unwrap().run.best(), Some((20, 0.9)));
+    assert_eq!(Run::resume(&world.folder()).unwrap().run.best, Some((20, 0.9)));
 }
 
 #[test]
@@ -186,7 +187,7 @@ fn damaged_checkpoints_are_passed_over() {
     // Step 10 was neither among the last nor the best any more; only 20 is there.
     fs::write(world.folder().join("checkpoints/step-000020/state.json"), "{").unwrap();
     let resumed = Run::resume(&world.folder()).unwrap();
-    assert_eq!((resumed.checkpoint, resumed.warnings.len(), resumed.run.best()), (None, 1, None));
+    assert_eq!((resumed.checkpoint, resumed.warnings.len(), resumed.run.best), (None, 1, None));
     assert!(!world.folder().join("best").exists());
 }
 
@@ -196,7 +197,7 @@ fn another_recipe_or_input_is_refused() {
     let run = world.create().unwrap();
     run.follows(&recipe(&[])).unwrap();
     let mut said = vec![
-        world.said(run.follows(&recipe(&["optimiser.learning_rate=1e-4"]))),
+        world.said(run.follows(&recipe(&["optimizer.learning_rate=1e-4"]))),
         world.said(run.follows(&recipe(&["data.limit=5", "seed=8"]))),
     ];
     drop(run);
@@ -220,25 +221,25 @@ fn folders_are_replaced_as_a_whole() {
 }
 
 /// A run of 60 steps whose every step depends on all before it.
-fn train_on(folder: &Path, setting: Setting) {
+fn train_on(folder: &Path, context: RunContext) {
     let (mut run, latest) = if exists(folder) {
         let resumed = Run::resume(folder).unwrap();
         (resumed.run, resumed.checkpoint)
     } else {
         (
-            Run::create(folder, &recipe(&["steps.total=60", "steps.checkpoint_every=20"]), setting).unwrap(),
+            Run::create(folder, &recipe(&["steps.total=60", "steps.checkpoint_every=20"]), context).unwrap(),
             None,
         )
     };
     let (done, mut weights) =
         latest.map_or((0, vec![0.5_f32; 64]), |latest| (latest.step, latest.tensors["w"].1.clone()));
     for step in done + 1..=60 {
-        for (place, weight) in weights.iter_mut().enumerate() {
-            *weight = (*weight * 3.7 * (1.0 - *weight) + place as f32 * 1e-3).fract();
+        for (index, weight) in weights.iter_mut().enumerate() {
+            *weight = (*weight * 3.7 * (1.0 - *weight) + index as f32 * 1e-3).fract();
         }
-        run.log(&Line::now(step, "train", [("loss", f64::from(weights[0]))])).unwrap();
+        run.log(&MetricsLine::now(step, "train", [("loss", f64::from(weights[0]))])).unwrap();
         if step % 3 == 0 {
-            run.log(&Line::now(step, EVAL, [("f1", f64::from(weights[1]))])).unwrap();
+            run.log(&MetricsLine::now(step, EVAL, [("f1", f64::from(weights[1]))])).unwrap();
             let tensors = [("w".to_owned(), (vec![64], weights.clone()))].into();
             run.save(&Checkpoint { step, tensors, state: json!({ "step": step }) }).unwrap();
         }
@@ -249,7 +250,7 @@ fn train_on(folder: &Path, setting: Setting) {
 #[ignore = "the process that killed_at_any_instant kills"]
 fn child() {
     if let Some(folder) = std::env::var_os("GRADUS_TEST_RUN") {
-        train_on(Path::new(&folder), Setting::default());
+        train_on(Path::new(&folder), RunContext::default());
     }
 }
 
@@ -258,7 +259,7 @@ fn killed_at_any_instant() {
     let world = World::new();
     let whole = world.root.path().join("whole");
     let started = Instant::now();
-    train_on(&whole, Setting::default());
+    train_on(&whole, RunContext::default());
     let length = started.elapsed();
 
     let killed = world.folder();

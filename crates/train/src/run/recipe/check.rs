@@ -1,10 +1,13 @@
-//! Numbers of a recipe that parse and yet make no sense.
+//! MetricValues of a recipe that parse and yet make no sense.
 
-use super::{Length, Objective, Recipe, Tuning, Warmup};
+use super::{Objective, Recipe};
+use crate::run::order::TrainingLength;
+use crate::schedule::Warmup;
+use crate::trainable::Tuning;
 
 /// Says which value is out of range, if one is.
 pub(super) fn ranges(recipe: &Recipe) -> Result<(), String> {
-    let Recipe { seed, model, tuning, data, optimiser, batch, steps, objective } = recipe;
+    let Recipe { seed, model, tuning, data, optimizer, batch, steps, objective } = recipe;
     at_most("seed", "", *seed, i64::MAX as u64)?;
     filled("base", "model", !model.base.trim().is_empty())?;
     if model.device != "cpu" && model.device != "cuda" {
@@ -20,39 +23,38 @@ pub(super) fn ranges(recipe: &Recipe) -> Result<(), String> {
             share("dropout", "lora", lora.dropout)?;
             filled("targets", "lora", !lora.targets.is_empty())?;
         }
-        Tuning::Full(_) if model.quantised => {
-            return Err(
-                "quantised weights cannot change: use [lora], or `quantised = false` in [model]".to_owned()
-            );
+        Tuning::Full if model.quantized => {
+            return Err("quantized weights cannot be trained: use [lora], or `quantized = false` in [model]"
+                .to_owned());
         }
-        Tuning::Full(_) if model.adapter.is_some() => {
+        Tuning::Full if model.adapter.is_some() => {
             return Err("`adapter` in [model] goes with [lora] only".to_owned());
         }
-        Tuning::Full(_) => {}
+        Tuning::Full => {}
     }
     filled("train", "data", !data.train.is_empty())?;
     data.limit.map_or(Ok(()), |limit| at_least_one("limit", "data", limit as u64))?;
     at_least_one("max_tokens", "data", data.max_tokens as u64)?;
-    positive("learning_rate", "optimiser", optimiser.learning_rate)?;
-    match optimiser.warmup {
-        Warmup::Steps(steps) => at_most("warmup", "optimiser", steps, i64::MAX as u64)?,
-        Warmup::Share(part) => share("warmup", "optimiser", part)?,
+    positive("learning_rate", "optimizer", optimizer.learning_rate)?;
+    match optimizer.warmup {
+        Warmup::Steps(steps) => at_most("warmup", "optimizer", steps, i64::MAX as u64)?,
+        Warmup::Share(part) => share("warmup", "optimizer", part)?,
     }
-    not_negative("weight_decay", "optimiser", optimiser.weight_decay)?;
-    share("beta1", "optimiser", optimiser.beta1)?;
-    share("beta2", "optimiser", optimiser.beta2)?;
-    positive("epsilon", "optimiser", optimiser.epsilon)?;
-    positive("clip", "optimiser", optimiser.clip)?;
+    not_negative("weight_decay", "optimizer", optimizer.weight_decay)?;
+    share("beta1", "optimizer", optimizer.beta1)?;
+    share("beta2", "optimizer", optimizer.beta2)?;
+    positive("epsilon", "optimizer", optimizer.epsilon)?;
+    positive("clip", "optimizer", optimizer.clip)?;
     at_least_one("examples", "batch", batch.examples as u64)?;
     if batch.tokens < data.max_tokens {
         return Err(format!(
-            "`tokens` in [batch] is {} and `max_tokens` in [data] is {}: a pass must hold the longest sequence",
+            "`tokens` in [batch] is {} and `max_tokens` in [data] is {}: a forward pass must hold the longest sequence",
             batch.tokens, data.max_tokens
         ));
     }
     match steps.length {
-        Length::Total(total) => at_least_one("total", "steps", total)?,
-        Length::Epochs(epochs) => at_least_one("epochs", "steps", epochs)?,
+        TrainingLength::Total(total) => at_least_one("total", "steps", total)?,
+        TrainingLength::Epochs(epochs) => at_least_one("epochs", "steps", epochs)?,
     }
     at_least_one("checkpoint_every", "steps", steps.checkpoint_every)?;
     at_least_one("keep", "steps", steps.keep as u64)?;
@@ -100,8 +102,8 @@ fn expect(
     value: impl std::fmt::Display,
     wanted: &str,
 ) -> Result<(), String> {
-    let place = if section.is_empty() { String::new() } else { format!(" in [{section}]") };
-    if holds { Ok(()) } else { Err(format!("`{key}`{place} is {value}: expected {wanted}")) }
+    let within = if section.is_empty() { String::new() } else { format!(" in [{section}]") };
+    if holds { Ok(()) } else { Err(format!("`{key}`{within} is {value}: expected {wanted}")) }
 }
 
 fn positive(key: &str, section: &str, value: f64) -> Result<(), String> {

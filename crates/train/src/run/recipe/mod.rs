@@ -1,4 +1,4 @@
-//! A recipe: what is trained on what, and how, as a TOML file.
+//! Recipes: model, data, objective and hyperparameters of a run, as a TOML file.
 //!
 //! ```toml
 //! objective = "prm"
@@ -9,7 +9,7 @@
 //! rank = 32
 //! [data]
 //! train = ["train.jsonl"]
-//! [optimiser]
+//! [optimizer]
 //! learning_rate = 1e-4
 //! [steps]
 //! epochs = 1
@@ -17,76 +17,85 @@
 //! profile = "plain"
 //! ```
 //!
-//! Required are `objective`, `model.base`, `data.train`, `optimiser.learning_rate` and one of `steps.total` and
+//! Required are `objective`, `model.base`, `data.train`, `optimizer.learning_rate` and one of `steps.total` and
 //! `steps.epochs`; everything else has a default. A key that would have no effect is refused: an unknown one, a
-//! section of another objective, `eval_every` without data to evaluate on. [`Recipe`] holds everything resolved, and
-//! is written that way into the run folder.
+//! section of another objective, `eval_every` without data to evaluate on. [`Recipe`] has every default filled in, and
+//! is written that way into the run folder. Each section's type lies beside the code that reads it.
 
 mod check;
-mod objectives;
-mod sections;
-mod sets;
-mod trouble;
+mod messages;
+mod objective;
+mod overrides;
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::steps::{StepsConfig, StepsSection};
+use crate::data::DataConfig;
 use crate::error::io;
+use crate::example::BatchConfig;
+use crate::load::ModelConfig;
+use crate::lora::LoraConfig;
+use crate::losses::{GrpoConfig, OrpoConfig, SftConfig};
+use crate::objectives::{OrmConfig, PrmConfig};
+use crate::optimizer::OptimizerConfig;
+use crate::trainable::Tuning;
 use crate::{Error, Result};
 
-pub use objectives::{Grpo, Head, LengthWeight, Loss, Objective, Orm, Orpo, Pairs, Prm, Readout, Sft};
-pub use sections::{
-    Batch, Best, Better, Data, Full, Length, Lora, Model, Neutral, Optimiser, Precision, Schedule, Steps,
-    Stored, Tuning, Warmup,
-};
+pub(crate) use objective::Objective;
 
-/// What is trained on what, and how; everything resolved.
+/// A resolved recipe: every default filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recipe {
-    /// Where all random choices come from. Default 0.
+    /// Random seed. Default 0.
     pub seed: u64,
+    /// The base model.
+    pub(crate) model: ModelConfig,
+    /// Which weights are trained.
+    pub(crate) tuning: Tuning,
+    /// Training and evaluation data.
+    pub(crate) data: DataConfig,
+    /// AdamW and its learning rate.
+    pub(crate) optimizer: OptimizerConfig,
+    /// Batch sizes: tokens per pass, examples per optimizer step.
+    pub(crate) batch: BatchConfig,
+    /// Length of the run, and intervals of evaluations and checkpoints.
+    pub(crate) steps: StepsConfig,
     /// What is trained.
-    pub model: Model,
-    /// Which weights change.
-    pub tuning: Tuning,
-    /// What it is trained and evaluated on.
-    pub data: Data,
-    /// How weights change.
-    pub optimiser: Optimiser,
-    /// How much goes through the model at once, and between two changes of weights.
-    pub batch: Batch,
-    /// How long, and what happens how often.
-    pub steps: Steps,
-    /// What is learnt.
-    pub objective: Objective,
+    pub(crate) objective: Objective,
 }
 
-/// The recipe as it stands in a file.
+/// The recipe as it stands in a file. Old spellings of keys are replaced before ([`overrides::modernize`]).
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
-    objective: Kind,
+struct RecipeFile {
+    objective: ObjectiveName,
     #[serde(default)]
     seed: u64,
-    model: Model,
-    lora: Option<Lora>,
-    full: Option<Full>,
-    data: sections::WrittenData,
-    optimiser: Optimiser,
+    model: ModelConfig,
+    lora: Option<LoraConfig>,
+    full: Option<FullSection>,
+    data: DataConfig,
+    optimizer: OptimizerConfig,
     #[serde(default)]
-    batch: Batch,
-    steps: sections::WrittenSteps,
-    sft: Option<Sft>,
-    prm: Option<objectives::WrittenPrm>,
-    orm: Option<objectives::WrittenOrm>,
-    orpo: Option<Orpo>,
-    grpo: Option<Grpo>,
+    batch: BatchConfig,
+    steps: StepsSection,
+    sft: Option<SftConfig>,
+    prm: Option<PrmConfig>,
+    orm: Option<OrmConfig>,
+    orpo: Option<OrpoConfig>,
+    grpo: Option<GrpoConfig>,
 }
+
+/// `[full]`: full fine-tuning. It has no keys; its presence says it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FullSection {}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum ObjectiveName {
     Sft,
     Prm,
     Orm,
@@ -95,7 +104,7 @@ enum Kind {
 }
 
 impl Recipe {
-    /// Reads a recipe and applies settings of the form `optimiser.learning_rate=1e-5` to it, the last one winning.
+    /// Reads a recipe and applies settings of the form `optimizer.learning_rate=1e-5` to it, the last one winning.
     /// Their values are TOML; what is no TOML value is taken as text, so quotes are not needed.
     pub fn read(path: &Path, sets: &[String]) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(io(path))?;
@@ -108,56 +117,63 @@ impl Recipe {
     /// use gradus_train::run::Recipe;
     ///
     /// let text = "objective = 'sft'\nmodel.base = 'smollm2-135m'\ndata.train = ['a.jsonl']\n\
-    ///             optimiser.learning_rate = 1e-4\nsteps.total = 100";
+    ///             optimizer.learning_rate = 1e-4\nsteps.total = 100";
     /// let recipe = Recipe::parse(text, "recipe.toml", &["seed=7".to_owned()])?;
     /// assert_eq!(recipe.seed, 7);
     /// # Ok::<(), gradus_train::Error>(())
     /// ```
     pub fn parse(text: &str, name: &str, sets: &[String]) -> Result<Self> {
-        let mut table: toml::Table = text.parse().map_err(|error| trouble::syntax(name, text, &error))?;
+        let mut table: toml::Table = text.parse().map_err(|error| messages::syntax(name, text, &error))?;
+        overrides::modernize(&mut table)
+            .map_err(|message| Error::Recipe { location: name.to_owned(), message })?;
         for set in sets {
-            sets::apply(&mut table, set)?;
+            overrides::apply(&mut table, set)?;
         }
         let mut track = serde_path_to_error::Track::new();
         let value = toml::Value::Table(table);
-        let written = Written::deserialize(serde_path_to_error::Deserializer::new(value, &mut track))
-            .map_err(|error| trouble::keys(name, sets, &track.path(), &error))?;
-        let recipe = written.resolve().and_then(|recipe| check::ranges(&recipe).map(|()| recipe));
-        let place = if sets.is_empty() { name.to_owned() } else { format!("{name} with --set") };
-        recipe.map_err(|message| Error::Recipe { place, message })
+        let file = RecipeFile::deserialize(serde_path_to_error::Deserializer::new(value, &mut track))
+            .map_err(|error| messages::keys(name, sets, &track.path(), &error))?;
+        let recipe = file.resolve().and_then(|recipe| check::ranges(&recipe).map(|()| recipe));
+        let location = if sets.is_empty() { name.to_owned() } else { format!("{name} with --set") };
+        recipe.map_err(|message| Error::Recipe { location, message })
+    }
+
+    /// The name of its objective, as in `gradus train NAME`.
+    pub fn objective(&self) -> &'static str {
+        self.objective.name()
     }
 
     /// The recipe as TOML, every default written out. Reading it again gives the same recipe.
     pub fn to_toml(&self) -> String {
-        toml::to_string(&Written::from(self)).expect("a recipe has only what TOML can hold")
+        toml::to_string(&RecipeFile::from(self)).expect("a recipe has only what TOML can hold")
     }
 
-    /// Keys whose values differ, as `optimiser.learning_rate`, with both values; absent ones are empty.
-    pub fn differences(&self, other: &Self) -> Vec<(String, String, String)> {
+    /// Keys whose values differ, as `optimizer.learning_rate`, with both values; absent ones are empty.
+    pub(crate) fn differences(&self, other: &Self) -> Vec<(String, String, String)> {
         let [mine, theirs] = [self, other].map(|recipe| {
-            toml::Table::try_from(Written::from(recipe)).expect("a recipe has only what TOML can hold")
+            toml::Table::try_from(RecipeFile::from(recipe)).expect("a recipe has only what TOML can hold")
         });
         let mut found = Vec::new();
-        sets::differences("", &mine, &theirs, &mut found);
+        overrides::differences("", &mine, &theirs, &mut found);
         found
     }
 }
 
-impl Written {
+impl RecipeFile {
     fn resolve(self) -> std::result::Result<Recipe, String> {
         let tuning = match (self.lora, self.full) {
             (Some(_), Some(_)) => {
                 return Err("has both [lora] and [full]: keep the one that is meant".to_owned());
             }
-            (None, Some(full)) => Tuning::Full(full),
+            (None, Some(FullSection {})) => Tuning::Full,
             (lora, None) => Tuning::Lora(lora.unwrap_or_default()),
         };
         let present = [
-            ("sft", Kind::Sft, self.sft.is_some()),
-            ("prm", Kind::Prm, self.prm.is_some()),
-            ("orm", Kind::Orm, self.orm.is_some()),
-            ("orpo", Kind::Orpo, self.orpo.is_some()),
-            ("grpo", Kind::Grpo, self.grpo.is_some()),
+            ("sft", ObjectiveName::Sft, self.sft.is_some()),
+            ("prm", ObjectiveName::Prm, self.prm.is_some()),
+            ("orm", ObjectiveName::Orm, self.orm.is_some()),
+            ("orpo", ObjectiveName::Orpo, self.orpo.is_some()),
+            ("grpo", ObjectiveName::Grpo, self.grpo.is_some()),
         ];
         let own = present.iter().find(|(_, kind, _)| *kind == self.objective).map_or("", |(name, ..)| name);
         if let Some((other, ..)) = present.iter().find(|(_, kind, there)| *there && *kind != self.objective) {
@@ -166,34 +182,34 @@ impl Written {
             ));
         }
         let objective = match self.objective {
-            Kind::Sft => Objective::Sft(self.sft.unwrap_or_default()),
-            Kind::Prm => Objective::Prm(self.prm.unwrap_or_default().resolve()?),
-            Kind::Orm => Objective::Orm(self.orm.unwrap_or_default().resolve()?),
-            Kind::Orpo => Objective::Orpo(self.orpo.unwrap_or_default()),
-            Kind::Grpo => Objective::Grpo(self.grpo.unwrap_or_default()),
+            ObjectiveName::Sft => Objective::Sft(self.sft.unwrap_or_default()),
+            ObjectiveName::Prm => Objective::Prm(self.prm.unwrap_or_default().resolve()?),
+            ObjectiveName::Orm => Objective::Orm(self.orm.unwrap_or_default().resolve()?),
+            ObjectiveName::Orpo => Objective::Orpo(self.orpo.unwrap_or_default()),
+            ObjectiveName::Grpo => Objective::Grpo(self.grpo.unwrap_or_default()),
         };
-        let data = self.data.resolve(&objective)?;
-        let steps = self.steps.resolve(!data.eval.is_empty(), &objective)?;
-        let Self { seed, model, optimiser, batch, .. } = self;
-        Ok(Recipe { seed, model, tuning, data, optimiser, batch, steps, objective })
+        let data = self.data.resolve(objective.uses_step_labels())?;
+        let steps = self.steps.resolve(!data.eval.is_empty(), objective.default_best())?;
+        let Self { seed, model, optimizer, batch, .. } = self;
+        Ok(Recipe { seed, model, tuning, data, optimizer, batch, steps, objective })
     }
 }
 
-impl From<&Recipe> for Written {
+impl From<&Recipe> for RecipeFile {
     fn from(recipe: &Recipe) -> Self {
         let recipe = recipe.clone();
         let (lora, full) = match recipe.tuning {
             Tuning::Lora(lora) => (Some(lora), None),
-            Tuning::Full(full) => (None, Some(full)),
+            Tuning::Full => (None, Some(FullSection {})),
         };
-        let mut written = Self {
-            objective: Kind::Sft,
+        let mut file = Self {
+            objective: ObjectiveName::Sft,
             seed: recipe.seed,
             model: recipe.model,
             lora,
             full,
-            data: recipe.data.into(),
-            optimiser: recipe.optimiser,
+            data: recipe.data,
+            optimizer: recipe.optimizer,
             batch: recipe.batch,
             steps: recipe.steps.into(),
             sft: None,
@@ -203,13 +219,13 @@ impl From<&Recipe> for Written {
             grpo: None,
         };
         match recipe.objective {
-            Objective::Sft(sft) => written.sft = Some(sft),
-            Objective::Prm(prm) => (written.objective, written.prm) = (Kind::Prm, Some(prm.into())),
-            Objective::Orm(orm) => (written.objective, written.orm) = (Kind::Orm, Some(orm.into())),
-            Objective::Orpo(orpo) => (written.objective, written.orpo) = (Kind::Orpo, Some(orpo)),
-            Objective::Grpo(grpo) => (written.objective, written.grpo) = (Kind::Grpo, Some(grpo)),
+            Objective::Sft(sft) => file.sft = Some(sft),
+            Objective::Prm(prm) => (file.objective, file.prm) = (ObjectiveName::Prm, Some(prm)),
+            Objective::Orm(orm) => (file.objective, file.orm) = (ObjectiveName::Orm, Some(orm)),
+            Objective::Orpo(orpo) => (file.objective, file.orpo) = (ObjectiveName::Orpo, Some(orpo)),
+            Objective::Grpo(grpo) => (file.objective, file.grpo) = (ObjectiveName::Grpo, Some(grpo)),
         }
-        written
+        file
     }
 }
 

@@ -2,6 +2,15 @@ use proptest::option::of as maybe;
 use proptest::prelude::*;
 
 use super::*;
+use crate::data::{NeutralLabels, PairRule};
+use crate::heads::HeadKind;
+use crate::load::MatmulPrecision;
+use crate::lora::AdapterDtype;
+use crate::losses::{LabelLoss, LengthWeight};
+use crate::objectives::Readout;
+use crate::run::best::{BestMetric, BestValue};
+use crate::run::order::TrainingLength;
+use crate::schedule::{Schedule, Warmup};
 
 const SMALLEST: &str = r#"
 objective = "prm"
@@ -9,7 +18,7 @@ objective = "prm"
 base = "smollm2-135m"
 [data]
 train = ["train.jsonl"]
-[optimiser]
+[optimizer]
 learning_rate = 1e-4
 [steps]
 epochs = 2
@@ -42,21 +51,21 @@ fn settings_take_toml_and_bare_words() {
     let recipe = smallest(&[
         "seed = 7",
         "model.device=cuda:1",
-        "model.quantised=true",
+        "model.quantized=true",
         "lora.targets=['q_proj', \"o_proj\"]",
-        "optimiser.warmup=0.03",
-        "optimiser.schedule=cosine",
+        "optimizer.warmup=0.03",
+        "optimizer.schedule=cosine",
         "prm.loss=squared_error",
         "prm.loss=cross_entropy",
         "data.limit=12",
     ]);
-    assert_eq!((recipe.seed, recipe.model.device.as_str(), recipe.model.quantised), (7, "cuda:1", true));
-    assert_eq!(recipe.optimiser.warmup, Warmup::Share(0.03));
-    assert_eq!(recipe.optimiser.schedule, Schedule::Cosine);
+    assert_eq!((recipe.seed, recipe.model.device.as_str(), recipe.model.quantized), (7, "cuda:1", true));
+    assert_eq!(recipe.optimizer.warmup, Warmup::Share(0.03));
+    assert_eq!(recipe.optimizer.schedule, Schedule::Cosine);
     assert_eq!(recipe.data.limit, Some(12));
     let Tuning::Lora(lora) = recipe.tuning else { panic!("lora is the default") };
     assert_eq!(lora.targets, ["q_proj", "o_proj"]);
-    assert!(matches!(recipe.objective, Objective::Prm(prm) if prm.loss == Loss::CrossEntropy));
+    assert!(matches!(recipe.objective, Objective::Prm(prm) if prm.loss == LabelLoss::CrossEntropy));
 }
 
 #[test]
@@ -70,6 +79,19 @@ fn the_last_step_may_be_the_result() {
 }
 
 #[test]
+fn old_spellings_are_accepted() {
+    let old = SMALLEST.replace("optimizer", "optimiser").replace("[data]", "quantised = true\n[data]");
+    let sets = ["model.quantized=true", "optimizer.clip=2", "optimizer.warmup=3"];
+    let new = smallest(&sets);
+    assert_eq!(parse(&old, &["optimiser.clip=2", "optimizer.warmup=3"]).unwrap(), new);
+    let whole = ["model={base='smollm2-135m',quantised=true}", "optimiser.clip=2", "optimiser.warmup=3"];
+    assert_eq!(smallest(&whole), new);
+    let both = format!("{SMALLEST}\n[optimiser]\nlearning_rate = 1");
+    let message = parse(&both, &[]).unwrap_err().to_string();
+    assert_eq!(message, "recipe.toml: has both `optimiser` and `optimizer`: keep `optimizer`");
+}
+
+#[test]
 fn bad_recipes_are_refused_with_a_sentence() {
     let edits: &[(&str, &str)] = &[
         ("learning_rate", "lerning_rate"),
@@ -79,7 +101,7 @@ fn bad_recipes_are_refused_with_a_sentence() {
         ("objective = \"prm\"", "objective = \"xyz\""),
         ("objective = \"prm\"", "seed = -1\nobjective = \"prm\""),
         ("learning_rate = 1e-4", ""),
-        ("[optimiser]\nlearning_rate = 1e-4", ""),
+        ("[optimizer]\nlearning_rate = 1e-4", ""),
         ("learning_rate = 1e-4", "learning_rate = \"fast\""),
         ("learning_rate = 1e-4", "learning_rate = 0"),
         ("learning_rate = 1e-4", "learning_rate = nan"),
@@ -95,8 +117,8 @@ fn bad_recipes_are_refused_with_a_sentence() {
         ("epochs = 2", "epochs = 2\nbest = { metric = \"f1\", is = \"highest\" }"),
         ("epochs = 2", "epochs = 2\nresult = \"last\""),
         (
-            "[optimiser]\nlearning_rate = 1e-4\n[steps]",
-            "eval = [\"e\"]\n[optimiser]\nlearning_rate = 1e-4\n[steps]\nresult = \"last\"\nbest = { metric = \"f1\", is = \"highest\" }",
+            "[optimizer]\nlearning_rate = 1e-4\n[steps]",
+            "eval = [\"e\"]\n[optimizer]\nlearning_rate = 1e-4\n[steps]\nresult = \"last\"\nbest = { metric = \"f1\", is = \"highest\" }",
         ),
         ("[model]", "[grpo]\ngroup = 5\n[model]"),
         ("[model]", "[lora]\n[full]\n[model]"),
@@ -106,9 +128,9 @@ fn bad_recipes_are_refused_with_a_sentence() {
         ("[model]", "[prm]\nloss = \"squared_error\"\nreadout = \"vocabulary\"\n[model]"),
         ("[model]", "[batch]\ntokens = 100\n[model]"),
         ("[model]", "lora = 3\n[model]"),
-        ("[model]", "[model]\nquantised = 1"),
+        ("[model]", "[model]\nquantized = 1"),
         ("[model]", "[model]\ndevice = \"gpu\""),
-        ("[model]", "[full]\n[model]\nquantised = true"),
+        ("[model]", "[full]\n[model]\nquantized = true"),
     ];
     let messages = edits.iter().map(|(from, to)| {
         let text = SMALLEST.replace(from, to);
@@ -121,15 +143,15 @@ fn bad_recipes_are_refused_with_a_sentence() {
 #[test]
 fn bad_settings_are_refused_with_a_sentence() {
     let sets = [
-        "optimiser.lerning_rate=1",
+        "optimizer.lerning_rate=1",
         "lora={rnak = 3}",
         "seed",
         "=7",
         "seed.x=7",
         "data.train=[a.jsonl]",
         "objective=grop",
-        "optimiser.learning_rate=fast",
-        "optimiser.clip=-1",
+        "optimizer.learning_rate=fast",
+        "optimizer.clip=-1",
     ];
     let mut messages = sets.map(|set| parse(SMALLEST, &[set]).unwrap_err().to_string()).to_vec();
     messages.push(parse(SMALLEST, &["objective=sft", "data.neutral=skip"]).unwrap_err().to_string());
@@ -141,7 +163,7 @@ fn bad_settings_are_refused_with_a_sentence() {
 #[test]
 fn differences_are_named() {
     let mine = smallest(&["data.limit=3"]);
-    let theirs = smallest(&["seed=1", "optimiser.clip=2", "objective=sft"]);
+    let theirs = smallest(&["seed=1", "optimizer.clip=2", "objective=sft"]);
     let found: Vec<String> =
         mine.differences(&theirs).into_iter().map(|(key, a, b)| format!("{key}: {a} | {b}")).collect();
     insta::assert_snapshot!(found.join("\n"));
@@ -165,15 +187,15 @@ fn share() -> impl Strategy<Value = f64> {
 fn tuning() -> impl Strategy<Value = Tuning> {
     let targets = proptest::collection::vec("[a-z_]{1,8}", 1..4);
     prop_oneof![
-        Just(Tuning::Full(Full {})),
+        Just(Tuning::Full),
         (1_usize..999, positive(), share(), targets, any::<bool>()).prop_map(
-            |(rank, alpha, dropout, targets, rslora)| Tuning::Lora(Lora {
+            |(rank, alpha, dropout, targets, rslora)| Tuning::Lora(LoraConfig {
                 rank,
                 alpha,
                 dropout,
                 targets,
                 rslora,
-                stored: if rslora { Stored::Bf16 } else { Stored::F32 }
+                stored: if rslora { AdapterDtype::Bf16 } else { AdapterDtype::F32 }
             })
         ),
     ]
@@ -181,20 +203,21 @@ fn tuning() -> impl Strategy<Value = Tuning> {
 
 fn objective() -> impl Strategy<Value = Objective> {
     let head = prop_oneof![
-        Just((Head::Classes, None)),
-        Just((Head::Value, None)),
-        Just((Head::Tokens, Some(Readout::VerdictTokens))),
+        Just((HeadKind::Classes, None)),
+        Just((HeadKind::Value, None)),
+        Just((HeadKind::Tokens, Some(Readout::VerdictTokens))),
     ];
     let length = prop_oneof![
         Just(LengthWeight::PerSample),
         Just(LengthWeight::Constant),
         Just(LengthWeight::PerToken)
     ];
-    let loss = prop_oneof![Just(Loss::CrossEntropy), Just(Loss::SquaredError)];
+    let loss = prop_oneof![Just(LabelLoss::CrossEntropy), Just(LabelLoss::SquaredError)];
     prop_oneof![
-        any::<bool>().prop_map(|answer_only| Objective::Sft(Sft { answer_only, ..Sft::default() })),
+        any::<bool>()
+            .prop_map(|answer_only| Objective::Sft(SftConfig { answer_only, ..SftConfig::default() })),
         ("[^\\s]{1,9}", loss, head.clone(), any::<bool>(), positive()).prop_map(
-            |(profile, loss, (head, readout), by_problem, wrong_weight)| Objective::Prm(Prm {
+            |(profile, loss, (head, readout), by_problem, wrong_weight)| Objective::Prm(PrmConfig {
                 profile,
                 loss,
                 head,
@@ -203,18 +226,18 @@ fn objective() -> impl Strategy<Value = Objective> {
                 wrong_weight
             })
         ),
-        ("[^\\s]{1,9}", head).prop_map(|(profile, (head, readout))| Objective::Orm(Orm {
+        ("[^\\s]{1,9}", head).prop_map(|(profile, (head, readout))| Objective::Orm(OrmConfig {
             profile,
             head,
             readout
         })),
         (positive(), any::<bool>(), maybe(1_usize..99)).prop_map(|(lambda, steps, max_pairs_per_problem)| {
-            let pairs = if steps { Pairs::OutcomeAndSteps } else { Pairs::Outcome };
-            Objective::Orpo(Orpo { lambda, pairs, max_pairs_per_problem, ..Orpo::default() })
+            let pairs = if steps { PairRule::OutcomeAndSteps } else { PairRule::Outcome };
+            Objective::Orpo(OrpoConfig { lambda, pairs, max_pairs_per_problem, ..OrpoConfig::default() })
         }),
         (2_usize..99, positive(), share(), length, any::<[bool; 3]>()).prop_map(
             |(group, number, part, length, flags)| {
-                Objective::Grpo(Grpo {
+                Objective::Grpo(GrpoConfig {
                     group,
                     temperature: number,
                     clip_low: part,
@@ -223,7 +246,7 @@ fn objective() -> impl Strategy<Value = Objective> {
                     advantage_std: flags[0],
                     perplexity_aware: flags[1],
                     class_level: flags[2],
-                    ..Grpo::default()
+                    ..GrpoConfig::default()
                 })
             }
         ),
@@ -235,7 +258,7 @@ prop_compose! {
         seed in 0..=i64::MAX as u64,
         base in "\\PC{0,12}[a-z]",
         device in "cpu|cuda|cuda:[0-9]",
-        precision in maybe(prop_oneof![Just(Precision::F32), Just(Precision::Bf16x3), Just(Precision::Bf16)]),
+        precision in maybe(prop_oneof![Just(MatmulPrecision::F32), Just(MatmulPrecision::Bf16x3), Just(MatmulPrecision::Bf16)]),
         tuning in tuning(),
         train in proptest::collection::vec("\\PC{1,12}", 1..3),
         eval in proptest::collection::vec("\\PC{1,12}", 0..3),
@@ -243,39 +266,39 @@ prop_compose! {
         (learning_rate, share, every) in (positive(), share(), 1_u64..50),
         warmup in prop_oneof![(0_u64..99).prop_map(Warmup::Steps), (0.0_f64..1.0).prop_map(Warmup::Share)],
         schedule in prop_oneof![Just(Schedule::Linear), Just(Schedule::Cosine), Just(Schedule::Constant)],
-        length in prop_oneof![(1_u64..99).prop_map(Length::Total), (1_u64..99).prop_map(Length::Epochs)],
+        length in prop_oneof![(1_u64..99).prop_map(TrainingLength::Total), (1_u64..99).prop_map(TrainingLength::Epochs)],
         objective in objective(),
     ) -> Recipe {
         let paths = |names: &[String]| names.iter().map(Into::into).collect::<Vec<_>>();
         let judged = !eval.is_empty();
         let labels = match &objective {
             Objective::Prm(_) => true,
-            Objective::Orpo(orpo) => orpo.pairs == Pairs::OutcomeAndSteps,
+            Objective::Orpo(orpo) => orpo.pairs == PairRule::OutcomeAndSteps,
             _ => false,
         };
         Recipe {
             seed,
-            model: Model { base, device, adapter: None, quantised: false, precision },
+            model: ModelConfig { base, device, adapter: None, quantized: false, precision },
             tuning,
-            data: Data {
+            data: DataConfig {
                 train: paths(&train),
                 eval: paths(&eval),
                 format,
                 limit,
                 max_tokens,
-                neutral: labels.then_some(Neutral::Skip),
+                neutral: labels.then_some(NeutralLabels::Skip),
                 shuffle,
             },
-            optimiser: Optimiser {
+            optimizer: OptimizerConfig {
                 learning_rate, schedule, warmup, weight_decay: share, beta1: share, beta2: 0.5, epsilon: 1e-9, clip: 3.0,
             },
-            batch: Batch { tokens: max_tokens + 1, examples: 3 },
-            steps: Steps {
+            batch: BatchConfig { tokens: max_tokens + 1, examples: 3 },
+            steps: StepsConfig {
                 length,
                 eval_every: judged.then_some(every),
                 checkpoint_every: every * 2,
                 keep: 5,
-                best: judged.then(|| Best { metric: "f1".to_owned(), is: Better::Highest }),
+                best: judged.then(|| BestMetric { metric: "f1".to_owned(), is: BestValue::Highest }),
             },
             objective,
         }

@@ -1,4 +1,4 @@
-//! The backward pass against PyTorch: every architecture option, LoRA, whole models, heads, packing and trees, QLoRA.
+//! The backward pass against PyTorch: every architecture option, LoRA, full fine-tuning, heads, packing and trees, QLoRA.
 //!
 //! Values are in `tests/reference/gradients/`, made by `make_gradients.py`. In f32 gradients agree to 1e-4 of a tensor's
 //! largest entry. `GRADUS_TEST_DEVICE=cuda-f32` runs the same on a GPU, `cuda` in bf16 with looser bounds.
@@ -11,8 +11,7 @@ use gradus_engine::batch::{Batch, Forest};
 use gradus_engine::models::ModelPath;
 use gradus_engine::{LoadOptions, Model, Precision};
 use gradus_train::losses::{self, Loss};
-use gradus_train::run::recipe::Lora;
-use gradus_train::{Gradients, Method, Trainee, TraineeOptions, scatter, select};
+use gradus_train::{Gradients, LoraConfig, TrainableModel, TrainableOptions, Tuning, scatter, select};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -82,11 +81,11 @@ fn cases(prefix: &str) -> Vec<Case> {
     cases
 }
 
-fn trainee(case: &Case, quantised: bool, activation_bytes: usize) -> Trainee {
-    with_dropout(case, quantised, activation_bytes, 0.0)
+fn trainable(case: &Case, quantized: bool, activation_bytes: usize) -> TrainableModel {
+    with_dropout(case, quantized, activation_bytes, 0.0)
 }
 
-fn with_dropout(case: &Case, quantised: bool, activation_bytes: usize, dropout: f64) -> Trainee {
+fn with_dropout(case: &Case, quantized: bool, activation_bytes: usize, dropout: f64) -> TrainableModel {
     let path = folder("crates/engine/tests/reference").join(&case.model);
     let path = if path.is_dir() { ModelPath::Folder(path) } else { ModelPath::Gguf(path) };
     let (device, precision) = match device().as_str() {
@@ -94,26 +93,27 @@ fn with_dropout(case: &Case, quantised: bool, activation_bytes: usize, dropout: 
         "cuda-f32" => (gradus_engine::Device::Cuda(0), Some(Precision::F32)),
         _ => (gradus_engine::Device::Cuda(0), None),
     };
-    let options = LoadOptions { device, precision, dequantize: Some(!quantised), adapter: None };
+    let options = LoadOptions { place, precision, dequantise: Some(!quantized), adapter: None };
     let model = Model::load(&path, &options).unwrap();
-    let method = match &case.lora {
-        None => Method::Whole,
-        Some(lora) => Method::Lora(Lora {
+    let tuning = match &case.lora {
+        None => Tuning::Full,
+        Some(lora) => Tuning::Lora(LoraConfig {
             rank: lora.r,
             alpha: lora.alpha,
             dropout,
             targets: lora.targets.clone(),
             rslora: lora.rslora,
-            ..Lora::default()
+            ..LoraConfig::default()
         }),
     };
-    let options = TraineeOptions { method, precision: Precision::F32, quantised, activation_bytes, seed: 1 };
-    let mut trainee = Trainee::new(model, options).unwrap();
+    let options =
+        TrainableOptions { tuning, precision: Precision::F32, quantized, activation_bytes, seed: 1 };
+    let mut trainable = TrainableModel::new(model, options).unwrap();
     if case.name.starts_with("head-") {
-        let head = trainee.model.head_mut().unwrap().take().expect("the model has a head");
-        trainee.train_head(head).unwrap();
+        let head = trainable.model.head_mut().unwrap().take().expect("the model has a head");
+        trainable.train_head(head).unwrap();
     }
-    trainee
+    trainable
 }
 
 fn tensors(case: &Case) -> HashMap<String, Tensor> {
@@ -130,18 +130,18 @@ fn reference_name(parameter: &str) -> String {
     if outside { parameter.to_owned() } else { format!("model.{parameter}") }
 }
 
-fn check(case: &Case, packing: Packing, quantised: bool, activation_bytes: usize) {
-    let what = format!("{} {packing:?} quantised {quantised} kept {activation_bytes}", case.name);
+fn check(case: &Case, packing: Packing, quantized: bool, activation_bytes: usize) {
+    let what = format!("{} {packing:?} quantized {quantized} kept {activation_bytes}", case.name);
     let expected = tensors(case);
-    let mut trainee = trainee(case, quantised, activation_bytes);
-    for parameter in trainee.parameters.iter_mut() {
+    let mut trainable = trainable(case, quantized, activation_bytes);
+    for parameter in trainable.parameters.iter_mut() {
         if parameter.name.contains(".lora_") {
             let start = &expected[&format!("lora.{}", reference_name(&parameter.name))];
             parameter.value = start.to_device(parameter.value.device()).unwrap();
         }
     }
-    trainee.refresh().unwrap();
-    let mut gradients = Gradients::new(&trainee.parameters);
+    trainable.refresh().unwrap();
+    let mut gradients = Gradients::new(&trainable.parameters);
     let total: usize = case.sequences.iter().map(|sequence| sequence.positions.len()).sum();
     let mut value = 0.0;
     let groups: Vec<Vec<&Sequence>> = match packing {
@@ -166,13 +166,13 @@ fn check(case: &Case, packing: Packing, quantised: bool, activation_bytes: usize
             let starts = batch.add(&forest);
             rows = places.into_iter().map(|(node, offset)| starts[node] + offset).collect();
         }
-        let tape = trainee.forward(&batch, Some(3)).unwrap();
+        let tape = trainable.forward(&batch, Some(3)).unwrap();
         let hidden = select(&tape.hidden, &rows).unwrap();
         let weight = rows.len() as f64 / total as f64;
-        let (loss, d_rows) = loss(case, &mut trainee, &hidden, &targets, weight, &mut gradients);
+        let (loss, d_rows) = loss(case, &mut trainable, &hidden, &targets, weight, &mut gradients);
         value += loss * weight;
         let d_hidden = scatter(&tape.hidden, &rows, &d_rows).unwrap();
-        let d_embeddings = trainee.backward(tape, &d_hidden, &mut gradients).unwrap();
+        let d_embeddings = trainable.backward(tape, &d_hidden, &mut gradients).unwrap();
         if let ([_], Some(wanted)) = (&case.sequences[..], expected.get("grad.embeddings.0")) {
             close(&format!("{what}: embeddings"), &d_embeddings, wanted);
         }
@@ -184,7 +184,7 @@ fn check(case: &Case, packing: Packing, quantised: bool, activation_bytes: usize
         case.loss.value
     );
     let mut compared = 0;
-    for (id, parameter) in trainee.parameters.ids().zip(trainee.parameters.iter()) {
+    for (id, parameter) in trainable.parameters.ids().zip(trainable.parameters.iter()) {
         let name = reference_name(&parameter.name);
         let wanted =
             expected.get(&format!("grad.{name}")).unwrap_or_else(|| panic!("{what}: no gradient of {name}"));
@@ -221,7 +221,7 @@ fn close(what: &str, found: &Tensor, wanted: &Tensor) {
 /// The mean loss of the rows, and `weight` times its gradient.
 fn loss(
     case: &Case,
-    trainee: &mut Trainee,
+    trainable: &mut TrainableModel,
     hidden: &Tensor,
     targets: &[f64],
     weight: f64,
@@ -229,21 +229,20 @@ fn loss(
 ) -> (f64, Tensor) {
     let soft: Vec<f32> = targets.iter().map(|target| *target as f32).collect();
     let hard: Vec<usize> = targets.iter().map(|target| *target as usize).collect();
-    let scaled = |gradient: &[f32]| -> Vec<f32> {
-        gradient.iter().map(|slope| (f64::from(*slope) * weight) as f32).collect()
-    };
+    let scaled =
+        |gradient: &[f32]| -> Vec<f32> { gradient.iter().map(|d| (f64::from(*d) * weight) as f32).collect() };
     match case.loss.kind.as_str() {
         "next_token" => {
             let targets: Vec<u32> = hard.iter().map(|target| *target as u32).collect();
-            let logprobs = trainee.token_logprobs(hidden, &targets, targets.len() < 20).unwrap();
+            let logprobs = trainable.token_logprobs(hidden, &targets, targets.len() < 20).unwrap();
             let Loss { value, gradient } =
                 losses::negative_log_likelihood(&logprobs.values, &vec![1.0; targets.len()]);
             let d_rows =
-                trainee.token_logprobs_backward(hidden, logprobs, &scaled(&gradient), gradients).unwrap();
+                trainable.token_logprobs_backward(hidden, logprobs, &scaled(&gradient), gradients).unwrap();
             (value, d_rows)
         }
         kind if kind.starts_with("two_token_") => {
-            let logits = trainee.few_logits(hidden, &case.answer_tokens).unwrap();
+            let logits = trainable.selected_logits(hidden, &case.answer_tokens).unwrap();
             let Loss { value, gradient } = match kind {
                 "two_token_cross_entropy" => losses::cross_entropy(&logits, 2, &hard),
                 "two_token_squared_error" => losses::squared_error_of_probability(&logits, 2, 0, &soft),
@@ -251,14 +250,17 @@ fn loss(
                     // Two logits are as good as their difference.
                     let gaps: Vec<f32> = logits.chunks_exact(2).map(|pair| pair[0] - pair[1]).collect();
                     let Loss { value, gradient } = losses::binary_cross_entropy(&gaps, &soft);
-                    Loss { value, gradient: gradient.iter().flat_map(|slope| [*slope, -slope]).collect() }
+                    Loss { value, gradient: gradient.iter().flat_map(|d| [*d, -d]).collect() }
                 }
             };
             let tokens = &case.answer_tokens;
-            (value, trainee.few_logits_backward(hidden, tokens, &scaled(&gradient), gradients).unwrap())
+            (
+                value,
+                trainable.selected_logits_backward(hidden, tokens, &scaled(&gradient), gradients).unwrap(),
+            )
         }
         kind => {
-            let (outputs, values) = trainee.head_outputs(hidden).unwrap();
+            let (outputs, values) = trainable.head_outputs(hidden).unwrap();
             let Loss { value, gradient } = match kind {
                 "class_cross_entropy" => losses::cross_entropy(&values, outputs, &hard),
                 "class_squared_error" => losses::squared_error_of_probability(&values, outputs, 1, &soft),
@@ -266,7 +268,7 @@ fn loss(
                 "value_squared_error" => losses::squared_error_of_sigmoid(&values, &soft),
                 other => panic!("unknown loss {other}"),
             };
-            (value, trainee.head_backward(hidden, &scaled(&gradient), gradients).unwrap())
+            (value, trainable.head_backward(hidden, &scaled(&gradient), gradients).unwrap())
         }
     }
 }
@@ -289,7 +291,7 @@ fn layers_computed_again_give_the_same() {
 }
 
 #[test]
-fn a_quantised_base() {
+fn a_quantized_base() {
     for case in cases("qlora-") {
         check(&case, Packing::Apart, true, ALL);
         check(&case, Packing::Apart, false, ALL);
@@ -329,22 +331,22 @@ fn a_tree_is_the_same_as_apart() {
 }
 
 /// The mean loss of a case's first sequence with dropout, and its gradients.
-fn dropped_loss(trainee: &mut Trainee, ids: &[u32]) -> (f64, Gradients) {
-    let mut gradients = Gradients::new(&trainee.parameters);
+fn dropped_loss(trainable: &mut TrainableModel, ids: &[u32]) -> (f64, Gradients) {
+    let mut gradients = Gradients::new(&trainable.parameters);
     let mut batch = Batch::default();
     batch.add(&Forest::sequence(ids.to_vec()));
-    let tape = trainee.forward(&batch, Some(5)).unwrap();
+    let tape = trainable.forward(&batch, Some(5)).unwrap();
     let rows: Vec<usize> = (0..ids.len() - 1).collect();
     let hidden = select(&tape.hidden, &rows).unwrap();
-    let logprobs = trainee.token_logprobs(&hidden, &ids[1..], true).unwrap();
+    let logprobs = trainable.token_logprobs(&hidden, &ids[1..], true).unwrap();
     let Loss { value, gradient } = losses::negative_log_likelihood(&logprobs.values, &vec![1.0; rows.len()]);
-    let d_rows = trainee.token_logprobs_backward(&hidden, logprobs, &gradient, &mut gradients).unwrap();
+    let d_rows = trainable.token_logprobs_backward(&hidden, logprobs, &gradient, &mut gradients).unwrap();
     let d_hidden = scatter(&tape.hidden, &rows, &d_rows).unwrap();
-    trainee.backward(tape, &d_hidden, &mut gradients).unwrap();
+    trainable.backward(tape, &d_hidden, &mut gradients).unwrap();
     (value, gradients)
 }
 
-/// Slopes of the loss along single numbers, dropout included, which no other program draws alike.
+/// Finite differences of the loss along single weights, dropout included, whose masks no other program has.
 #[test]
 fn finite_differences() {
     if device() != "cpu" {
@@ -352,33 +354,37 @@ fn finite_differences() {
     }
     for case in cases("lora-qwen3").iter().chain(&cases("lora-mistral")) {
         let expected = tensors(case);
-        let mut trainee = with_dropout(case, false, ALL, 0.3);
-        for parameter in trainee.parameters.iter_mut() {
+        let mut trainable = with_dropout(case, false, ALL, 0.3);
+        for parameter in trainable.parameters.iter_mut() {
             parameter.value = expected[&format!("lora.{}", reference_name(&parameter.name))].clone();
         }
-        trainee.refresh().unwrap();
+        trainable.refresh().unwrap();
         let ids = &case.sequences[0].ids;
-        let (_, gradients) = dropped_loss(&mut trainee, ids);
-        let ids_of: Vec<_> = trainee.parameters.ids().collect();
-        for (place, id) in ids_of.into_iter().enumerate() {
+        let (_, gradients) = dropped_loss(&mut trainable, ids);
+        let ids_of: Vec<_> = trainable.parameters.ids().collect();
+        for (index, id) in ids_of.into_iter().enumerate() {
             let numbers: Vec<f32> = gradients.get(id).unwrap().flatten_all().unwrap().to_vec1().unwrap();
-            // The largest slope of each tensor: the one that rounding disturbs least.
-            let (at, slope) =
+            // The largest gradient of each tensor: the one that rounding disturbs least.
+            let (at, gradient) =
                 numbers.iter().enumerate().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())).unwrap();
-            let moved = |trainee: &mut Trainee, by: f32| {
-                let parameter = trainee.parameters.iter_mut().nth(place).unwrap();
+            let moved = |trainable: &mut TrainableModel, by: f32| {
+                let parameter = trainable.parameters.iter_mut().nth(index).unwrap();
                 let before = parameter.value.clone();
                 let mut values: Vec<f32> = before.flatten_all().unwrap().to_vec1().unwrap();
                 values[at] += by;
                 parameter.value = Tensor::from_vec(values, before.shape(), &Device::Cpu).unwrap();
-                trainee.refresh().unwrap();
-                let (value, _) = dropped_loss(trainee, ids);
-                trainee.parameters.iter_mut().nth(place).unwrap().value = before;
+                trainable.refresh().unwrap();
+                let (value, _) = dropped_loss(trainable, ids);
+                trainable.parameters.iter_mut().nth(index).unwrap().value = before;
                 value
             };
-            let found = (moved(&mut trainee, 2e-3) - moved(&mut trainee, -2e-3)) / 4e-3;
-            let off = (found - f64::from(*slope)).abs() / f64::from(slope.abs()).max(0.02);
-            assert!(off < 0.05, "{} parameter {place}: slope {found}, gradient {slope}", case.name);
+            let difference = (moved(&mut trainable, 2e-3) - moved(&mut trainable, -2e-3)) / 4e-3;
+            let off = (difference - f64::from(*gradient)).abs() / f64::from(gradient.abs()).max(0.02);
+            assert!(
+                off < 0.05,
+                "{} parameter {index}: finite difference {difference}, gradient {gradient}",
+                case.name
+            );
         }
     }
 }

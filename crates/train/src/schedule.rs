@@ -1,8 +1,8 @@
-//! The learning rate at a step: it rises in a straight line from 0, then follows the schedule.
+//! Learning-rate schedules: a linear warmup from 0, then linear, cosine or constant.
 //!
 //! The formulas are those of transformers (`get_linear_schedule_with_warmup`, `get_cosine_schedule_with_warmup`,
-//! `get_constant_schedule_with_warmup`, `TrainingArguments.get_warmup_steps`), so recipes carry over. With w warm-up
-//! steps of n, and `step` changes of weights already made:
+//! `get_constant_schedule_with_warmup`, `TrainingArguments.get_warmup_steps`), so recipes carry over. With w warmup
+//! steps of n, and `step` optimizer steps already done:
 //!
 //! ```text
 //! step < w:  step / w
@@ -13,24 +13,50 @@
 
 use std::f64::consts::PI;
 
-use super::recipe::{Optimiser, Schedule, Warmup};
+use serde::{Deserialize, Serialize};
 
-/// The learning rate of the step that follows `step` changes of weights, in a run of `total` steps.
-///
-/// The very first step after a warm-up's start has the rate 0, as in transformers.
-pub fn learning_rate(optimiser: &Optimiser, step: u64, total: u64) -> f64 {
-    optimiser.learning_rate * factor(optimiser.schedule, step, warmup_steps(optimiser.warmup, total), total)
+/// Learning-rate schedule after the warmup.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Schedule {
+    /// Linear decay to 0.
+    #[default]
+    Linear,
+    /// Cosine decay to 0.
+    Cosine,
+    /// Constant.
+    Constant,
 }
 
-/// The warm-up in steps; a share is rounded up.
-pub fn warmup_steps(warmup: Warmup, total: u64) -> u64 {
-    match warmup {
-        Warmup::Steps(steps) => steps,
-        Warmup::Share(share) => (total as f64 * share).ceil() as u64,
+/// Length of the linear warmup.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected a share of all steps below 1, or a whole number of steps")]
+pub(crate) enum Warmup {
+    /// A number of steps.
+    Steps(u64),
+    /// A share of all steps, rounded up to whole steps.
+    Share(f64),
+}
+
+impl Default for Warmup {
+    fn default() -> Self {
+        Self::Steps(0)
     }
 }
 
-fn factor(schedule: Schedule, step: u64, warmup: u64, total: u64) -> f64 {
+impl Warmup {
+    /// The warmup in steps.
+    fn steps(self, total: u64) -> u64 {
+        match self {
+            Self::Steps(steps) => steps,
+            Self::Share(share) => (total as f64 * share).ceil() as u64,
+        }
+    }
+}
+
+/// What the peak learning rate is multiplied by, for the step that follows `step` others in a run of `total` steps.
+pub(crate) fn factor(schedule: Schedule, warmup: Warmup, step: u64, total: u64) -> f64 {
+    let warmup = warmup.steps(total);
     if step < warmup {
         return step as f64 / warmup as f64;
     }
@@ -53,7 +79,7 @@ mod tests {
     const STEPS: [u64; 6] = [0, 1, 2, 4, 6, 10];
 
     fn factors(schedule: Schedule) -> [f64; 6] {
-        STEPS.map(|step| factor(schedule, step, 2, 10))
+        STEPS.map(|step| factor(schedule, Warmup::Steps(2), step, 10))
     }
 
     fn close(found: [f64; 6], expected: [f64; 6]) {
@@ -82,21 +108,21 @@ mod tests {
     #[test]
     fn without_warmup_the_first_step_is_full() {
         for schedule in [Schedule::Linear, Schedule::Cosine, Schedule::Constant] {
-            assert_eq!(factor(schedule, 0, 0, 10), 1.0);
+            assert_eq!(factor(schedule, Warmup::default(), 0, 10), 1.0);
         }
     }
 
     #[test]
     fn a_warmup_longer_than_the_run_is_no_accident() {
-        assert_eq!(factor(Schedule::Linear, 5, 20, 10), 0.25);
-        assert_eq!(factor(Schedule::Linear, 20, 20, 10), 0.0);
+        assert_eq!(factor(Schedule::Linear, Warmup::Steps(20), 5, 10), 0.25);
+        assert_eq!(factor(Schedule::Linear, Warmup::Steps(20), 20, 10), 0.0);
     }
 
     #[test]
     fn shares_round_up() {
         // math.ceil(1000 * 0.03) is 30, math.ceil(101 * 0.03) is 4.
-        assert_eq!(warmup_steps(Warmup::Share(0.03), 1000), 30);
-        assert_eq!(warmup_steps(Warmup::Share(0.03), 101), 4);
-        assert_eq!(warmup_steps(Warmup::Steps(7), 101), 7);
+        assert_eq!(Warmup::Share(0.03).steps(1000), 30);
+        assert_eq!(Warmup::Share(0.03).steps(101), 4);
+        assert_eq!(Warmup::Steps(7).steps(101), 7);
     }
 }

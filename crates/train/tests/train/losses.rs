@@ -41,7 +41,8 @@ struct OrpoCase {
 
 #[derive(Deserialize)]
 struct GrpoCase {
-    settings: GrpoSettings,
+    #[serde(rename = "settings")]
+    config: GrpoLossConfig,
     now: Vec<Vec<f32>>,
     old: Vec<Vec<f32>>,
     reference: Option<Vec<Vec<f32>>>,
@@ -55,11 +56,11 @@ struct GrpoCase {
 struct AdvantageCase {
     rewards: Vec<f64>,
     plain: Vec<f64>,
-    normalised: Vec<f64>,
+    normalized: Vec<f64>,
 }
 
 fn reference() -> Reference {
-    serde_json::from_str(include_str!("reference/losses.json")).unwrap()
+    serde_json::from_str(include_str!("../reference/losses.json")).unwrap()
 }
 
 /// Near in relative terms, or in absolute ones below 1.
@@ -100,7 +101,7 @@ fn orpo_agrees_with_trl() {
     for case in reference().orpo {
         let pairs: Vec<OrpoPair<'_>> =
             case.pairs.iter().map(|[chosen, rejected]| OrpoPair { chosen, rejected }).collect();
-        let loss = orpo(&pairs, case.lambda);
+        let loss = orpo(&pairs, case.lambda, OrpoBatch::of(&pairs));
         near(loss.value, case.value, 1e-9, "value");
         near(loss.nll, case.nll, 1e-10, "nll");
         near(loss.odds_ratio, case.odds_ratio, 1e-9, "odds ratio");
@@ -125,8 +126,8 @@ fn grpo_agrees_with_pytorch() {
                 truth: case.truths[index],
             })
             .collect();
-        let loss = grpo(&samples, &case.settings);
-        let what = format!("{:?}", case.settings);
+        let loss = grpo(&samples, &case.config);
+        let what = format!("{:?}", case.config);
         near(loss.value, case.value, 1e-10, &what);
         for (found, expected) in loss.gradients.iter().zip(&case.gradients) {
             all_near(found, expected, &what);
@@ -137,16 +138,16 @@ fn grpo_agrees_with_pytorch() {
 #[test]
 fn advantages_agree_with_pytorch() {
     for case in reference().advantages {
-        for (normalise, expected) in [(false, &case.plain), (true, &case.normalised)] {
-            for (found, expected) in advantages(&case.rewards, normalise).values.iter().zip(expected) {
+        for (normalize, expected) in [(false, &case.plain), (true, &case.normalized)] {
+            for (found, expected) in advantages(&case.rewards, normalize).values.iter().zip(expected) {
                 near(*found, *expected, 1e-12, "advantage");
             }
         }
     }
 }
 
-/// The slope of `value` along each input, from two-sided differences, beside `gradient`.
-fn check_slopes(
+/// Compares `gradient` with central differences of `value` along each input.
+fn check_gradient(
     inputs: &[f32],
     gradient: &[f32],
     value: impl Fn(&[f32]) -> f64,
@@ -158,9 +159,12 @@ fn check_slopes(
         let (above, value_above) = (moved[index], value(&moved));
         moved[index] = inputs[index] - 1e-3;
         // The step as `f32` holds it, not as it was meant.
-        let slope = (value_above - value(&moved)) / (f64::from(above) - f64::from(moved[index]));
+        let difference = (value_above - value(&moved)) / (f64::from(above) - f64::from(moved[index]));
         let found = f64::from(gradient[index]);
-        prop_assert!((slope - found).abs() < 1e-4 * slope.abs().max(1.0), "{slope} against {found}");
+        prop_assert!(
+            (difference - found).abs() < 1e-4 * difference.abs().max(1.0),
+            "{difference} against {found}"
+        );
     }
     Ok(())
 }
@@ -171,30 +175,31 @@ fn numbers(low: f32, high: f32, count: usize) -> impl Strategy<Value = Vec<f32>>
 
 proptest! {
     #[test]
-    fn slopes_of_label_losses(x in numbers(-6.0, 6.0, 6), t in numbers(0.0, 1.0, 6), c in 0..3usize) {
+    fn gradients_of_label_losses(x in numbers(-6.0, 6.0, 6), t in numbers(0.0, 1.0, 6), c in 0..3usize) {
         let loss = cross_entropy(&x, 3, &[c, 2 - c]);
-        check_slopes(&x, &loss.gradient, |x| cross_entropy(x, 3, &[c, 2 - c]).value)?;
+        check_gradient(&x, &loss.gradient, |x| cross_entropy(x, 3, &[c, 2 - c]).value)?;
         let loss = squared_error_of_probability(&x, 3, c, &t[..2]);
-        check_slopes(&x, &loss.gradient, |x| squared_error_of_probability(x, 3, c, &t[..2]).value)?;
-        check_slopes(&x, &binary_cross_entropy(&x, &t).gradient, |x| binary_cross_entropy(x, &t).value)?;
+        check_gradient(&x, &loss.gradient, |x| squared_error_of_probability(x, 3, c, &t[..2]).value)?;
+        check_gradient(&x, &binary_cross_entropy(&x, &t).gradient, |x| binary_cross_entropy(x, &t).value)?;
         let loss = squared_error_of_sigmoid(&x, &t);
-        check_slopes(&x, &loss.gradient, |x| squared_error_of_sigmoid(x, &t).value)?;
+        check_gradient(&x, &loss.gradient, |x| squared_error_of_sigmoid(x, &t).value)?;
         let loss = negative_log_likelihood(&x, &t);
-        check_slopes(&x, &loss.gradient, |x| negative_log_likelihood(x, &t).value)?;
+        check_gradient(&x, &loss.gradient, |x| negative_log_likelihood(x, &t).value)?;
     }
 
     #[test]
-    fn slopes_of_orpo(x in numbers(-6.0, -0.1, 7), lambda in 0.0..1.0f64) {
+    fn gradients_of_orpo(x in numbers(-6.0, -0.1, 7), lambda in 0.0..1.0f64) {
         fn pairs(x: &[f32]) -> [OrpoPair<'_>; 2] {
             [OrpoPair { chosen: &x[..2], rejected: &x[2..3] }, OrpoPair { chosen: &x[3..4], rejected: &x[4..] }]
         }
-        let loss = orpo(&pairs(&x), lambda);
+        let value = |x: &[f32]| orpo(&pairs(x), lambda, OrpoBatch::of(&pairs(x)));
+        let loss = value(&x);
         let gradient: Vec<f32> = loss.gradients.iter().flat_map(|g| [&g.chosen[..], &g.rejected[..]].concat()).collect();
-        check_slopes(&x, &gradient, |x| orpo(&pairs(x), lambda).value)?;
+        check_gradient(&x, &gradient, |x| value(x).value)?;
     }
 
     #[test]
-    fn slopes_of_grpo(
+    fn gradients_of_grpo(
         now in numbers(-3.0, 0.0, 5),
         drift in numbers(-0.5, 0.5, 5),
         advantage in numbers(-2.0, 2.0, 2),
@@ -202,11 +207,11 @@ proptest! {
         class_level: bool,
     ) {
         let length = [
-            LengthNormalisation::PerSample, LengthNormalisation::Constant(9), LengthNormalisation::PerBatchToken,
+            LengthNormalization::PerSample, LengthNormalization::Constant(9), LengthNormalization::PerBatchToken,
         ][way];
-        let settings = GrpoSettings { length, class_level, ..GrpoSettings::default() };
+        let config = GrpoLossConfig { length, class_level, ..GrpoLossConfig::default() };
         let old: Vec<f32> = now.iter().zip(&drift).map(|(now, drift)| now + drift).collect();
-        // A token at a clipping bound has two slopes.
+        // The loss has a kink where a token is at a clipping bound.
         for (now, old) in now.iter().zip(&old) {
             let ratio = (now - old).exp();
             prop_assume!((ratio - 0.8).abs() > 0.01 && (ratio - 1.2).abs() > 0.01);
@@ -222,10 +227,10 @@ proptest! {
             };
             grpo(
                 &[sample(0..2, advantage[0], Verdict::Correct), sample(2..5, advantage[1], Verdict::Wrong)],
-                &settings,
+                &config,
             )
         };
-        check_slopes(&now, &loss(&now).gradients.concat(), |now| loss(now).value)?;
+        check_gradient(&now, &loss(&now).gradients.concat(), |now| loss(now).value)?;
     }
 
     #[test]

@@ -12,21 +12,22 @@ use gradus_engine::batch::{Batch, Forest};
 use gradus_engine::models::ModelPath;
 use gradus_engine::{LoadOptions, Model, Precision};
 use gradus_train::losses::{self, Loss};
-use gradus_train::run::recipe::Lora;
-use gradus_train::{AdamW, Gradients, Method, Trainee, TraineeOptions, adapter, scatter, select};
+use gradus_train::{
+    AdamW, Gradients, LoraConfig, TrainableModel, TrainableOptions, Tuning, adapter, scatter, select,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
 const NAMES: [&str; 5] = ["llama", "qwen2", "qwen2-token-classification", "qwen2-prm", "skywork"];
 
-/// Numbers may differ by this much.
+/// MetricValues may differ by this much.
 const BOUND: f64 = 1e-4;
 
 #[derive(Deserialize)]
 struct Expected {
     loss: String,
     sequence: Sequence,
-    optimiser: Optimiser,
+    optimizer: PeftOptimizer,
     steps: Vec<Step>,
     loss_after: f64,
     positions: Vec<usize>,
@@ -42,7 +43,7 @@ struct Sequence {
 }
 
 #[derive(Deserialize)]
-struct Optimiser {
+struct PeftOptimizer {
     lr: f64,
     beta1: f64,
     beta2: f64,
@@ -84,15 +85,15 @@ fn load(name: &str, adapter: Option<PathBuf>) -> Model {
 }
 
 /// The recipe's part that PEFT's configuration stands for.
-fn lora(folder: &Path) -> Lora {
+fn lora(folder: &Path) -> LoraConfig {
     let config = config(folder);
     let targets = config["target_modules"].as_array().unwrap();
-    Lora {
+    LoraConfig {
         rank: config["r"].as_u64().unwrap() as usize,
         alpha: config["lora_alpha"].as_f64().unwrap(),
         dropout: 0.0,
         targets: targets.iter().map(|target| target.as_str().unwrap().to_owned()).collect(),
-        ..Lora::default()
+        ..LoraConfig::default()
     }
 }
 
@@ -106,21 +107,21 @@ fn tensors(folder: &Path) -> BTreeMap<String, Tensor> {
 }
 
 /// A model in training that starts where PEFT started.
-fn trainee(name: &str) -> Trainee {
+fn trainable(name: &str) -> TrainableModel {
     let start = saved(name).join("start");
-    let options = TraineeOptions {
-        method: Method::Lora(lora(&start)),
+    let options = TrainableOptions {
+        tuning: Tuning::Lora(lora(&start)),
         precision: Precision::F32,
-        quantised: false,
+        quantized: false,
         activation_bytes: usize::MAX,
         seed: 1,
     };
-    let mut trainee = Trainee::new(load(name, None), options).unwrap();
-    if let Some(head) = trainee.model.head_mut().unwrap().take() {
-        trainee.train_head(head).unwrap();
+    let mut trainable = TrainableModel::new(load(name, None), options).unwrap();
+    if let Some(head) = trainable.model.head_mut().unwrap().take() {
+        trainable.train_head(head).unwrap();
     }
-    adapter::restore(&start, &mut trainee).unwrap();
-    trainee
+    adapter::restore(&start, &mut trainable).unwrap();
+    trainable
 }
 
 fn batch(ids: &[u32]) -> Batch {
@@ -164,18 +165,18 @@ fn as_expected(what: &str, model: &Model, expected: &Expected) {
 }
 
 /// The loss, and its gradients where they are wanted.
-fn loss(trainee: &mut Trainee, expected: &Expected, gradients: &mut Gradients) -> f64 {
+fn loss(trainable: &mut TrainableModel, expected: &Expected, gradients: &mut Gradients) -> f64 {
     let Sequence { ids, positions, targets } = &expected.sequence;
-    let tape = trainee.forward(&batch(ids), None).unwrap();
+    let tape = trainable.forward(&batch(ids), None).unwrap();
     let hidden = select(&tape.hidden, positions).unwrap();
     let (value, d_rows) = if expected.loss == "next_token" {
         let tokens: Vec<u32> = targets.iter().map(|target| *target as u32).collect();
-        let logprobs = trainee.token_logprobs(&hidden, &tokens, true).unwrap();
+        let logprobs = trainable.token_logprobs(&hidden, &tokens, true).unwrap();
         let Loss { value, gradient } =
             losses::negative_log_likelihood(&logprobs.values, &vec![1.0; tokens.len()]);
-        (value, trainee.token_logprobs_backward(&hidden, logprobs, &gradient, gradients).unwrap())
+        (value, trainable.token_logprobs_backward(&hidden, logprobs, &gradient, gradients).unwrap())
     } else {
-        let (outputs, values) = trainee.head_outputs(&hidden).unwrap();
+        let (outputs, values) = trainable.head_outputs(&hidden).unwrap();
         let Loss { value, gradient } = match expected.loss.as_str() {
             "class_cross_entropy" => {
                 let classes: Vec<usize> = targets.iter().map(|target| *target as usize).collect();
@@ -187,16 +188,16 @@ fn loss(trainee: &mut Trainee, expected: &Expected, gradients: &mut Gradients) -
             }
             other => panic!("unknown loss {other}"),
         };
-        (value, trainee.head_backward(&hidden, &gradient, gradients).unwrap())
+        (value, trainable.head_backward(&hidden, &gradient, gradients).unwrap())
     };
     let d_hidden = scatter(&tape.hidden, positions, &d_rows).unwrap();
-    trainee.backward(tape, &d_hidden, gradients).unwrap();
+    trainable.backward(tape, &d_hidden, gradients).unwrap();
     value
 }
 
 /// Repeats PEFT's training steps, checking each.
-fn replay(name: &str, trainee: &mut Trainee, expected: &Expected) {
-    let Optimiser { lr, beta1, beta2, eps, weight_decay, clip } = expected.optimiser;
+fn replay(name: &str, trainable: &mut TrainableModel, expected: &Expected) {
+    let PeftOptimizer { lr, beta1, beta2, eps, weight_decay, clip } = expected.optimizer;
     let adam = AdamW { beta1, beta2, epsilon: eps, weight_decay };
     let near = |what: &str, found: f64, wanted: f64| {
         assert!(
@@ -205,14 +206,14 @@ fn replay(name: &str, trainee: &mut Trainee, expected: &Expected) {
         );
     };
     for (number, step) in expected.steps.iter().enumerate() {
-        let mut gradients = Gradients::new(&trainee.parameters);
-        let value = loss(trainee, expected, &mut gradients);
+        let mut gradients = Gradients::new(&trainable.parameters);
+        let value = loss(trainable, expected, &mut gradients);
         near("loss", value, step.loss);
         near("norm", gradients.clip(clip).unwrap(), step.norm);
-        trainee.update(&gradients, lr, number + 1, &adam).unwrap();
+        trainable.update(&gradients, lr, number + 1, &adam).unwrap();
     }
-    let mut gradients = Gradients::new(&trainee.parameters);
-    near("loss after", loss(trainee, expected, &mut gradients), expected.loss_after);
+    let mut gradients = Gradients::new(&trainable.parameters);
+    near("loss after", loss(trainable, expected, &mut gradients), expected.loss_after);
 }
 
 #[test]
@@ -233,14 +234,14 @@ fn adapters_that_peft_saved_are_loaded() {
 fn two_steps_of_training_are_those_of_peft() {
     for name in NAMES {
         let expected = expected(name);
-        let mut trainee = trainee(name);
-        replay(name, &mut trainee, &expected);
-        as_expected(name, &trainee.model, &expected);
+        let mut trainable = trainable(name);
+        replay(name, &mut trainable, &expected);
+        as_expected(name, &trainable.model, &expected);
         let folder = tempfile::tempdir().unwrap();
-        adapter::save(folder.path(), &trainee, &lora(&saved(name)), name).unwrap();
+        adapter::save(folder.path(), &trainable, &lora(&saved(name)), name).unwrap();
         let (found, wanted) = (tensors(folder.path()), tensors(&saved(name)));
         assert_eq!(found.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>(), "{name}");
-        let Optimiser { lr, weight_decay, .. } = expected.optimiser;
+        let PeftOptimizer { lr, weight_decay, .. } = expected.optimizer;
         for (tensor, wanted) in &wanted {
             // PyTorch's AdamW shrinks vectors as well; ours leaves biases alone.
             let shrunk = if wanted.dims().len() == 1 { 1.0 - lr * weight_decay } else { 1.0 };
@@ -252,19 +253,19 @@ fn two_steps_of_training_are_those_of_peft() {
 }
 
 /// Trains a little and saves: `peft-saved/NAME`, as we write it.
-fn ours(name: &str, folder: &Path) -> (Trainee, Expected) {
+fn ours(name: &str, folder: &Path) -> (TrainableModel, Expected) {
     let expected = expected(name);
-    let mut trainee = trainee(name);
-    replay(name, &mut trainee, &expected);
-    adapter::save(folder, &trainee, &lora(&saved(name)), &base(name).display().to_string()).unwrap();
-    (trainee, expected)
+    let mut trainable = trainable(name);
+    replay(name, &mut trainable, &expected);
+    adapter::save(folder, &trainable, &lora(&saved(name)), &base(name).display().to_string()).unwrap();
+    (trainable, expected)
 }
 
 #[test]
 fn what_is_saved_here_has_the_layout_of_peft() {
     for name in NAMES {
         let folder = tempfile::tempdir().unwrap();
-        let (trainee, expected) = ours(name, folder.path());
+        let (trainable, expected) = ours(name, folder.path());
         let files = std::fs::read_dir(folder.path()).unwrap();
         let files: BTreeSet<_> = files.map(|file| file.unwrap().file_name()).collect();
         assert_eq!(files, ["adapter_config.json", "adapter_model.safetensors"].map(Into::into).into());
@@ -292,7 +293,7 @@ fn what_is_saved_here_has_the_layout_of_peft() {
         assert_eq!(shapes(folder.path()), shapes(&saved(name)), "{name}");
         let model = load(name, Some(folder.path().to_owned()));
         let ids = &expected.sequence.ids;
-        let (loaded, trained) = (outputs(&model, ids), outputs(&trainee.model, ids));
+        let (loaded, trained) = (outputs(&model, ids), outputs(&trainable.model, ids));
         close(name, &loaded.concat(), &trained.concat());
     }
 }
@@ -307,7 +308,7 @@ fn what_is_saved_here_is_loaded_by_peft() {
     };
     for name in NAMES {
         let folder = tempfile::tempdir().unwrap();
-        let (trainee, expected) = ours(name, folder.path());
+        let (trainable, expected) = ours(name, folder.path());
         let ids: Vec<String> = expected.sequence.ids.iter().map(u32::to_string).collect();
         let done = Command::new(&python)
             .arg("peft_roundtrip.py")
@@ -325,7 +326,7 @@ fn what_is_saved_here_is_loaded_by_peft() {
         let wanted: Vec<Vec<f32>> = serde_json::from_value(said["logits"].clone()).unwrap();
         close(
             &format!("{name} in PEFT"),
-            &outputs(&trainee.model, &expected.sequence.ids).concat(),
+            &outputs(&trainable.model, &expected.sequence.ids).concat(),
             &wanted.concat(),
         );
         assert!(said["greatest_change"].as_f64().unwrap() > 0.05, "{name}: {said}");

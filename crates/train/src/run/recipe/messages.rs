@@ -1,4 +1,4 @@
-//! Turns the parsers' complaints about a recipe into sentences that name the key and, if there is one, the key that
+//! Turns the parsers' errors about a recipe into sentences that name the key and, if there is one, the key that
 //! was probably meant.
 
 use serde_path_to_error::{Path, Segment};
@@ -9,14 +9,14 @@ use crate::Error;
 const ALIKE: f64 = 0.6;
 
 /// Sections that every recipe has.
-const SECTIONS: [&str; 4] = ["model", "data", "optimiser", "steps"];
+const SECTIONS: [&str; 4] = ["model", "data", "optimizer", "steps"];
 
 /// The file is no TOML.
 pub(super) fn syntax(name: &str, text: &str, error: &toml::de::Error) -> Error {
     let start = error.span().map_or(0, |span| span.start).min(text.len());
     let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
     let message = error.message().replace('\n', ", ");
-    Error::Recipe { place: format!("{name}:{line}"), message: format!("no valid TOML: {message}") }
+    Error::Recipe { location: format!("{name}:{line}"), message: format!("no valid TOML: {message}") }
 }
 
 /// A key or a value is not what a recipe has.
@@ -38,19 +38,21 @@ pub(super) fn keys(name: &str, sets: &[String], path: &Path, error: &toml::de::E
     } else if let Some(key) = message.strip_prefix("missing field `").and_then(|rest| rest.split('`').next())
     {
         match within(&segments) {
-            place if place.is_empty() && SECTIONS.contains(&key) => format!("the section [{key}] is missing"),
-            place => format!("`{key}` is missing{place}"),
+            section if section.is_empty() && SECTIONS.contains(&key) => {
+                format!("the section [{key}] is missing")
+            }
+            section => format!("`{key}` is missing{section}"),
         }
     } else {
         format!("{}: {}", named(&segments), plainly(message))
     };
     let joined = segments.join(".");
     let guilty = sets.iter().rev().find(|set| {
-        let key = set.split('=').next().unwrap_or_default().trim();
+        let key = super::overrides::modern_key(set.split('=').next().unwrap_or_default());
         !joined.is_empty() && (key == joined || joined.starts_with(&format!("{key}.")))
     });
-    let place = guilty.map_or_else(|| name.to_owned(), |set| format!("--set {set}"));
-    Error::Recipe { place, message }
+    let location = guilty.map_or_else(|| name.to_owned(), |set| format!("--set {set}"));
+    Error::Recipe { location, message }
 }
 
 /// `data.train[1]` as its parts: `data`, `train[1]`.

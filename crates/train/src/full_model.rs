@@ -1,4 +1,4 @@
-//! A model that was trained whole, as a Hugging Face folder: configuration, tokenizer and all weights.
+//! A fully fine-tuned model as a Hugging Face folder: configuration, tokenizer and all weights.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,13 +9,13 @@ use gradus_engine::config::RopeScaling;
 use gradus_engine::models::{self, ModelPath};
 
 use crate::error::io;
-use crate::trainee::Trainee;
+use crate::trainable::TrainableModel;
 use crate::{Error, Result};
 
-/// Writes the model into `folder`, which must exist. Files beside the base's weights are taken over as they are; for a
+/// Writes the model into `folder`, which must exist. Files beside the base's weights are copied as they are; for a
 /// base without them (a GGUF file) they are written from what the engine knows.
-pub(crate) fn save(folder: &Path, trainee: &Trainee, base: &str) -> Result<()> {
-    let decoder = trainee.model.decoder()?;
+pub(crate) fn save(folder: &Path, trainable: &TrainableModel, base: &str) -> Result<()> {
+    let decoder = trainable.model.decoder()?;
     match models::resolve(base)? {
         ModelPath::Folder(from) => {
             for entry in fs::read_dir(&from).map_err(io(&from))? {
@@ -30,20 +30,20 @@ pub(crate) fn save(folder: &Path, trainee: &Trainee, base: &str) -> Result<()> {
         }
         ModelPath::Gguf(path) => {
             if decoder.config.rope.scaling != RopeScaling::None {
-                let message = "its rotary scaling has no place in a config.json of ours: train from the Hugging Face folder";
+                let message = "its RoPE scaling cannot be written into a config.json: train from the Hugging Face folder";
                 return Err(Error::run(path, message));
             }
             let json = serde_json::to_string_pretty(&decoder.config.to_json()).expect("a shape is JSON");
             let config = folder.join("config.json");
             fs::write(&config, json + "\n").map_err(io(&config))?;
-            trainee.model.tokenizer().save(folder)?;
+            trainable.model.tokenizer().save(folder)?;
         }
     }
     let mut tensors: HashMap<String, Tensor> = HashMap::new();
-    for parameter in trainee.parameters.iter() {
+    for parameter in trainable.parameters.iter() {
         let name = &parameter.name;
         let outside =
-            name.starts_with("lm_head.") || trainee.head_names().iter().any(|head| name.starts_with(head));
+            name.starts_with("lm_head.") || trainable.head_names().iter().any(|head| name.starts_with(head));
         let name = if outside { name.clone() } else { format!("model.{name}") };
         tensors.insert(name, parameter.value.to_device(&Device::Cpu)?);
     }

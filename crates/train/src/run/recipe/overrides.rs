@@ -1,29 +1,65 @@
-//! `--set optimiser.learning_rate=1e-5`: single values of a recipe from the command line; and, the other way round,
+//! `--set optimizer.learning_rate=1e-5`: single values of a recipe from the command line, old spellings of keys, and
 //! the single values in which two recipes differ.
 
 use toml::{Table, Value};
 
 use crate::{Error, Result};
 
+/// Old spellings of keys that recipes and run folders still have: section, old key, key.
+const OLD_KEYS: [(&str, &str, &str); 2] =
+    [("", "optimiser", "optimizer"), ("model", "quantised", "quantized")];
+
+/// Replaces old spellings of keys.
+pub(super) fn modernize(table: &mut Table) -> std::result::Result<(), String> {
+    for (section, old, new) in OLD_KEYS {
+        let here = match section {
+            "" => Some(&mut *table),
+            section => table.get_mut(section).and_then(Value::as_table_mut),
+        };
+        let Some((here, value)) = here.and_then(|here| here.remove(old).map(|value| (here, value))) else {
+            continue;
+        };
+        if here.insert(new.to_owned(), value).is_some() {
+            return Err(format!("has both `{old}` and `{new}`: keep `{new}`"));
+        }
+    }
+    Ok(())
+}
+
+/// `optimiser.clip` as `optimizer.clip`: a dotted key without old spellings.
+pub(super) fn modern_key(path: &str) -> String {
+    let mut keys: Vec<&str> = path.trim().split('.').map(str::trim).collect();
+    for (section, old, new) in OLD_KEYS {
+        match (section, &mut keys[..]) {
+            ("", [first, ..]) if *first == old => *first = new,
+            (section, [first, second, ..]) if *first == section && *second == old => *second = new,
+            _ => {}
+        }
+    }
+    keys.join(".")
+}
+
 /// Puts one setting into a recipe's table.
 pub(super) fn apply(table: &mut Table, set: &str) -> Result<()> {
-    let refuse = |message: String| Error::Recipe { place: format!("--set {set}"), message };
+    let refuse = |message: String| Error::Recipe { location: format!("--set {set}"), message };
     let (path, text) = set
         .split_once('=')
-        .ok_or_else(|| refuse("expected KEY=VALUE, such as optimiser.learning_rate=1e-5".to_owned()))?;
-    let keys: Vec<&str> = path.trim().split('.').map(str::trim).collect();
+        .ok_or_else(|| refuse("expected KEY=VALUE, such as optimizer.learning_rate=1e-5".to_owned()))?;
+    let path = modern_key(path);
+    let keys: Vec<&str> = path.split('.').collect();
     if keys.iter().any(|key| key.is_empty()) {
         return Err(refuse("a key is empty: expected KEY=VALUE, such as seed=7".to_owned()));
     }
     let value = value(text.trim()).map_err(refuse)?;
     let (last, sections) = keys.split_last().expect("split gives at least one key");
-    let mut here = table;
+    let mut here = &mut *table;
     for section in sections {
         let next = here.entry(*section).or_insert_with(|| Value::Table(Table::new()));
         here = next.as_table_mut().ok_or_else(|| refuse(format!("`{section}` is a value, not a section")))?;
     }
     here.insert((*last).to_owned(), value);
-    Ok(())
+    // A value may be a whole section with an old key in it.
+    modernize(table).map_err(refuse)
 }
 
 /// A TOML value; a bare word is text.
