@@ -1,4 +1,4 @@
-//! Long work as a job: remembered task by task, so that a run that is killed goes on where it was.
+//! Long work as a job: results are stored task by task, so that an interrupted run can be resumed.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -14,13 +14,14 @@ use gradus_store::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::args::generator::JobOptions;
-use crate::commands::Status;
-use crate::progress::Progress;
-use crate::{interrupt, printer};
+use crate::arguments::job::JobOptions;
+use crate::count::{counted, grouped};
+use crate::exit::Status;
+use crate::terminal::progress::Progress;
+use crate::terminal::{interrupt, printer};
 
-/// Opens the jobs' file.
-pub(crate) fn open(options: &JobOptions) -> Result<SqliteStore> {
+/// Opens the job database.
+pub(crate) fn open(options: &JobOptions) -> Result<Sqlite> {
     let path = match &options.jobs {
         Some(path) => path.clone(),
         None => Home::from_env()?.home.join("jobs.sqlite"),
@@ -28,37 +29,37 @@ pub(crate) fn open(options: &JobOptions) -> Result<SqliteStore> {
     SqliteStore::open(&path).context("--jobs")
 }
 
-/// What is to be done.
-pub(crate) struct Work<'a, D> {
+/// A job to run.
+pub(crate) struct JobSpec<'a, D> {
     /// Such as `annotate judge`.
     pub(crate) kind: &'a str,
-    /// Where the output goes.
+    /// The output file.
     pub(crate) output: &'a Path,
     /// Everything that determines the results.
     pub(crate) determined_by: D,
-    /// What people call each task.
+    /// Names of the tasks.
     pub(crate) tasks: Vec<String>,
-    /// Tasks at once.
+    /// Concurrent tasks.
     pub(crate) concurrency: usize,
-    /// Go on without tasks that have failed for good.
+    /// Omit tasks that failed permanently.
     pub(crate) skip_failed: bool,
-    /// Say on standard error what happens.
+    /// Print nothing on standard error.
     pub(crate) quiet: bool,
 }
 
-/// How it ended.
-pub(crate) enum Ended<T> {
-    /// Every task has a result, but for those that were to be skipped.
+/// How a job ended.
+pub(crate) enum JobEnd<T> {
+    /// Every task has a result, except skipped ones.
     Complete(Complete<T>),
-    /// It stopped where it can go on; a person has been told.
+    /// Stopped, resumable; the reason has been printed.
     Stopped(Status),
 }
 
-/// What is there at the end.
+/// Results of a complete job.
 pub(crate) struct Complete<T> {
-    /// One for each task; none where it failed and was to be skipped.
+    /// One per task; none where it failed and is skipped.
     pub(crate) results: Vec<Option<T>>,
-    /// Tasks that an earlier run had done.
+    /// Tasks done by an earlier run.
     pub(crate) resumed: usize,
     /// Tasks without a result.
     pub(crate) failed: usize,
@@ -67,51 +68,51 @@ pub(crate) struct Complete<T> {
 }
 
 impl<T> Complete<T> {
-    /// The output is written: the job is done.
+    /// Marks the job as done, after its output is written.
     pub(crate) async fn done(&self) -> Result<()> {
         Ok(self.store.set_state(self.job, JobState::Done).await?)
     }
 }
 
-/// Does the work. `each` gives a task's result, or says what is wrong; `message` is shown beside the progress.
+/// Runs a job. `each` runs one task; `message` is shown beside the progress bar.
 pub(crate) async fn run<T, D, F>(
     options: &JobOptions,
-    work_: Work<'_, D>,
+    planned: JobSpec<'_, D>,
     each: impl Fn(usize) -> F,
     message: impl Fn() -> String,
-) -> Result<Ended<T>>
+) -> Result<JobEnd<T>>
 where
     T: Serialize + DeserializeOwned,
     D: Serialize,
     F: Future<Output = std::result::Result<T, CallError>>,
 {
-    check_output(work_.output)?;
+    check_output(planned.output)?;
     let store = open(options)?;
-    let total = work_.tasks.len();
-    let spec = JobSpec {
-        kind: work_.kind.to_owned(),
-        fingerprint: journal_key(&(work_.kind, &work_.determined_by, &work_.tasks)),
+    let total = planned.tasks.len();
+    let spec = Spec {
+        kind: planned.kind.to_owned(),
+        fingerprint: journal_key(&(planned.kind, &planned.determined_by, &planned.tasks)),
         command: std::env::args().skip(1).collect(),
-        folder: std::env::current_dir().context("the current folder is not known")?,
-        output: Some(work_.output.to_owned()),
-        tasks: work_.tasks,
+        folder: std::env::current_dir().context("cannot determine the current folder")?,
+        output: Some(planned.output.to_owned()),
+        tasks: planned.tasks,
     };
     let job = store.begin(spec).await?;
     let again = store.reopen(job.id).await?;
     let resumed = job.tasks.done;
-    if !work_.quiet && resumed > 0 {
+    if !planned.quiet && resumed > 0 {
         printer::note(format!(
-            "job {}: {} of {} done before{}",
+            "job {}: resuming, {}/{} done{}",
             job.id,
-            printer::count(resumed as u64),
-            printer::count(total as u64),
-            if again > 0 { format!(", {again} that failed are tried again") } else { String::new() }
+            grouped(resumed),
+            grouped(total),
+            if again > 0 { format!(", retrying {}", counted(again, "failed task")) } else { String::new() }
         ));
     }
     interrupt::be_patient();
-    let workers = TaskRunnerSettings { concurrency: work_.concurrency, ..TaskRunnerSettings::default() };
-    let patience = workers.max_consecutive_failures.max(work_.concurrency.min(32));
-    let workers = TaskRunnerSettings { max_consecutive_failures: patience, ..workers };
+    let workers = Workers { concurrency: planned.concurrency, ..Workers::default() };
+    let patience = workers.patience.max(planned.concurrency.min(32));
+    let workers = Workers { patience, ..workers };
     let mut progress = Progress::new(total as u64, false);
     let mut done = resumed as u64;
     let mut shown = Instant::now();
@@ -119,9 +120,9 @@ where
         let doing = each(task);
         async move {
             match doing.await {
-                Ok(result) => Ok(serde_json::to_string(&result).expect("a result is plain data")),
-                Err(CallError::Invalid(why)) => Err(TaskError::Permanent(why)),
-                Err(error) => Err(TaskError::Retryable(error.to_string())),
+                Ok(result) => Ok(serde_json::to_string(&result).expect("task results serialize to JSON")),
+                Err(CallError::Invalid(why)) => Err(Trouble::Final(why)),
+                Err(error) => Err(Trouble::Passing(error.to_string())),
             }
         }
     };
@@ -137,51 +138,51 @@ where
     drop(progress);
     // Other processes may have done some.
     let left = total - store.job(job.id).await?.tasks.done;
-    let go_on = format!("the same command, or `gradus jobs resume {}`, goes on", job.id);
+    let go_on = format!("Rerun the command or `gradus jobs resume {}` to resume", job.id);
     match ended.stop {
-        Some(StopReason::Requested) => {
-            printer::note(format!("stopped with {} of {total} done; {go_on}", total - left));
-            return Ok(Ended::Stopped(Status::Interrupted));
+        Some(Stop::Asked) => {
+            printer::note(format!("Stopped ({}/{total} done). {go_on}", total - left));
+            return Ok(JobEnd::Stopped(Status::Interrupted));
         }
-        Some(StopReason::Cancelled) => {
-            printer::note(format!(
-                "job {} was cancelled with {} of {total} done; {go_on}",
-                job.id,
+        Some(Stop::Cancelled) => {
+            printer::note(format!("Job {} canceled ({}/{total} done). {go_on}", job.id, total - left));
+            return Ok(JobEnd::Stopped(Status::Interrupted));
+        }
+        Some(Stop::Down(why)) => {
+            bail!(
+                "Stopped after {} ({}/{total} done): {why}. {go_on}",
+                counted(patience, "consecutive failure"),
                 total - left
-            ));
-            return Ok(Ended::Stopped(Status::Interrupted));
-        }
-        Some(StopReason::ConsecutiveFailures(why)) => {
-            bail!("nothing works any more, {} of {total} are done: {why}; {go_on}", total - left)
+            )
         }
         None => {}
     }
-    if left > 0 && !work_.skip_failed {
+    if left > 0 && !planned.skip_failed {
         let faults = store.faults(job.id).await?;
         let first =
             faults.first().map_or_else(String::new, |fault| format!("{}: {}", fault.name, fault.fault));
-        bail!("{left} of {total} failed, the first is {first}; {go_on}, and --skip-failed writes the others");
+        bail!("{left} of {total} tasks failed, first: {first}. {go_on}, or use --skip-failed to omit them");
     }
     let mut results: Vec<Option<T>> = (0..total).map(|_| None).collect();
     for (task, result) in store.results(job.id).await? {
         let result = serde_json::from_str(&result)
-            .with_context(|| format!("job {}: the result of task {task} cannot be read", job.id))?;
+            .with_context(|| format!("job {}: the result of task {task} is invalid", job.id))?;
         results[task] = Some(result);
     }
-    Ok(Ended::Complete(Complete { results, resumed, failed: left, job: job.id, store }))
+    Ok(JobEnd::Complete(Complete { results, resumed, failed: left, job: job.id, store }))
 }
 
-/// Whether the output can be written, before anything is paid for.
+/// Checks that the output can be written before any request is sent.
 fn check_output(output: &Path) -> Result<()> {
     if output == Path::new("-") {
-        bail!("a job's output is a file: name one with -o");
+        bail!("a job cannot write to standard output: set a file with -o");
     }
     if output.is_dir() {
-        bail!("{} is a folder: name a file to write", output.display());
+        bail!("{} is a folder, not a file", output.display());
     }
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let probe: PathBuf = folder.join(format!(".gradus-probe-{}", std::process::id()));
     std::fs::write(&probe, b"")
         .and_then(|()| std::fs::remove_file(&probe))
-        .with_context(|| format!("nothing can be written into {}", folder.display()))
+        .with_context(|| format!("cannot write to {}", folder.display()))
 }

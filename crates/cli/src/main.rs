@@ -1,25 +1,24 @@
 //! The `gradus` program: one command per file in `commands/`.
 //!
-//! Exit codes: 0 done; 1 done, and the data has problems (`data check`) or duplicates (`data dedup` without `-o`);
-//! 2 the command line is wrong; 3 the input or output is unusable; 130 interrupted with Ctrl-C.
+//! Exit codes: 0 success; 1 success, but `data check` found problems or `data dedup` without `-o` duplicates;
+//! 2 invalid command line; 3 invalid input or output; 130 interrupted with Ctrl-C.
 
-mod args;
-mod ask;
+mod arguments;
+mod backend;
 mod commands;
-mod generator;
+mod count;
+mod exit;
 mod input;
-mod interrupt;
 mod job;
 mod journal;
-mod local;
-mod paint;
-mod printer;
-mod progress;
 mod references;
+mod terminal;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+
+use terminal::{interrupt, printer};
 
 /// Models allocate and free large buffers all the time, which the system's allocator gives back and faults in again.
 #[global_allocator]
@@ -27,7 +26,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     gradus_engine::keep_freed_memory();
-    let arguments = args::Arguments::parse();
+    let arguments = commands::Arguments::parse();
     interrupt::install();
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -43,9 +42,9 @@ fn main() -> ExitCode {
         Err(error) if printer::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             printer::error(&error);
-            match error.downcast_ref::<commands::Usage>() {
-                Some(_) => commands::Status::Misused.into(),
-                None => commands::Status::Unusable.into(),
+            match error.downcast_ref::<exit::Usage>() {
+                Some(_) => exit::Status::Misused.into(),
+                None => exit::Status::Unusable.into(),
             }
         }
     }

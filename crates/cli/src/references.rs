@@ -7,18 +7,18 @@ use gradus_engine::profile::{Profile, Templates};
 use gradus_retrieve::pool::{Encoder, Pool};
 use gradus_retrieve::two_stage::{self, Found, Settings, Target};
 
-use crate::args::engine::ModelOptions;
-use crate::args::pool::Augmentation;
-use crate::commands::Usage;
-use crate::interrupt;
-use crate::local::{self, Local, Purpose};
-use crate::printer::{self, counted};
-use crate::progress::Progress;
+use crate::arguments::model::ModelOptions;
+use crate::arguments::retrieval::{Augmentation, PoolOption};
+use crate::backend::local::{self, Local, Purpose};
+use crate::count::{counted, grouped};
+use crate::exit::Usage;
+use crate::terminal::interrupt;
+use crate::terminal::progress::Progress;
 
-/// The profile of a model that sees references, where none is named.
+/// The default profile of a model that uses references.
 pub(crate) const PROFILE: &str = "retrieval-prm";
 
-/// A model that turns texts into vectors, and what tells it from others.
+/// An embedding model with its name.
 pub(crate) struct TextEncoder {
     local: Local,
     name: String,
@@ -42,8 +42,12 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// Opens a pool and starts its encoder: the named one, or the one that the pool remembers.
-    pub(crate) fn open(folder: &Path, encoder: Option<&str>, options: &ModelOptions) -> Result<Self> {
+    /// Opens a pool and starts its encoder: the given one, or the one recorded in the pool.
+    pub(crate) fn open(option: &PoolOption, options: &ModelOptions) -> Result<Self> {
+        Self::open_in(&option.pool, option.encoder.as_deref(), options)
+    }
+
+    fn open_in(folder: &Path, encoder: Option<&str>, options: &ModelOptions) -> Result<Self> {
         let pool = Pool::open_any(folder)?;
         let name = encoder.unwrap_or(&pool.manifest().encoder);
         let encoder = TextEncoder::start(name, options)?;
@@ -55,10 +59,10 @@ impl Library {
     pub(crate) fn of(augmentation: &Augmentation, options: &ModelOptions) -> Result<Option<Self>> {
         let Some(folder) = &augmentation.pool else { return Ok(None) };
         let options = ModelOptions { adapter: None, precision: None, ..options.clone() };
-        Self::open(folder, augmentation.encoder.as_deref(), &options).map(Some)
+        Self::open_in(folder, augmentation.encoder.as_deref(), &options).map(Some)
     }
 
-    /// Finds the references of all targets in one pass, and says what was unusual.
+    /// Retrieves the references of all targets in one pass.
     pub(crate) fn retrieve(&self, targets: &[Target], settings: &Settings) -> Result<Found> {
         let mut bar: Option<Progress> = None;
         let watch = |done: usize, total: usize| {
@@ -71,25 +75,25 @@ impl Library {
     }
 }
 
-/// What a retrieval did, over all of a command's passes.
+/// Counts of retrieval over all passes of a command.
 #[derive(Debug, Default, serde::Serialize)]
-pub(crate) struct Tally {
-    /// Solutions that references were looked for.
+pub(crate) struct RetrievalTally {
+    /// Solutions for which references were retrieved.
     pub(crate) targets: usize,
-    /// Solutions for which the guard kept something out.
+    /// Solutions for which the leak guard excluded something.
     pub(crate) guarded: usize,
-    /// What it kept out.
+    /// What it excluded.
     pub(crate) excluded: two_stage::Excluded,
-    /// Texts that were longer than the encoder's limit.
+    /// Texts truncated to the encoder's limit.
     pub(crate) truncated: usize,
     /// Similarities of each solution's nearest question.
     #[serde(skip)]
     nearest: Vec<f32>,
-    /// Their median: how much the pool knows about such questions.
+    /// Their median.
     pub(crate) median_nearest: Option<f32>,
 }
 
-impl Tally {
+impl RetrievalTally {
     pub(crate) fn add(&mut self, found: &Found) {
         let (excluded, guarded) = found.excluded();
         self.targets += found.targets.len();
@@ -105,39 +109,38 @@ impl Tally {
         self.median_nearest = sorted.get(sorted.len() / 2).copied();
     }
 
-    /// Two lines for people.
+    /// The summary as lines of text.
     pub(crate) fn lines(&self) -> Vec<String> {
         let two_stage::Excluded { exact, near, cosine, own } = self.excluded;
-        let count = |number: usize| printer::count(number as u64);
         let mut lines = vec![format!(
-            "leak guard: something kept from {} of {}: {} exact, {} near by words, {} near by vector, {} own solutions",
-            count(self.guarded),
-            counted(self.targets as u64, "solution"),
-            count(exact),
-            count(near),
-            count(cosine),
-            count(own),
+            "leak guard: references excluded for {} of {}: {} exact, {} near by Jaccard, {} near by cosine, {} own",
+            grouped(self.guarded),
+            counted(self.targets, "solution"),
+            grouped(exact),
+            grouped(near),
+            grouped(cosine),
+            grouped(own),
         )];
         if let Some(median) = self.median_nearest {
-            lines.push(format!("nearest question: similarity {median:.3} in the median"));
+            lines.push(format!("nearest question: median similarity {median:.3}"));
         }
         if self.truncated > 0 {
-            let texts = counted(self.truncated as u64, "text");
-            lines.push(format!("{texts} longer than the encoder's limit: cut there"));
+            let texts = counted(self.truncated, "text");
+            lines.push(format!("{texts} truncated to the encoder's limit"));
         }
         lines
     }
 }
 
-/// The profile to score with: the named one, or the one that sees references where there are some.
+/// The profile to score with: the given one, or with a pool the one that uses references.
 pub(crate) fn profile<'a>(named: Option<&'a str>, augmentation: &Augmentation) -> Option<&'a str> {
     named.or_else(|| augmentation.pool.as_ref().map(|_| PROFILE))
 }
 
-/// Refuses references that the model would never see.
+/// Refuses references that the profile does not use.
 pub(crate) fn check_profile(name: &str, settings: &Settings) -> Result<()> {
     if settings.questions == 0 && settings.steps == 0 {
-        bail!(Usage("-k 0 -r 0 retrieves nothing: leave out --pool".to_owned()));
+        bail!(Usage("-k 0 -r 0 retrieves nothing: omit --pool".to_owned()));
     }
     let (questions, steps) = Templates::new(Profile::find(name)?)?.sees();
     for (wanted, seen, what, option) in
@@ -145,7 +148,7 @@ pub(crate) fn check_profile(name: &str, settings: &Settings) -> Result<()> {
     {
         if wanted > 0 && !seen {
             bail!(Usage(format!(
-                "profile `{name}` has no place for reference {what}: use --profile {PROFILE}, or {option}"
+                "profile `{name}` does not use reference {what}: use --profile {PROFILE} or {option}"
             )));
         }
     }

@@ -1,36 +1,70 @@
-//! `gradus embed`: texts to vectors.
+//! `gradus embed`: text embeddings.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
 use gradus_core::contracts::{Embed as _, Embeddings};
 use serde::Serialize;
 
-use super::Status;
-use super::generate::standard_input;
-use crate::args::engine::{Embed, EmbedTable};
-use crate::input;
-use crate::local::{self, Local, Purpose};
-use crate::printer::{self, Printer};
-use crate::progress::Progress;
+use crate::arguments::dataset::DatasetOption;
+use crate::arguments::model::ModelOptions;
+use crate::backend::local::{self, Local, Purpose};
+use crate::count::counted;
+use crate::exit::Status;
+use crate::input::{self, standard_input};
+use crate::terminal::printer::{self, Printer};
+use crate::terminal::progress::Progress;
+
+/// Output formats on standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum EmbedTable {
+    /// One JSON object per line: text and embedding
+    Jsonl,
+    /// Cosine similarities of all pairs
+    Similarity,
+}
+
+#[derive(Debug, Args)]
+#[command(mut_arg("data", |arg| arg.help("Embed the problems of these datasets")))]
+#[command(after_help = "Examples:\n  gradus embed 'a cat' 'a dog' 'a theorem' --as similarity\n  \
+gradus embed --data problems.jsonl -o problems.npy\n  gradus embed < lines.txt")]
+pub(super) struct EmbedArgs {
+    /// Texts (default: lines of standard input)
+    #[arg(conflicts_with = "data")]
+    texts: Vec<String>,
+    /// Embedding model name or folder (see gradus models list); decoders use mean pooling
+    #[arg(short, long, default_value = "all-minilm-l6-v2")]
+    model: String,
+    /// Output file, JSONL or NumPy (.npy) (default: standard output)
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Output format on standard output
+    #[arg(long = "as", value_enum, default_value = "jsonl", conflicts_with = "output")]
+    table: EmbedTable,
+    #[command(flatten)]
+    dataset: DatasetOption,
+    #[command(flatten)]
+    options: ModelOptions,
+}
 
 /// Texts that are sent to the engine at once.
 const CHUNK: usize = 256;
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct EmbeddingRow<'a> {
     text: &'a str,
     embedding: &'a [f32],
 }
 
-pub(super) fn run(args: &Embed) -> Result<Status> {
+pub(super) fn run(args: &EmbedArgs) -> Result<Status> {
     let texts = texts(args)?;
     let local = local::start(&args.model, &args.options, &Purpose::default())?;
     let all = embed(&local, &texts)?;
     if all.truncated > 0 {
-        let texts = printer::counted(all.truncated as u64, "text");
-        printer::note(format!("{texts} longer than the model's limit: cut there"));
+        let texts = counted(all.truncated, "text");
+        printer::note(format!("{texts} truncated to the model's limit"));
     }
     match (&args.output, args.table) {
         (Some(path), _) => write_file(path, &texts, &all)?,
@@ -40,10 +74,10 @@ pub(super) fn run(args: &Embed) -> Result<Status> {
     Ok(Status::Done)
 }
 
-fn texts(args: &Embed) -> Result<Vec<String>> {
-    if !args.data.is_empty() {
+fn texts(args: &EmbedArgs) -> Result<Vec<String>> {
+    if !args.dataset.data.is_empty() {
         let mut texts = Vec::new();
-        input::read(&args.data, args.from, args.on_error, &mut |item| {
+        input::for_each_of(&args.dataset, |item| {
             texts.push(item.record.problem.text);
             Ok(())
         })?;
@@ -65,7 +99,7 @@ fn embed(local: &Local, texts: &[String]) -> Result<Embeddings> {
         all.truncated += part.truncated;
         progress.now(
             (done * CHUNK + chunk.len()) as u64,
-            &printer::counted(all.values.len() as u64 / part.dimension.max(1) as u64, "text"),
+            &counted(all.values.len() / part.dimension.max(1), "text"),
         );
     }
     Ok(all)
@@ -73,7 +107,7 @@ fn embed(local: &Local, texts: &[String]) -> Result<Embeddings> {
 
 fn write_lines(out: &mut dyn Write, texts: &[String], all: &Embeddings) -> Result<()> {
     for (text, embedding) in texts.iter().zip(all.rows()) {
-        serde_json::to_writer(&mut *out, &Line { text, embedding })?;
+        serde_json::to_writer(&mut *out, &EmbeddingRow { text, embedding })?;
         out.write_all(b"\n")?;
     }
     Ok(())

@@ -1,16 +1,78 @@
-//! `gradus generate`: text from a model, as it appears.
+//! `gradus generate`: text from a model, streamed.
 
-use std::io::{IsTerminal, Read, Write};
+use std::io::Write;
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
 use gradus_core::contracts::{Constraint, GenerateRequest, Message, Prompt, Sampling};
 
-use super::{Status, Usage};
-use crate::args::engine::Generate;
-use crate::local::{self, Purpose};
-use crate::printer::Printer;
+use crate::arguments::JsonOption;
+use crate::arguments::model::ModelOptions;
+use crate::arguments::values::at_least_one;
+use crate::backend::local::{self, Purpose};
+use crate::exit::{Status, Usage};
+use crate::input::standard_input;
+use crate::terminal::printer::Printer;
 
-pub(super) fn run(args: &Generate) -> Result<Status> {
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gradus generate 'What is 17 + 25?' --model smollm2-135m\n  \
+gradus generate --raw 'Once upon a time' -n 4 --temperature 0.8 --seed 7\n  \
+gradus generate 'Name a city.' --schema '{\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\"}},\"required\":[\"city\"]}'")]
+pub(super) struct GenerateArgs {
+    /// Prompt (default: standard input)
+    prompt: Option<String>,
+    /// Model name, folder or .gguf file (see gradus models list)
+    #[arg(short, long, default_value = "smollm2-135m")]
+    model: String,
+    /// Continue the prompt as plain text without a chat template
+    #[arg(long, conflicts_with = "system")]
+    raw: bool,
+    /// System message
+    #[arg(long)]
+    system: Option<String>,
+    /// Number of completions
+    #[arg(short = 'n', long, default_value_t = 1, value_parser = at_least_one)]
+    samples: usize,
+    /// Maximum tokens per completion
+    #[arg(long, default_value_t = 512, value_parser = at_least_one)]
+    max_tokens: usize,
+    /// Sampling temperature; 0 is greedy decoding
+    #[arg(short, long, default_value_t = 0.0)]
+    temperature: f32,
+    /// Nucleus sampling: smallest set of tokens with this total probability; 1 disables it
+    #[arg(long, default_value_t = 1.0)]
+    top_p: f32,
+    /// Top-k sampling; 0 disables it
+    #[arg(long, default_value_t = 0)]
+    top_k: usize,
+    /// Minimum token probability relative to the most probable token; 0 disables it
+    #[arg(long, default_value_t = 0.0)]
+    min_p: f32,
+    /// Repetition penalty; 1 disables it
+    #[arg(long, default_value_t = 1.0)]
+    repetition_penalty: f32,
+    /// Stop sequence; repeatable
+    #[arg(long, value_name = "TEXT")]
+    stop: Vec<String>,
+    /// Random seed; completion i uses seed + i
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Constrain the output to a JSON schema: a file, or the schema itself
+    #[arg(long, value_name = "SCHEMA", conflicts_with = "regex")]
+    schema: Option<String>,
+    /// Constrain the output to a regular expression
+    #[arg(long)]
+    regex: Option<String>,
+    /// With --json, include token log-probabilities
+    #[arg(long, requires = "json")]
+    logprobs: bool,
+    #[command(flatten)]
+    options: ModelOptions,
+    #[command(flatten)]
+    print: JsonOption,
+}
+
+pub(super) fn run(args: &GenerateArgs) -> Result<Status> {
     let request = request(args)?;
     let local = local::start(&args.model, &args.options, &Purpose::default())?;
     let printer = Printer::new(None);
@@ -39,7 +101,7 @@ pub(super) fn run(args: &Generate) -> Result<Status> {
     Ok(Status::Done)
 }
 
-fn request(args: &Generate) -> Result<GenerateRequest> {
+fn request(args: &GenerateArgs) -> Result<GenerateRequest> {
     let text = match &args.prompt {
         Some(prompt) => prompt.clone(),
         None => standard_input("a prompt")?,
@@ -84,14 +146,4 @@ fn read_schema(schema: &str) -> Result<serde_json::Value> {
         Ok(value) => Ok(value),
         Err(error) => bail!(Usage(format!("{place}: not valid JSON: {error}"))),
     }
-}
-
-/// Everything on standard input; waiting at a terminal without a word would look like a hang.
-pub(super) fn standard_input(what: &str) -> Result<String> {
-    if std::io::stdin().is_terminal() {
-        bail!(Usage(format!("give {what} as an argument or on standard input")));
-    }
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
-    Ok(text.trim_end_matches('\n').to_owned())
 }

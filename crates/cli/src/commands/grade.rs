@@ -2,19 +2,46 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use clap::Args;
 use gradus_core::{Outcome, Record};
 use gradus_data::files::{Sink, Target};
 use gradus_grade::Verdict;
 use serde::Serialize;
 
-use super::Status;
-use crate::args::Grade;
+use crate::arguments::JsonOption;
+use crate::arguments::dataset::DatasetOption;
+use crate::count::{grouped, percent_of};
+use crate::exit::Status;
 use crate::input;
-use crate::printer::{self, Printer};
+use crate::terminal::printer::{self, Printer};
 
-pub(super) fn run(args: &Grade) -> Result<Status> {
+#[derive(Debug, Args)]
+#[command(mut_arg("data", |arg| arg.help("Grade all solutions of these datasets")))]
+#[command(after_help = "Examples:\n  gradus grade '\\frac{1}{2}' 0.5\n  gradus grade 72 < solution.txt\n  \
+gradus grade --data candidates.jsonl.gz")]
+pub(super) struct GradeArgs {
+    /// Gold answer
+    #[arg(required_unless_present = "data", conflicts_with = "data", allow_hyphen_values = true)]
+    gold: Option<String>,
+    /// Answer to grade (default: extracted from a solution on standard input)
+    #[arg(conflicts_with = "data", allow_hyphen_values = true)]
+    answer: Option<String>,
+    /// With --data, output file with graded outcomes (Gradus format)
+    #[arg(short, long, value_name = "FILE", requires = "data")]
+    output: Option<PathBuf>,
+    /// With --data, maximum disagreements with recorded outcomes to print; --json prints all
+    #[arg(long, default_value_t = 20, requires = "data")]
+    show: usize,
+    #[command(flatten)]
+    dataset: DatasetOption,
+    #[command(flatten)]
+    print: JsonOption,
+}
+
+pub(super) fn run(args: &GradeArgs) -> Result<Status> {
     match (&args.gold, &args.answer) {
         (Some(gold), Some(answer)) => {
             let verdict = gradus_grade::compare(gold, answer);
@@ -31,7 +58,7 @@ pub(super) fn run(args: &Grade) -> Result<Status> {
     }
 }
 
-fn show(args: &Grade, grade: &gradus_grade::Grade) -> Result<Status> {
+fn show(args: &GradeArgs, grade: &grade::Grade) -> Result<Status> {
     let printer = Printer::new(None);
     if args.print.json {
         printer.json(grade)?;
@@ -39,7 +66,7 @@ fn show(args: &Grade, grade: &gradus_grade::Grade) -> Result<Status> {
     }
     let verdict = words(grade.verdict);
     match (&grade.answer, grade.found) {
-        (Some(answer), Some(_)) => printer.line(format!("{verdict} (found the answer {answer})"))?,
+        (Some(answer), Some(_)) => printer.line(format!("{verdict} (extracted answer: {answer})"))?,
         _ => printer.line(verdict)?,
     }
     Ok(Status::Done)
@@ -54,7 +81,7 @@ fn words(verdict: Verdict) -> String {
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Report {
+struct GradeSummary {
     solutions: u64,
     equal: u64,
     different: u64,
@@ -64,7 +91,7 @@ struct Report {
     /// Of those, how many we grade the same.
     agreed: u64,
     disagreements: Vec<Disagreement>,
-    /// Records that could not be read.
+    /// Invalid records.
     skipped: u64,
 }
 
@@ -77,10 +104,10 @@ struct Disagreement {
     stated: Outcome,
 }
 
-fn dataset(args: &Grade) -> Result<Status> {
-    let mut report = Report::default();
+fn dataset(args: &GradeArgs) -> Result<Status> {
+    let mut report = GradeSummary::default();
     let mut sink = args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?;
-    let tally = input::read(&args.data, args.from, args.on_error, &mut |item| {
+    let tally = input::for_each_of(&args.dataset, |item| {
         let mut record = item.record;
         grade_record(&mut record, &mut report);
         sink.as_mut().map_or(Ok(()), |sink| sink.push(&record))?;
@@ -90,17 +117,14 @@ fn dataset(args: &Grade) -> Result<Status> {
     if let Some(sink) = sink {
         sink.finish()?;
     }
-    let printer = Printer::new(args.output.as_deref());
-    if args.print.json {
-        printer.json(&report)?;
-    } else {
-        print(printer, &report, args.show)?;
-    }
+    Printer::new(args.output.as_deref())
+        .summary(args.print.json, &report, |printer, report| print(printer, report, args.show))?;
     Ok(Status::Done)
 }
 
-/// Grades every solution: by the answer in its text, or else by the one its source states. A verdict replaces the stated outcome.
-fn grade_record(record: &mut Record, report: &mut Report) {
+/// Grades every solution by the answer in its text, or else by its recorded answer. A verdict replaces the recorded
+/// outcome.
+fn grade_record(record: &mut Record, report: &mut GradeSummary) {
     let gold = record.problem.answer.clone().unwrap_or_default();
     let aliases = record.problem.aliases.clone();
     for solution in &mut record.solutions {
@@ -160,40 +184,34 @@ fn grade_record(record: &mut Record, report: &mut Report) {
     }
 }
 
-fn print(printer: Printer, report: &Report, show: usize) -> Result<()> {
+fn print(printer: Printer, report: &GradeSummary, show: usize) -> Result<()> {
     if report.solutions == 0 {
-        return printer.line("no solution to grade: the records hold problems only");
+        return printer.line("no solutions to grade: the records contain problems only");
     }
     let mut rows = vec![
-        vec![
-            "equal".to_owned(),
-            printer::count(report.equal),
-            printer::percent(report.equal, report.solutions),
-        ],
+        vec!["equal".to_owned(), grouped(report.equal), percent_of(report.equal, report.solutions)],
         vec![
             "different".to_owned(),
-            printer::count(report.different),
-            printer::percent(report.different, report.solutions),
+            grouped(report.different),
+            percent_of(report.different, report.solutions),
         ],
     ];
     for (reason, count) in &report.undecided {
         rows.push(vec![
             format!("undecided: {reason}"),
-            printer::count(*count),
-            printer::percent(*count, report.solutions),
+            grouped(*count),
+            percent_of(*count, report.solutions),
         ]);
     }
     printer.table(&["verdict", "solutions", "share"], &rows)?;
-    if report.skipped > 0 {
-        printer.line(format!("{} skipped: could not be read", printer::counted(report.skipped, "record")))?;
-    }
+    printer.skipped(report.skipped)?;
     if report.stated == 0 {
         return Ok(());
     }
     printer.line(format!(
-        "\nagrees with {} of {} stated outcomes ({:.2} %)",
-        printer::count(report.agreed),
-        printer::count(report.stated),
+        "\nagreement with recorded outcomes: {} of {} ({:.2} %)",
+        grouped(report.agreed),
+        grouped(report.stated),
         100.0 * report.agreed as f64 / report.stated as f64
     ))?;
     if report.disagreements.is_empty() || show == 0 {
@@ -214,10 +232,7 @@ fn print(printer: Printer, report: &Report, show: usize) -> Result<()> {
             ]
         })
         .collect();
-    printer.table(&["solution", "gold", "answer found", "ours", "stated"], &rows)?;
-    if report.disagreements.len() > show {
-        let more = printer::count((report.disagreements.len() - show) as u64);
-        printer.line(format!("… and {more} more (--show or --json)"))?;
-    }
+    printer.table(&["solution", "gold", "extracted answer", "verdict", "recorded"], &rows)?;
+    printer.more(report.disagreements.len(), show)?;
     Ok(())
 }

@@ -1,28 +1,85 @@
-//! `gradus jobs`: what long work there is, and how to go on with it.
+//! `gradus jobs`: lists, shows, resumes, cancels and removes jobs.
 
 use anyhow::{Context, Result, bail};
-use clap::Parser;
+use clap::{Args, Subcommand};
 use gradus_annotate::Annotated;
 use gradus_store::{Job, JobState, Store as _, TaskFault};
 use serde::Serialize;
 
-use super::Status;
-use crate::args::Arguments;
-use crate::args::jobs::{JobsCommand, JobsList, JobsNamed, JobsShow};
-use crate::printer::{self, Printer};
-use crate::{job, local, paint};
+use crate::arguments::JsonOption;
+use crate::arguments::job::JobOptions;
+use crate::backend::local;
+use crate::count::{counted, grouped};
+use crate::exit::Status;
+use crate::job;
+use crate::terminal::paint;
+use crate::terminal::printer::Printer;
 
-pub(super) fn run(command: &JobsCommand) -> Result<Status> {
-    match command {
-        JobsCommand::List(args) => list(args),
-        JobsCommand::Show(args) => show(args),
-        JobsCommand::Resume(args) => resume(args),
-        JobsCommand::Cancel(args) => cancel(args),
-        JobsCommand::Remove(args) => remove(args),
-    }
+#[derive(Debug, Subcommand)]
+pub(super) enum JobsCommand {
+    /// List jobs, newest first
+    List(ListArgs),
+    /// Show the progress, failures and undecided tasks of a job
+    Show(ShowArgs),
+    /// Resume a job
+    Resume(JobArgs),
+    /// Cancel a job; it can be resumed later
+    Cancel(JobArgs),
+    /// Remove a job and its results; its output file stays
+    Remove(JobArgs),
 }
 
-fn list(args: &JobsList) -> Result<Status> {
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    jobs: JobOptions,
+    #[command(flatten)]
+    print: JsonOption,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    /// Job id
+    id: i64,
+    /// Print the model responses of undecided tasks
+    #[arg(long)]
+    undecided: bool,
+    /// Maximum failed or undecided tasks to print
+    #[arg(long, default_value_t = 10)]
+    show: usize,
+    #[command(flatten)]
+    jobs: JobOptions,
+    #[command(flatten)]
+    print: JsonOption,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct JobArgs {
+    /// Job id
+    id: i64,
+    #[command(flatten)]
+    jobs: JobOptions,
+}
+
+/// What follows a command about jobs.
+pub(super) enum Next {
+    /// The program ends.
+    Exit(Status),
+    /// The job's command runs again.
+    Run(Job),
+}
+
+pub(super) fn run(command: &JobsCommand) -> Result<Next> {
+    Ok(Next::Exit(match command {
+        JobsCommand::List(args) => list(args)?,
+        JobsCommand::Show(args) => show(args)?,
+        JobsCommand::Resume(args) => return resume(args).map(Next::Run),
+        JobsCommand::Cancel(args) => cancel(args)?,
+        JobsCommand::Remove(args) => remove(args)?,
+    }))
+}
+
+fn list(args: &ListArgs) -> Result<Status> {
     let store = job::open(&args.jobs)?;
     let jobs = local::wait(store.jobs())??;
     let printer = Printer::new(None);
@@ -42,50 +99,50 @@ fn list(args: &JobsList) -> Result<Status> {
                 job.id.to_string(),
                 state(job).to_owned(),
                 job.kind.clone(),
-                format!("{}/{}", printer::count(tasks.done as u64), printer::count(tasks.total() as u64)),
-                printer::count(tasks.failed as u64),
+                format!("{}/{}", grouped(tasks.done), grouped(tasks.total())),
+                grouped(tasks.failed),
                 ago(job.updated),
                 job.output.as_ref().map_or_else(String::new, |path| path.display().to_string()),
             ]
         })
         .collect();
-    printer.table(&["job", "state", "what", "done", "failed", "last", "output"], &rows)?;
+    printer.table(&["job", "state", "kind", "done", "failed", "updated", "output"], &rows)?;
     Ok(Status::Done)
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct JobDetails {
     #[serde(flatten)]
     job: Job,
     undecided: usize,
     faults: Vec<TaskFault>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    said: Vec<Said>,
+    said: Vec<UndecidedTask>,
 }
 
 #[derive(Serialize)]
-struct Said {
+struct UndecidedTask {
     task: usize,
     reason: String,
     said: Vec<String>,
 }
 
-fn show(args: &JobsShow) -> Result<Status> {
+fn show(args: &ShowArgs) -> Result<Status> {
     let store = job::open(&args.jobs)?;
     let (job, results, faults) = local::wait(async {
         let job = store.job(args.id).await?;
         Ok::<_, gradus_store::Error>((job, store.results(args.id).await?, store.faults(args.id).await?))
     })??;
-    let mut said: Vec<Said> = Vec::new();
+    let mut said: Vec<UndecidedTask> = Vec::new();
     for (task, result) in &results {
-        // Results of other kinds of jobs know no 'undecided'.
+        // Only annotation jobs have undecided results.
         let Ok(Annotated { undecided: Some(found), .. }) = serde_json::from_str(result) else { continue };
-        said.push(Said { task: *task, reason: found.reason, said: found.said });
+        said.push(UndecidedTask { task: *task, reason: found.reason, said: found.said });
     }
     let undecided = said.len();
     let printer = Printer::new(None);
     if args.print.json {
-        printer.json(&Shown {
+        printer.json(&JobDetails {
             job,
             undecided,
             faults,
@@ -100,17 +157,22 @@ fn show(args: &JobsShow) -> Result<Status> {
     if let Some(output) = &job.output {
         printer.line(format!("output    {}", output.display()))?;
     }
-    printer.line(format!("began     {}, last change {}", ago(job.created), ago(job.updated)))?;
+    printer.line(format!("created   {}, updated {}", ago(job.created), ago(job.updated)))?;
     printer.line(format!(
-        "tasks     {} done, {} open, {} in work, {} failed; {} of the done ones undecided",
-        printer::count(tasks.done as u64),
-        printer::count(tasks.open as u64),
-        printer::count(tasks.leased as u64),
-        printer::count(tasks.failed as u64),
-        printer::count(undecided as u64),
+        "tasks     {} done ({} undecided), {} pending, {} running, {} failed",
+        grouped(tasks.done),
+        grouped(undecided),
+        grouped(tasks.open),
+        grouped(tasks.leased),
+        grouped(tasks.failed),
     ))?;
     for fault in faults.iter().take(args.show) {
-        printer.line(format!("  {} ({} attempts): {}", fault.name, fault.attempts, fault.fault))?;
+        printer.line(format!(
+            "  {} ({}): {}",
+            fault.name,
+            counted(fault.attempts, "attempt"),
+            fault.fault
+        ))?;
     }
     if args.undecided {
         for found in said.iter().take(args.show) {
@@ -121,35 +183,29 @@ fn show(args: &JobsShow) -> Result<Status> {
         }
     }
     let shown = faults.len().max(if args.undecided { undecided } else { 0 });
-    if shown > args.show {
-        printer.line(format!("… and {} more (--show or --json)", shown - args.show))?;
-    }
+    printer.more(shown, args.show)?;
     Ok(Status::Done)
 }
 
-fn resume(args: &JobsNamed) -> Result<Status> {
+/// Enters the job's folder; its command is parsed and run by the caller.
+fn resume(args: &JobArgs) -> Result<Job> {
     let store = job::open(&args.jobs)?;
     let job = local::wait(store.job(args.id))??;
     std::env::set_current_dir(&job.folder)
-        .with_context(|| format!("the job's folder {} cannot be entered", job.folder.display()))?;
-    drop(store);
-    let words = std::iter::once("gradus").chain(job.command.iter().map(String::as_str));
-    let arguments = Arguments::try_parse_from(words)
-        .with_context(|| format!("job {}: this version does not understand its command", job.id))?;
-    printer::note(format!("gradus {}", job.command.join(" ")));
-    super::run(arguments)
+        .with_context(|| format!("cannot enter the job's folder {}", job.folder.display()))?;
+    Ok(job)
 }
 
-fn cancel(args: &JobsNamed) -> Result<Status> {
+fn cancel(args: &JobArgs) -> Result<Status> {
     let store = job::open(&args.jobs)?;
     let job = local::wait(store.job(args.id))??;
-    if job.state == JobState::Done {
-        bail!("job {} is done: there is nothing to cancel", job.id);
+    if job.state == State::Done {
+        bail!("job {} is done and cannot be canceled", job.id);
     }
     local::wait(store.set_state(args.id, JobState::Cancelled))??;
     let printer = Printer::new(None);
     printer.line(format!(
-        "job {} is cancelled with {} of {} done; `gradus jobs resume {}` goes on",
+        "job {} canceled ({}/{} done); `gradus jobs resume {}` resumes it",
         job.id,
         job.tasks.done,
         job.tasks.total(),
@@ -158,14 +214,14 @@ fn cancel(args: &JobsNamed) -> Result<Status> {
     Ok(Status::Done)
 }
 
-fn remove(args: &JobsNamed) -> Result<Status> {
+fn remove(args: &JobArgs) -> Result<Status> {
     let store = job::open(&args.jobs)?;
     local::wait(store.remove(args.id))??;
-    Printer::new(None).line(format!("job {} is forgotten", args.id))?;
+    Printer::new(None).line(format!("job {} removed", args.id))?;
     Ok(Status::Done)
 }
 
-/// A job that runs has somebody at work on it; one that nobody works on was cut short.
+/// The state for display: a running job without running tasks was interrupted.
 fn state(job: &Job) -> &'static str {
     match job.state {
         JobState::Running if job.tasks.leased == 0 => "stopped",

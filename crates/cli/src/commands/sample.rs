@@ -1,31 +1,78 @@
-//! `gradus sample`: solutions to problems, drawn from a model.
+//! `gradus sample`: solutions to problems, sampled from a model.
 
-use std::collections::HashSet;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
+use clap::Args;
 use gradus_annotate::prompt::Template;
 use gradus_annotate::sample::{SampleConfig, Sampled, sample};
 use gradus_core::contracts::{CallError, Sampling};
 use gradus_core::steps;
-use gradus_core::{Cost, Outcome, Problem, Record};
+use gradus_core::{Outcome, Problem, Record};
 use gradus_data::files::{Sink, Target};
 use serde::Serialize;
 
-use super::annotate::cost::{self, Running};
-use super::{Status, Usage};
-use crate::args::annotate::Sample;
-use crate::generator::{Generator, Traffic};
-use crate::job::{self, Ended, Work};
-use crate::printer::{self, Printer};
-use crate::{input, local, paint};
+use crate::arguments::JsonOption;
+use crate::arguments::dataset::DatasetInput;
+use crate::arguments::generator::GeneratorOptions;
+use crate::arguments::job::RunOptions;
+use crate::arguments::values::{at_least_one, strategy};
+use crate::backend::cost::{CostSummary, Running};
+use crate::backend::generator::Generator;
+use crate::backend::local;
+use crate::count::{counted, percent_of};
+use crate::exit::{Status, Usage};
+use crate::input;
+use crate::job::{self, JobEnd, JobSpec};
+use crate::terminal::paint;
+use crate::terminal::printer::{self, Printer};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gradus sample gsm8k.jsonl -n 8 -o sampled.jsonl\n  \
+gradus sample gsm8k.jsonl -n 8 --endpoint http://localhost:8000 --model Qwen/Qwen2.5-7B-Instruct -o sampled.jsonl\n\n\
+Rerun an interrupted command, or use gradus jobs resume, to resume it.")]
+pub(super) struct SampleArgs {
+    #[command(flatten)]
+    input: DatasetInput,
+    /// Output file with problems and solutions (Gradus format)
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Solutions per problem
+    #[arg(short = 'n', long = "solutions", value_name = "N", default_value_t = 8, value_parser = at_least_one)]
+    n: usize,
+    /// Maximum tokens per completion
+    #[arg(long, value_name = "TOKENS", default_value_t = 1024, value_parser = at_least_one)]
+    max_tokens: usize,
+    /// Sampling temperature
+    #[arg(short, long, default_value_t = 0.8)]
+    temperature: f32,
+    /// Nucleus sampling: smallest set of tokens with this total probability; 1 disables it
+    #[arg(long, default_value_t = 1.0)]
+    top_p: f32,
+    /// Stop sequence; repeatable
+    #[arg(long, value_name = "TEXT")]
+    stop: Vec<String>,
+    /// Step splitting strategy: auto, blank_lines, numbered, step_markers, lines or sentences
+    #[arg(long, default_value = "auto", value_parser = strategy)]
+    steps: steps::Strategy,
+    /// Prompt template file (variable: problem; default: built in)
+    #[arg(long, value_name = "FILE")]
+    prompt: Option<PathBuf>,
+    #[command(flatten)]
+    run: RunOptions,
+    #[command(flatten)]
+    generator: GeneratorOptions,
+    #[command(flatten)]
+    print: JsonOption,
+}
 
 #[derive(Debug, Default, Serialize)]
-struct Report {
+struct SampleSummary {
     generator: String,
     problems: usize,
     solutions: usize,
-    /// By the grader, where the right answer is known.
+    /// Graded, where the gold answer is known.
     right: usize,
     wrong: usize,
     unknown: usize,
@@ -37,24 +84,20 @@ struct Report {
     failed: usize,
     resumed: usize,
     skipped: u64,
-    cost: Cost,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    money: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    traffic: Option<Traffic>,
+    #[serde(flatten)]
+    cost: CostSummary,
 }
 
-pub(super) fn run(args: &Sample) -> Result<Status> {
+pub(super) fn run(args: &SampleArgs) -> Result<Status> {
     let mut problems: Vec<Problem> = Vec::new();
     let tally = input::for_each(&args.input, |item| {
         problems.push(item.record.problem);
         Ok(())
     })?;
-    let mut seen = HashSet::new();
-    problems.retain(|problem| seen.insert((problem.id.clone(), problem.text.clone())));
+    input::distinct(&mut problems);
     problems.truncate(args.run.limit.unwrap_or(usize::MAX));
     if problems.is_empty() {
-        bail!("there is no problem in the input");
+        bail!("the input contains no problems");
     }
     let config = SampleConfig {
         solutions: args.n,
@@ -68,7 +111,7 @@ pub(super) fn run(args: &Sample) -> Result<Status> {
     let solve = args.prompt.as_deref().map_or_else(|| Ok(Template::solve()), Template::read)?;
     let generator = Generator::open(&args.generator, solve, Template::go_on())?;
     let running = Running::default();
-    let work = Work {
+    let work = JobSpec {
         kind: "sample",
         output: &args.output,
         determined_by: (generator.identity(&args.generator), &config, texts(&problems)),
@@ -92,17 +135,16 @@ pub(super) fn run(args: &Sample) -> Result<Status> {
     local::wait(async {
         let ended = job::run(&args.run.jobs, work, each, || running.message(&generator)).await?;
         let complete = match ended {
-            Ended::Complete(complete) => complete,
-            Ended::Stopped(status) => return Ok(status),
+            JobEnd::Complete(complete) => complete,
+            JobEnd::Stopped(status) => return Ok(status),
         };
-        let mut report = Report {
+        let mut report = SampleSummary {
             generator: generator.name.clone(),
             problems: problems.len(),
             failed: complete.failed,
             resumed: complete.resumed,
             skipped: tally.skipped,
-            traffic: generator.traffic(),
-            ..Report::default()
+            ..SampleSummary::default()
         };
         let mut sink = Sink::create(Target::new(&args.output))?;
         for (problem, sampled) in problems.iter().zip(&complete.results) {
@@ -112,12 +154,12 @@ pub(super) fn run(args: &Sample) -> Result<Status> {
         }
         sink.finish()?;
         complete.done().await?;
-        report.money = generator.money(&report.cost);
+        report.cost.complete(&generator);
         report.print(args)
     })?
 }
 
-/// What of problems determines their solutions.
+/// The parts of problems that determine their solutions.
 fn texts(problems: &[Problem]) -> Vec<(&str, &[String], Option<&str>)> {
     problems
         .iter()
@@ -125,7 +167,7 @@ fn texts(problems: &[Problem]) -> Vec<(&str, &[String], Option<&str>)> {
         .collect()
 }
 
-impl Report {
+impl SampleSummary {
     fn count(&mut self, sampled: &Sampled) {
         self.solutions += sampled.solutions.len();
         for solution in &sampled.solutions {
@@ -140,48 +182,38 @@ impl Report {
         self.empty += sampled.empty;
         self.cut += sampled.cut;
         self.unanswered += sampled.unanswered;
-        cost::add(&mut self.cost, &sampled.cost);
+        self.cost.add(&sampled.cost);
     }
 
-    fn print(&self, args: &Sample) -> Result<Status> {
+    fn print(&self, args: &SampleArgs) -> Result<Status> {
         let printer = Printer::new(None);
         if args.print.json {
             printer.json(self)?;
             return Ok(Status::Done);
         }
         printer.line(format!(
-            "{} to {} by {} {}",
-            paint::bold(&printer::counted(self.solutions as u64, "solution")),
-            printer::counted(self.problems as u64, "problem"),
+            "{} to {} sampled from {}, {}",
+            paint::bold(&counted(self.solutions, "solution")),
+            counted(self.problems, "problem"),
             self.generator,
             printer::written_to(&args.output)
         ))?;
         let graded = self.right + self.wrong;
         printer.counts(&[
-            (self.right, "have the right answer"),
-            (self.wrong, "have a wrong one"),
-            (self.unknown, "have none that could be graded"),
-            (self.unanswered, "have no final answer at all"),
-            (self.cut, "were cut off at the token limit"),
-            (self.repeated, "more repeated another word for word and are left out"),
-            (self.empty, "more were empty and are left out"),
-            (self.failed, "problems failed and are left out"),
-            (self.resumed, "problems were done by an earlier run"),
+            (self.right as u64, "solution", "with a correct answer"),
+            (self.wrong as u64, "solution", "with a wrong answer"),
+            (self.unknown as u64, "solution", "ungraded"),
+            (self.unanswered as u64, "solution", "without a final answer"),
+            (self.cut as u64, "solution", "truncated at --max-tokens"),
+            (self.repeated as u64, "duplicate solution", "omitted"),
+            (self.empty as u64, "empty solution", "omitted"),
+            (self.failed as u64, "problem", "failed and omitted"),
+            (self.resumed as u64, "problem", "resumed from an earlier run"),
         ])?;
         if graded > 0 {
-            printer.line(format!(
-                "{:>8}  of the graded ones are right",
-                printer::percent(self.right as u64, graded as u64)
-            ))?;
+            printer.line(format!("accuracy: {} of graded solutions", percent_of(self.right, graded)))?;
         }
-        cost::print(
-            printer,
-            &self.cost,
-            self.solutions,
-            "solution",
-            self.money.as_deref(),
-            self.traffic.as_ref(),
-        )?;
+        self.cost.print(printer, self.solutions)?;
         Ok(Status::Done)
     }
 }

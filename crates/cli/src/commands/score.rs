@@ -1,8 +1,10 @@
 //! `gradus score`: a score for every step of every solution, in few passes, resumable.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use clap::Args;
 use gradus_core::contracts::{Answer, CallError, ScoreRequest, ScoreSteps as _, StepScores};
 use gradus_core::{FirstError, Record, Solution};
 use gradus_data::files::{Sink, Target};
@@ -11,25 +13,65 @@ use gradus_retrieve::two_stage::{self, Seen, Settings};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Status;
-use crate::args::OnError;
-use crate::args::engine::Score;
-use crate::input;
-use crate::journal::{self, key};
-use crate::local::{self, Local, Purpose};
-use crate::paint;
-use crate::printer::{self, Printer};
-use crate::references::{self, Library, Tally};
+use crate::arguments::JsonOption;
+use crate::arguments::dataset::{DatasetInput, OnError};
+use crate::arguments::model::ModelOptions;
+use crate::arguments::retrieval::Augmentation;
+use crate::backend::local::{self, Local, Purpose};
+use crate::count::{counted, grouped};
+use crate::exit::Status;
+use crate::references::{self, Library, RetrievalTally};
+use crate::terminal::paint;
+use crate::terminal::printer::{self, Printer};
+use crate::{input, journal};
 
-/// Solutions that are with the engine at once, so that it can fill its passes.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  gradus score solutions.jsonl\n  gradus score data.jsonl --model ./Qwen2.5-Math-PRM-7B -o scored.jsonl --json\n  gradus score data.jsonl --model ./my-retrieval-prm --pool math.pool -o scored.jsonl"
+)]
+pub(super) struct ScoreArgs {
+    #[command(flatten)]
+    input: DatasetInput,
+    /// Reward model name, folder or .gguf file (default: gradus-prm; smollm2-135m with --adapter, --profile or
+    /// --pool)
+    #[arg(short, long)]
+    model: Option<String>,
+    /// Scoring profile: a built-in name or a .toml file (default: retrieval-prm with --pool, else detected from the
+    /// checkpoint, else plain)
+    #[arg(short, long)]
+    profile: Option<String>,
+    /// Output file with the scored dataset (Gradus format); rerun to resume
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Name of the scores in the dataset (default: model and profile)
+    #[arg(long)]
+    name: Option<String>,
+    /// Score threshold; steps below it are suspected errors
+    #[arg(long, default_value_t = 0.5)]
+    threshold: f64,
+    /// Maximum solutions to print
+    #[arg(long, default_value_t = 5)]
+    show: usize,
+    /// Disable prefix sharing between the prompts of a solution (slower, same scores)
+    #[arg(long)]
+    no_tree_packing: bool,
+    #[command(flatten)]
+    augmentation: Augmentation,
+    #[command(flatten)]
+    options: ModelOptions,
+    #[command(flatten)]
+    print: JsonOption,
+}
+
+/// Solutions in flight, so that the engine can fill its batches.
 const AHEAD: usize = 64;
-/// Solutions whose references are looked for at once.
+/// Solutions per retrieval pass.
 const GATHERED: usize = 4096;
-/// Where a solution's metadata say which references it saw, by the scores' name.
+/// Metadata key of a solution's references, by the name of the scores.
 const RETRIEVAL: &str = "retrieval";
 
 #[derive(Debug, Default, Serialize)]
-struct Report {
+struct ScoreSummary {
     model: String,
     profile: String,
     solutions: u64,
@@ -39,7 +81,7 @@ struct Report {
     threshold: f64,
     /// Solutions the model could not take: no steps, too long.
     refused: u64,
-    /// Records that could not be read.
+    /// Invalid records.
     skipped: u64,
     /// Solutions whose scores an earlier run had already found.
     resumed: u64,
@@ -49,7 +91,7 @@ struct Report {
     tokens_per_second: f64,
     /// With a pool: what was retrieved, and what the leak guard kept out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    retrieval: Option<Tally>,
+    retrieval: Option<RetrievalTally>,
 }
 
 /// A record whose solutions are being scored.
@@ -62,7 +104,7 @@ struct Waiting<'a> {
     answer: Answer<'a, Vec<Result<StepScores, CallError>>>,
 }
 
-pub(super) fn run(args: &Score) -> Result<Status> {
+pub(super) fn run(args: &ScoreArgs) -> Result<Status> {
     let settings = args.augmentation.retrieval.settings();
     let named = references::profile(args.profile.as_deref(), &args.augmentation);
     let model = args.model.as_deref().unwrap_or_else(|| local::default_scorer(named, &args.options));
@@ -74,8 +116,8 @@ pub(super) fn run(args: &Score) -> Result<Status> {
     let purpose = Purpose { score: Some(chosen.profile), unpacked: args.no_tree_packing };
     let local = local::start(chosen.model, &chosen.options, &purpose)?;
     let profile = local.profile.clone().unwrap_or_default();
-    let retrieval = library.as_ref().map(|_| Tally::default());
-    let mut job = Job {
+    let retrieval = library.as_ref().map(|_| RetrievalTally::default());
+    let mut run = ScoreRun {
         name: args.name.clone().unwrap_or_else(|| local::title(model, &profile)),
         args,
         local: &local,
@@ -86,36 +128,36 @@ pub(super) fn run(args: &Score) -> Result<Status> {
         sink: args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?,
         printer: Printer::new(args.output.as_deref()),
         waiting: VecDeque::new(),
-        report: Report {
+        report: ScoreSummary {
             model: model.to_owned(),
             profile,
             threshold: args.threshold,
             retrieval,
-            ..Report::default()
+            ..ScoreSummary::default()
         },
     };
-    let tally = input::for_each(&args.input, |item| job.take(item.record))?;
-    job.report.skipped = tally.skipped;
-    job.finish()
+    let tally = input::for_each(&args.input, |item| run.take(item.record))?;
+    run.report.skipped = tally.skipped;
+    run.finish()
 }
 
-struct Job<'a> {
-    args: &'a Score,
+struct ScoreRun<'a> {
+    args: &'a ScoreArgs,
     local: &'a Local,
     library: Option<Library>,
     settings: Settings,
-    /// Records whose references are looked for together.
+    /// Records that wait for a retrieval pass.
     gathered: Vec<Record>,
     name: String,
     journal: Journal<Vec<f64>>,
     sink: Option<Sink>,
     printer: Printer,
     waiting: VecDeque<Waiting<'a>>,
-    report: Report,
+    report: ScoreSummary,
 }
 
-impl<'a> Job<'a> {
-    /// Takes a record in: at once, or with others whose references are looked for in one pass.
+impl<'a> ScoreRun<'a> {
+    /// Accepts a record: sends it at once, or with a pool in batches after retrieval.
     fn take(&mut self, record: Record) -> Result<()> {
         if self.library.is_none() {
             return self.send(record, Vec::new());
@@ -125,7 +167,7 @@ impl<'a> Job<'a> {
         if solutions >= GATHERED { self.retrieve() } else { Ok(()) }
     }
 
-    /// Looks for the references of all that was gathered, and sends it off.
+    /// Retrieves the references of the gathered records and sends them.
     fn retrieve(&mut self) -> Result<()> {
         let (Some(library), Some(tally)) = (&self.library, &mut self.report.retrieval) else { return Ok(()) };
         let mut records = std::mem::take(&mut self.gathered);
@@ -148,13 +190,13 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// Sends a record's solutions off, and takes in the oldest answers when enough are on their way.
+    /// Sends a record's solutions to the engine, and settles the oldest record when enough are in flight.
     fn send(&mut self, mut record: Record, seen: Vec<Seen>) -> Result<()> {
         let mut requests = Vec::new();
         let mut sent = Vec::new();
         for (position, solution) in record.solutions.iter_mut().enumerate() {
             let request = ScoreRequest::of(&record.problem, solution);
-            if let Some(scores) = self.journal.find(&key(&self.local.identity, &request)) {
+            if let Some(scores) = self.journal.find(&journal::key(&self.local.identity, &request)) {
                 self.report.resumed += 1;
                 solution.scores.insert(self.name.clone(), scores);
             } else {
@@ -171,7 +213,7 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// Takes in the answer of the oldest record, writes and prints it.
+    /// Waits for the scores of the oldest record, writes and prints it.
     fn settle(&mut self) -> Result<()> {
         let Some(Waiting { mut record, sent, seen, answer }) = self.waiting.pop_front() else {
             return Ok(());
@@ -181,7 +223,8 @@ impl<'a> Job<'a> {
             let solution = &mut record.solutions[position];
             match outcome {
                 Ok(scored) => {
-                    let key = key(&self.local.identity, &ScoreRequest::of(&record.problem, solution));
+                    let key =
+                        journal::key(&self.local.identity, &ScoreRequest::of(&record.problem, solution));
                     self.journal.add(&key, &solution.id, &scored.scores)?;
                     solution.scores.insert(self.name.clone(), scored.scores);
                 }
@@ -189,7 +232,7 @@ impl<'a> Job<'a> {
                     self.report.refused += 1;
                     printer::note(format!("not scored: {error}"));
                 }
-                Err(error) => bail!("{error} (--on-error skip leaves such solutions without scores)"),
+                Err(error) => bail!("{error} (use --on-error skip to leave such solutions unscored)"),
             }
         }
         for (solution, seen) in record.solutions.iter_mut().zip(seen) {
@@ -224,8 +267,8 @@ impl<'a> Job<'a> {
         scores: &[f64],
         suspected: Option<usize>,
     ) -> Result<()> {
-        let mut labelled = solution.annotations.iter().map(|annotation| annotation.first_error);
-        let labelled = labelled.find(|first| *first != FirstError::Unknown);
+        let mut labeled = solution.annotations.iter().map(|annotation| annotation.first_error);
+        let labeled = labeled.find(|first| *first != FirstError::Unknown);
         let title = format!("{}  {}", solution.id, printer::excerpt(&record.problem.text, 90));
         self.printer.line(format!("\n{}", paint::bold(&title)))?;
         let seen = solution.metadata.get(RETRIEVAL).and_then(|noted| noted.get(&self.name));
@@ -239,8 +282,8 @@ impl<'a> Job<'a> {
             if suspected == Some(index) {
                 line += &paint::red("  ◄ first suspected error");
             }
-            if labelled == Some(FirstError::At(index)) {
-                line += &paint::dim("  (labelled as the first error)");
+            if labeled == Some(FirstError::At(index)) {
+                line += &paint::dim("  (labeled first error)");
             }
             if let Some(from) = seen.as_ref().and_then(|seen| seen.steps.get(index)?.first()) {
                 line += &paint::dim(&format!("  (nearest step {:.2})", from.similarity));
@@ -248,7 +291,7 @@ impl<'a> Job<'a> {
             self.printer.line(line)?;
         }
         if suspected.is_none() {
-            self.printer.line(paint::green("  no step under the threshold"))?;
+            self.printer.line(paint::green("  no step below the threshold"))?;
         }
         Ok(())
     }
@@ -272,30 +315,31 @@ impl<'a> Job<'a> {
         }
         let report = &self.report;
         self.printer.line(format!(
-            "\n{} scored ({}), {} with a step under {}",
-            printer::counted(report.solutions, "solution"),
-            printer::counted(report.steps, "step"),
-            printer::count(report.suspected),
+            "\n{} scored ({}), {} with a step below {}",
+            counted(report.solutions, "solution"),
+            counted(report.steps, "step"),
+            grouped(report.suspected),
             report.threshold,
         ))?;
         self.printer.line(format!(
-            "{} in {:.1} s: {:.0} tokens/s with {} as {}",
-            printer::counted(report.tokens, "token"),
+            "{} in {:.1} s: {:.0} tokens/s with {} (profile {})",
+            counted(report.tokens, "token"),
             report.seconds,
             report.tokens_per_second,
             report.model,
             report.profile
         ))?;
-        for line in report.retrieval.iter().flat_map(Tally::lines) {
+        for line in report.retrieval.iter().flat_map(RetrievalTally::lines) {
             self.printer.line(line)?;
         }
         if report.resumed > 0 {
             self.printer
-                .line(format!("{} from an earlier run", printer::counted(report.resumed, "solution")))?;
+                .line(format!("{} resumed from an earlier run", counted(report.resumed, "solution")))?;
         }
         if report.refused + report.skipped > 0 {
-            let skipped = printer::counted(report.skipped, "record");
-            self.printer.line(format!("{} refused, {skipped} skipped", report.refused))?;
+            let skipped = counted(report.skipped, "record");
+            self.printer
+                .line(format!("{} refused, {skipped} skipped", counted(report.refused, "solution")))?;
         }
         Ok(Status::Done)
     }

@@ -1,12 +1,13 @@
-//! `gradus select`: one solution for each problem, by step scores, by votes, or by both, and how good the choice is.
+//! `gradus select`: one solution per problem, by step scores, votes or both, and the accuracy of the selection.
 //!
 //! A solution without an answer of its own has the one that its text states; one without an outcome is graded against
 //! the problem's answer. What stays unknown counts as wrong wherever another outcome of the same problem is known.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
 use gradus_core::select::Aggregation;
 use gradus_core::select::best_of_n::chance;
 use gradus_core::select::vote::{self, Power};
@@ -15,12 +16,62 @@ use gradus_data::files::{Sink, Target};
 use gradus_grade::extract;
 use serde::Serialize;
 
-use super::{Status, Usage};
-use crate::args::select::{By, Select};
-use crate::printer::{self, Printer};
-use crate::{input, paint};
+use crate::arguments::JsonOption;
+use crate::arguments::dataset::DatasetInput;
+use crate::arguments::values::at_least_one;
+use crate::count::{counted, grouped};
+use crate::exit::{Status, Usage};
+use crate::input;
+use crate::terminal::paint;
+use crate::terminal::printer::{self, Printer};
 
-/// What was chosen for a problem by one strategy.
+/// Selection methods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum By {
+    /// Best-of-N: the solution with the highest score
+    Best,
+    /// Weighted vote: the answer with the highest total score
+    Vote,
+    /// Majority vote: the most frequent answer; needs no scores
+    Majority,
+    /// All three side by side
+    All,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gradus select scored.jsonl\n  \
+gradus select scored.jsonl --by vote --aggregation min --vote-power 4 -n 8 -o chosen.jsonl\n  \
+gradus select candidates.jsonl.gz --scores my-prm --by all --show 0\n\n\
+Records of the same problem are merged. Answers are compared with the grader; ties go to the earliest solution.")]
+pub(super) struct SelectArgs {
+    #[command(flatten)]
+    input: DatasetInput,
+    /// Selection method
+    #[arg(long, value_enum, default_value = "best")]
+    by: By,
+    /// Name of the step scores (default: the only ones in the data)
+    #[arg(long, value_name = "NAME")]
+    scores: Option<String>,
+    /// Step score aggregation: last, min, product, mean or norm_product (geometric mean)
+    #[arg(long, default_value = "last")]
+    aggregation: Aggregation,
+    /// Exponent of scores in the weighted vote; above 1 favors the best solution, below 1 the majority (default: 1)
+    #[arg(long, value_name = "POWER")]
+    vote_power: Option<Power>,
+    /// Use only the first N solutions of each problem
+    #[arg(short = 'n', long = "first", value_name = "N", value_parser = at_least_one)]
+    first: Option<usize>,
+    /// Output file with the selected solutions (Gradus format)
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Maximum problems to print; --json prints all
+    #[arg(long, default_value_t = 20)]
+    show: usize,
+    #[command(flatten)]
+    print: JsonOption,
+}
+
+/// The solution of a problem selected by one method.
 #[derive(Debug, Clone, Serialize)]
 struct Choice {
     solution: String,
@@ -61,7 +112,7 @@ struct Accuracy {
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Report {
+struct SelectSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     scores: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,18 +142,18 @@ struct Report {
     extracted: u64,
     /// Outcomes that the grader found.
     graded: u64,
-    /// Candidates whose outcome nobody knows.
+    /// Candidates with unknown outcome.
     unknown_outcomes: u64,
     /// Problems without a solution: nothing to choose from.
     empty: u64,
-    /// Records that could not be read.
+    /// Invalid records.
     skipped: u64,
     choices: Vec<Row>,
 }
 
-pub(super) fn run(args: &Select) -> Result<Status> {
+pub(super) fn run(args: &SelectArgs) -> Result<Status> {
     if args.by == By::All && args.output.is_some() {
-        bail!(Usage("-o writes one choice: say which with --by best, vote or majority".to_owned()));
+        bail!(Usage("-o needs one selection method: use --by best, vote or majority".to_owned()));
     }
     let mut records: Vec<Record> = Vec::new();
     let mut places: HashMap<(String, String), usize> = HashMap::new();
@@ -117,12 +168,12 @@ pub(super) fn run(args: &Select) -> Result<Status> {
         }
         Ok(())
     })?;
-    let mut report = Report { skipped: tally.skipped, ..Report::default() };
+    let mut report = SelectSummary { skipped: tally.skipped, ..SelectSummary::default() };
     let all = records.len();
     records.retain(|record| !record.solutions.is_empty());
     report.empty = (all - records.len()) as u64;
     if records.is_empty() {
-        bail!("there is no solution to choose from: the records hold problems only");
+        bail!("the input contains no solutions");
     }
     for record in &mut records {
         record.solutions.truncate(args.first.unwrap_or(usize::MAX));
@@ -131,9 +182,7 @@ pub(super) fn run(args: &Select) -> Result<Status> {
     report.aggregation = report.scores.is_some().then_some(args.aggregation);
     report.vote_power = args.vote_power;
     if args.vote_power.is_some() && report.scores.is_none() {
-        bail!(Usage(
-            "--vote-power means nothing without scores: leave it out, or name some with --scores".to_owned()
-        ));
+        bail!(Usage("--vote-power needs scores: omit it or set --scores".to_owned()));
     }
     report.n = records.iter().map(|record| record.solutions.len()).max().unwrap_or_default();
 
@@ -155,17 +204,13 @@ pub(super) fn run(args: &Select) -> Result<Status> {
         sink.finish()?;
     }
     count_right(&mut report);
-    let printer = Printer::new(args.output.as_deref());
-    if args.print.json {
-        printer.json(&report)?;
-    } else {
-        print(printer, args, &report)?;
-    }
+    Printer::new(args.output.as_deref())
+        .summary(args.print.json, &report, |printer, report| print(printer, args, report))?;
     Ok(Status::Done)
 }
 
 /// The scores to choose by: those that were named, or the only ones there are. A majority needs none.
-fn scores_name(args: &Select, records: &[Record]) -> Result<Option<String>> {
+fn scores_name(args: &SelectArgs, records: &[Record]) -> Result<Option<String>> {
     let solutions = records.iter().flat_map(|record| &record.solutions);
     let names: BTreeSet<&str> =
         solutions.flat_map(|solution| solution.scores.keys()).map(String::as_str).collect();
@@ -174,11 +219,12 @@ fn scores_name(args: &Select, records: &[Record]) -> Result<Option<String>> {
         (None, 1) => Ok(Some(listed)),
         (None, _) if args.by == By::Majority => Ok(None),
         (_, 0) => bail!(
-            "the solutions have no step scores: `gradus score FILE -o scored.jsonl` gives them some, and --by majority \
-             needs none"
+            "the solutions have no step scores: run `gradus score FILE -o scored.jsonl` first, or use --by majority"
         ),
         (None, _) => {
-            bail!(Usage(format!("the solutions have scores of several names: choose with --scores {listed}")))
+            bail!(Usage(format!(
+                "the solutions have scores of several names: set --scores to one of {listed}"
+            )))
         }
         (Some(name), _) if names.contains(name.as_str()) => Ok(Some(name.clone())),
         (Some(name), _) => {
@@ -188,7 +234,7 @@ fn scores_name(args: &Select, records: &[Record]) -> Result<Option<String>> {
 }
 
 /// Chooses in every way that the data allows. Answers and outcomes that are found on the way are kept in the record.
-fn choose(record: &mut Record, args: &Select, report: &mut Report) -> Row {
+fn choose(record: &mut Record, args: &SelectArgs, report: &mut SelectSummary) -> Row {
     let Record { problem, solutions, .. } = record;
     for solution in solutions.iter_mut() {
         complete(problem, solution, report);
@@ -221,7 +267,7 @@ fn choose(record: &mut Record, args: &Select, report: &mut Report) -> Row {
             index,
         }
     };
-    // Of the solutions with the winning answer, the one with the highest score; where nobody votes, of all.
+    // The highest score among the solutions with the winning answer; without votes, among all.
     let winner = |group: Option<usize>| {
         let members: Vec<usize> =
             (0..groups.len()).filter(|index| group.is_none() || groups[*index] == group).collect();
@@ -241,7 +287,7 @@ fn choose(record: &mut Record, args: &Select, report: &mut Report) -> Row {
 }
 
 /// Finds the answer and the outcome of a solution that lacks them, as far as they can be found.
-fn complete(problem: &Problem, solution: &mut Solution, report: &mut Report) {
+fn complete(problem: &Problem, solution: &mut Solution, report: &mut SelectSummary) {
     if solution.answer.as_deref().is_none_or(|answer| answer.trim().is_empty()) {
         solution.answer = extract(&solution.full_text()).map(|found| found.answer);
         report.extracted += u64::from(solution.answer.is_some());
@@ -257,7 +303,7 @@ fn complete(problem: &Problem, solution: &mut Solution, report: &mut Report) {
     report.unknown_outcomes += u64::from(solution.outcome == Outcome::Unknown);
 }
 
-fn count_right(report: &mut Report) {
+fn count_right(report: &mut SelectSummary) {
     let rows = &report.choices;
     let known = rows.iter().filter(|row| row.pass.is_some()).count();
     let of = |right: f64| Accuracy { right, accuracy: (known > 0).then(|| right / known as f64) };
@@ -275,56 +321,50 @@ fn count_right(report: &mut Report) {
     report.known = known as u64;
 }
 
-fn print(printer: Printer, args: &Select, report: &Report) -> Result<()> {
+fn print(printer: Printer, args: &SelectArgs, report: &SelectSummary) -> Result<()> {
     let shown = &report.choices[..args.show.min(report.choices.len())];
     if !shown.is_empty() {
         let (heading, rows) = table(args.by, shown, report.scores.is_some());
         printer.table(&heading, &rows)?;
-        if shown.len() < report.choices.len() {
-            let more = printer::count((report.choices.len() - shown.len()) as u64);
-            printer.line(format!("… and {more} more (--show or --json)"))?;
-        }
+        printer.more(report.choices.len(), shown.len())?;
         printer.line("")?;
     }
     let mut scores = match (&report.scores, report.aggregation) {
-        (Some(name), Some(aggregation)) => format!(", by `{name}` as {aggregation}"),
+        (Some(name), Some(aggregation)) => format!(", scores `{name}`, aggregation {aggregation}"),
         _ => String::new(),
     };
     if let Some(power) = report.vote_power {
-        scores += &format!(" (in votes to the power of {power})");
+        scores += &format!(", vote power {power}");
     }
     printer.line(paint::bold(&format!(
         "{} with {}{scores}",
-        printer::counted(report.problems, "problem"),
-        printer::counted(report.candidates, "solution"),
+        counted(report.problems, "problem"),
+        counted(report.candidates, "solution"),
     )))?;
     if report.known > 0 {
         accuracies(printer, report)?;
     } else {
-        printer.line("no outcome is known: which choice is right cannot be said")?;
+        printer.line("accuracy unknown: no outcome is known")?;
     }
     let n = report.n;
-    let notes = [
-        (report.fewer, format!("problems have fewer than {n} solutions")),
-        (report.empty, "problems have no solution and are left out".to_owned()),
-        (report.unscored, "solutions have no scores: they are chosen last and weigh nothing".to_owned()),
-        (report.extracted, "answers were found in the text".to_owned()),
-        (report.unanswered, "solutions have no answer: they do not vote".to_owned()),
-        (report.graded, "outcomes were found by the grader".to_owned()),
-        (report.unknown_outcomes, "outcomes are unknown; beside known ones they count as wrong".to_owned()),
-        (report.skipped, "records were skipped: they could not be read".to_owned()),
-    ];
-    for (count, words) in notes.iter().filter(|(count, _)| *count > 0) {
-        printer.line(format!("{:>8}  {words}", printer::count(*count)))?;
-    }
+    printer.counts(&[
+        (report.fewer, "problem", &format!("with fewer than {}", counted(n, "solution"))),
+        (report.empty, "problem", "without solutions, omitted"),
+        (report.unscored, "solution", "without scores: ranked last, no weight in votes"),
+        (report.extracted, "answer", "extracted from the text"),
+        (report.unanswered, "solution", "without an answer: no vote"),
+        (report.graded, "outcome", "graded"),
+        (report.unknown_outcomes, "outcome", "unknown: counted as wrong beside known ones"),
+        (report.skipped, "record", "skipped (invalid)"),
+    ])?;
     if let Some(output) = args.output.as_deref().filter(|output| *output != Path::new("-")) {
-        printer.line(format!("the chosen solutions are {}", printer::written_to(output)))?;
+        printer.line(format!("selected solutions {}", printer::written_to(output)))?;
     }
     Ok(())
 }
 
-fn accuracies(printer: Printer, report: &Report) -> Result<()> {
-    let pass = format!("pass@{} (some solution is right)", report.n);
+fn accuracies(printer: Printer, report: &SelectSummary) -> Result<()> {
+    let pass = format!("pass@{}", report.n);
     let row = |name: &str, accuracy: &Accuracy| {
         let right = accuracy.right;
         let right = if right.fract() == 0.0 { format!("{right:.0}") } else { format!("{right:.1}") };
@@ -337,7 +377,7 @@ fn accuracies(printer: Printer, report: &Report) -> Result<()> {
     rows.push(row("majority", &report.majority));
     rows.push(row(&pass, &report.pass));
     rows.push(row("chance", &report.chance));
-    printer.table(&["choice", &format!("right of {}", printer::count(report.known)), "accuracy"], &rows)
+    printer.table(&["choice", &format!("correct of {}", grouped(report.known)), "accuracy"], &rows)
 }
 
 /// The first problems, as one strategy sees them or as all do.
@@ -374,15 +414,15 @@ fn table(by: By, rows: &[Row], scored: bool) -> (Vec<&'static str>, Vec<Vec<Stri
         }
         By::Best => {
             let best = rows.iter().filter_map(|row| row.best.as_ref().map(|best| one(row, best, best.score)));
-            (vec!["problem", "answer", "score", "votes", "right"], best.collect())
+            (vec!["problem", "answer", "score", "votes", "correct"], best.collect())
         }
         By::Vote => {
             let vote =
                 rows.iter().filter_map(|row| row.vote.as_ref().map(|vote| one(row, vote, vote.weight)));
-            (vec!["problem", "answer", "weight", "votes", "right"], vote.collect())
+            (vec!["problem", "answer", "weight", "votes", "correct"], vote.collect())
         }
         By::Majority => {
-            let mut heading = vec!["problem", "answer", "votes", "right"];
+            let mut heading = vec!["problem", "answer", "votes", "correct"];
             if scored {
                 heading.insert(2, "weight");
             }

@@ -1,20 +1,52 @@
-//! `gradus steps`: cuts a text, or every solution of a dataset, into steps.
+//! `gradus steps`: splits a text, or every solution of a dataset, into steps.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use gradus_core::steps::{Config, split};
+use clap::Args;
+use gradus_core::steps::{Config, Strategy, split};
 use gradus_data::files::{Sink, Target};
+use gradus_data::readers::Format;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Status, Usage};
-use crate::args::Steps;
+use crate::arguments::JsonOption;
+use crate::arguments::dataset::{OnError, format_name};
+use crate::arguments::values::strategy;
+use crate::count::{counted, grouped};
+use crate::exit::{Status, Usage};
 use crate::input;
-use crate::printer::{self, Printer, counted};
+use crate::terminal::printer::{self, Printer};
 
-pub(super) fn run(args: &Steps) -> Result<Status> {
+#[derive(Debug, Args)]
+pub(super) struct StepsArgs {
+    /// Text file, or - for standard input; with --data, datasets
+    #[arg(value_name = "INPUT", default_value = "-")]
+    inputs: Vec<PathBuf>,
+    /// Splitting strategy: auto, blank_lines, numbered, step_markers, lines or sentences
+    #[arg(long, default_value = "auto", value_parser = strategy)]
+    strategy: Strategy,
+    /// Split all solutions of datasets that have text but no steps
+    #[arg(long, requires = "output")]
+    data: bool,
+    /// With --data, input format (default: detected from the first record)
+    #[arg(long, value_name = "FORMAT", value_parser = format_name, requires = "data")]
+    from: Option<Format>,
+    /// With --data, how to handle invalid records
+    #[arg(long, value_enum, default_value = "fail", requires = "data")]
+    on_error: OnError,
+    /// With --data, split solutions that already have steps again and drop their labels and scores
+    #[arg(long, alias = "recut", requires = "data")]
+    resplit: bool,
+    /// With --data, output file (Gradus format)
+    #[arg(short, long, value_name = "FILE", requires = "data")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    print: JsonOption,
+}
+
+pub(super) fn run(args: &StepsArgs) -> Result<Status> {
     let config = Config { strategy: args.strategy, ..Config::default() };
     match &args.output {
         Some(output) => dataset(args, output, &config),
@@ -22,9 +54,9 @@ pub(super) fn run(args: &Steps) -> Result<Status> {
     }
 }
 
-fn text(args: &Steps, config: &Config) -> Result<Status> {
+fn text(args: &StepsArgs, config: &Config) -> Result<Status> {
     let [path] = args.inputs.as_slice() else {
-        return Err(Usage("name one text file (or use --data for datasets)".to_owned()).into());
+        return Err(Usage("expected one text file (use --data for datasets)".to_owned()).into());
     };
     let mut text = String::new();
     if path == Path::new("-") {
@@ -46,7 +78,7 @@ fn text(args: &Steps, config: &Config) -> Result<Status> {
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Report {
+struct StepsSummary {
     solutions: u64,
     cut: u64,
     /// Steps of the solutions that were cut.
@@ -55,21 +87,21 @@ struct Report {
     had_steps: u64,
     /// Left as they were: they have no text.
     no_text: u64,
-    /// Annotations and score columns that no longer fit and were dropped (`--recut`).
+    /// Annotations and score columns that no longer fit and were dropped (`--resplit`).
     dropped_annotations: u64,
     dropped_scores: u64,
-    /// Records that could not be read.
+    /// Invalid records.
     skipped: u64,
 }
 
-fn dataset(args: &Steps, output: &Path, config: &Config) -> Result<Status> {
+fn dataset(args: &StepsArgs, output: &Path, config: &Config) -> Result<Status> {
     let mut sink = Sink::create(Target::new(output))?;
-    let mut report = Report::default();
+    let mut report = StepsSummary::default();
     let tally = input::read(&args.inputs, args.from, args.on_error, &mut |item| {
         let mut record = item.record;
         for solution in &mut record.solutions {
             report.solutions += 1;
-            if !solution.steps.is_empty() && !args.recut {
+            if !solution.steps.is_empty() && !args.resplit {
                 report.had_steps += 1;
                 continue;
             }
@@ -96,23 +128,21 @@ fn dataset(args: &Steps, output: &Path, config: &Config) -> Result<Status> {
         return Ok(Status::Done);
     }
     printer.line(format!(
-        "{} of {} cut into {} ({} had steps, {} had no text) {}",
-        printer::count(report.cut),
+        "{} of {} split into {} ({} already split, {} without text), {}",
+        grouped(report.cut),
         counted(report.solutions, "solution"),
         counted(report.steps, "step"),
-        printer::count(report.had_steps),
-        printer::count(report.no_text),
+        grouped(report.had_steps),
+        grouped(report.no_text),
         printer::written_to(output)
     ))?;
     if report.dropped_annotations + report.dropped_scores > 0 {
         printer.line(format!(
-            "{} and {} of the old steps dropped",
+            "{} and {} of the previous steps dropped",
             counted(report.dropped_annotations, "annotation"),
             counted(report.dropped_scores, "score column")
         ))?;
     }
-    if report.skipped > 0 {
-        printer.line(format!("{} skipped: could not be read", counted(report.skipped, "record")))?;
-    }
+    printer.skipped(report.skipped)?;
     Ok(Status::Done)
 }

@@ -1,18 +1,81 @@
-//! `gradus synth`: writes the synthetic world.
+//! `gradus synth`: synthetic problems with labeled solutions.
+
+use std::path::PathBuf;
 
 use anyhow::Result;
+use clap::Args;
 use gradus_core::FirstError;
 use gradus_data::files::{Sink, Target};
 use gradus_synth::{Config, ErrorKind, Family, Style, generate};
 use serde::Serialize;
 
-use super::{Status, Usage};
-use crate::args::Synth;
-use crate::printer::{self, Printer, counted};
-use crate::progress::Progress;
+use crate::arguments::JsonOption;
+use crate::arguments::values::named;
+use crate::count::{counted, grouped};
+use crate::exit::{Status, Usage};
+use crate::terminal::printer::{self, Printer};
+use crate::terminal::progress::Progress;
+
+#[derive(Debug, Args)]
+pub(super) struct SynthArgs {
+    /// Output file (Gradus format), or - for standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    /// Number of problems
+    #[arg(short = 'n', long, default_value_t = 100)]
+    problems: usize,
+    /// Solutions per problem
+    #[arg(long, default_value_t = 4)]
+    solutions: usize,
+    /// Share of solutions with an error
+    #[arg(long, alias = "wrong", default_value_t = 0.5, value_name = "SHARE")]
+    error_rate: f64,
+    /// Share of errors that propagate to later steps
+    #[arg(long, default_value_t = 0.7, value_name = "SHARE")]
+    propagate: f64,
+    /// Difficulty range, within 1-5
+    #[arg(long, default_value = "1-5", value_name = "MIN-MAX", value_parser = difficulty)]
+    difficulty: (u8, u8),
+    /// Problem families, comma-separated: shopping, expression, travel, linear, percent, average, geometry, ages,
+    /// sequence, sharing, lookup, grid (default: all)
+    #[arg(long, value_delimiter = ',', value_parser = family)]
+    families: Vec<Family>,
+    /// Solution styles, comma-separated: equations, prose, enumeration (default: all)
+    #[arg(long, value_delimiter = ',', value_parser = style)]
+    styles: Vec<Style>,
+    /// Error kinds, comma-separated: arithmetic_slip, wrong_operator, misread_given, wrong_operand, skipped_step,
+    /// sign_unit, contradiction (default: all)
+    #[arg(long, value_delimiter = ',', value_parser = error_kind)]
+    errors: Vec<ErrorKind>,
+    /// Random seed
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    #[command(flatten)]
+    print: JsonOption,
+}
+
+fn family(name: &str) -> Result<Family, String> {
+    named(name, Family::ALL, Family::name)
+}
+
+fn style(name: &str) -> Result<Style, String> {
+    named(name, Style::ALL, Style::name)
+}
+
+fn error_kind(name: &str) -> Result<ErrorKind, String> {
+    named(name, ErrorKind::ALL, ErrorKind::name)
+}
+
+fn difficulty(text: &str) -> Result<(u8, u8), String> {
+    let (low, high) = text.split_once('-').unwrap_or((text, text));
+    match (low.parse(), high.parse()) {
+        (Ok(low), Ok(high)) => Ok((low, high)),
+        _ => Err(format!("`{text}` is not a range such as 1-5")),
+    }
+}
 
 #[derive(Debug, Default, Serialize)]
-struct Report {
+struct SynthSummary {
     problems: u64,
     solutions: u64,
     steps: u64,
@@ -24,12 +87,12 @@ fn or_all<T: Copy>(chosen: &[T], all: &[T]) -> Vec<T> {
     if chosen.is_empty() { all.to_vec() } else { chosen.to_vec() }
 }
 
-pub(super) fn run(args: &Synth) -> Result<Status> {
+pub(super) fn run(args: &SynthArgs) -> Result<Status> {
     let config = Config {
         seed: args.seed,
         problems: args.problems,
         solutions_per_problem: args.solutions,
-        wrong_share: args.wrong,
+        wrong_share: args.error_rate,
         families: or_all(&args.families, Family::ALL),
         styles: or_all(&args.styles, Style::ALL),
         errors: or_all(&args.errors, ErrorKind::ALL),
@@ -39,7 +102,7 @@ pub(super) fn run(args: &Synth) -> Result<Status> {
     config.check().map_err(|fault| Usage(format!("--{} {}", option_of(&fault.field), fault.message)))?;
     let mut sink = Sink::create(Target::new(&args.output))?;
     let mut progress = Progress::new(args.problems as u64, false);
-    let mut report = Report::default();
+    let mut report = SynthSummary::default();
     for record in generate(&config) {
         sink.push(&record)?;
         report.problems += 1;
@@ -61,7 +124,7 @@ pub(super) fn run(args: &Synth) -> Result<Status> {
             "{}, {} ({} with an error), {} {}",
             counted(report.problems, "problem"),
             counted(report.solutions, "solution"),
-            printer::count(report.erroneous),
+            grouped(report.erroneous),
             counted(report.steps, "step"),
             printer::written_to(&args.output)
         ))?;
@@ -72,7 +135,7 @@ pub(super) fn run(args: &Synth) -> Result<Status> {
 /// The option that sets a field of [`Config`].
 fn option_of(field: &str) -> &str {
     match field {
-        "wrong_share" => "wrong",
+        "wrong_share" => "error-rate",
         other => other,
     }
 }

@@ -49,15 +49,11 @@ fn folder() -> Folder {
 }
 
 fn asking(folder: &Folder, server: &Server, line: &str) -> Done {
-    let line = format!("{line} --endpoint {} --model tiny", server.url);
-    let words: Vec<&str> = line.split_whitespace().collect();
-    Done::from(folder.command(&words).env("GRADUS_HOME", folder.path("home")).output().unwrap())
+    folder.run_at_home(&format!("{line} --endpoint {} --model tiny", server.url))
 }
 
 fn jobs(folder: &Folder, line: &str) -> Done {
-    let line = format!("jobs {line}");
-    let words: Vec<&str> = line.split_whitespace().collect();
-    Done::from(folder.command(&words).env("GRADUS_HOME", folder.path("home")).output().unwrap())
+    folder.run_at_home(&format!("jobs {line}"))
 }
 
 /// Times differ from run to run.
@@ -66,7 +62,7 @@ fn timeless(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
         let mut rest = line;
-        for unit in [" s a ", " s, p99 ", " s ago"] {
+        for unit in [" s per ", " s, p99 ", " s ago"] {
             if let Some(at) = rest.find(unit) {
                 let start = rest[..at].rfind(|c: char| !number(c)).map_or(0, |at| at + 1);
                 out += &rest[..start];
@@ -154,7 +150,7 @@ fn what_a_model_garbles_is_undecided_counted_and_kept() {
         asking(&folder, &garbled, "annotate monte-carlo data.jsonl -o mc.jsonl --samples 4 --json").json();
     assert_eq!(sampled["notes"]["completions without an answer"], 8);
     let shown = jobs(&folder, "show 1 --undecided").succeeds();
-    assert!(shown.contains("I cannot say.") && shown.contains("2 of the done ones undecided"), "{shown}");
+    assert!(shown.contains("I cannot say.") && shown.contains("2 done (2 undecided)"), "{shown}");
     let list = jobs(&folder, "list").succeeds();
     assert_eq!(list.lines().count(), 4, "{list}");
 }
@@ -164,10 +160,12 @@ fn an_endpoint_that_is_down_is_one_sentence_and_a_job_that_goes_on() {
     let folder = folder();
     let line =
         "annotate judge data.jsonl -o judge.jsonl --retries 1 --endpoint http://127.0.0.1:9 --model tiny";
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let done = Done::from(folder.command(&words).env("GRADUS_HOME", folder.path("home")).output().unwrap());
-    let sentence = done.fails(3);
-    assert!(sentence.contains("cannot be reached") && sentence.contains("goes on"), "{sentence}");
+    let sentence = folder.run_at_home(line).fails(3);
+    assert!(
+        sentence.contains("cannot be reached")
+            && sentence.contains("Rerun the command or `gradus jobs resume 1`"),
+        "{sentence}"
+    );
     assert!(!folder.path("judge.jsonl").exists());
     let list = jobs(&folder, "list --json").json();
     assert_eq!((&list[0]["state"], &list[0]["tasks"]["done"]), (&"running".into(), &0.into()));
@@ -202,8 +200,8 @@ fn outputs_that_cannot_be_written_are_refused_before_anything_is_paid_for() {
     std::fs::create_dir(folder.path("taken")).unwrap();
     for (output, expected) in [
         ("taken", "is a folder"),
-        ("nowhere/judge.jsonl", "nothing can be written into nowhere"),
-        ("-", "is a file"),
+        ("nowhere/judge.jsonl", "cannot write to nowhere"),
+        ("-", "set a file with -o"),
     ] {
         let sentence = asking(&folder, &server, &format!("annotate judge data.jsonl -o {output}")).fails(3);
         assert!(sentence.contains(expected), "{sentence}");
@@ -212,7 +210,7 @@ fn outputs_that_cannot_be_written_are_refused_before_anything_is_paid_for() {
     {
         // Not even root writes there.
         let sentence = asking(&folder, &server, "annotate judge data.jsonl -o /proc/judge.jsonl").fails(3);
-        assert!(sentence.contains("nothing can be written into /proc"), "{sentence}");
+        assert!(sentence.contains("cannot write to /proc"), "{sentence}");
         let sentence =
             asking(&folder, &server, "annotate judge data.jsonl -o j.jsonl --jobs /proc/jobs.sqlite")
                 .fails(3);
@@ -254,14 +252,12 @@ fn bad_input_is_one_sentence() {
         "annotate report judged.jsonl other.jsonl",
         "annotate report judged.jsonl --only nobody",
         "annotate report data.jsonl --from-scores prm",
-        "annotate ensemble judged.jsonl --rule majority --least 0.9",
+        "annotate ensemble judged.jsonl --rule majority --min-confidence 0.9",
         "annotate export problems.jsonl --to trl -o out.jsonl",
         "sample data.jsonl -o out.jsonl --temperature 0",
         "jobs show 7",
     ] {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let done =
-            Done::from(folder.command(&words).env("GRADUS_HOME", folder.path("home")).output().unwrap());
+        let done = folder.run_at_home(line);
         shown += &format!("$ gradus {line}\n{done}\n\n");
         assert!(matches!(done.code, Some(2 | 3)), "{line}: {done}");
         assert!(!folder.path("out.jsonl").exists(), "{line}");

@@ -6,12 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Folder, real_data};
-
-/// A tiny model of `crates/engine/tests/reference/models`.
-fn model(name: &str) -> String {
-    format!("{}/../engine/tests/reference/models/{name}", env!("CARGO_MANIFEST_DIR"))
-}
+use super::{Folder, model, real_data};
 
 /// The world with scores of two made-up reward models: one finds every first error, one is never sure.
 fn scored_world() -> Folder {
@@ -87,7 +82,7 @@ fn a_local_model_goes_on_where_it_was_killed() {
     let folder = Folder::new();
     folder.run("synth -n 200 --solutions 2 --seed 3 -o world.jsonl").succeeds();
     let line = format!(
-        "bench processbench world.jsonl --model {} --profile plain -o run --json --token-budget 128",
+        "bench processbench world.jsonl --model {} --profile plain -o run --json --max-batch-tokens 128",
         model("qwen2")
     );
     let words: Vec<&str> = line.split(' ').collect();
@@ -106,7 +101,7 @@ fn a_local_model_goes_on_where_it_was_killed() {
     // Another benchmark of the same judge on the same data uses its answers, in a folder of its own.
     let drift = line.replace("processbench", "drift");
     assert_eq!(folder.run(&drift).code, Some(2));
-    let drift = folder.run(&(drift.replace("-o run", "-o drift") + " --answers run")).json();
+    let drift = folder.run(&(drift.replace("-o run", "-o drift") + " --reuse run")).json();
     assert_eq!(drift["counts"]["resumed"], 400);
     // Another threshold asks nothing anew and the opinions are the same.
     let again = folder.run(&format!("{line} --threshold 0.3")).json();
@@ -176,12 +171,12 @@ fn a_preference_benchmark_is_built_and_run() {
     let numbers = &report["numbers"]["preference"];
     assert_eq!(numbers["generators"].as_array().unwrap().len(), 3);
     assert_eq!(numbers["perplexity"]["solutions"], 36);
-    let analysed = folder.run("bench preference analyse run").succeeds();
-    assert!(analysed.contains("BI over deciles of perplexity"), "{analysed}");
+    let analyzed = folder.run("bench preference analyze run").succeeds();
+    assert!(analyzed.contains("BI over deciles of perplexity"), "{analyzed}");
     assert!(folder.path("run/analysis.html").exists());
     let known = folder.run(&format!("perplexity --data ops.jsonl --model {} -o with.jsonl", model("qwen2")));
     known.succeeds();
-    folder.run("bench preference analyse run --perplexities with.jsonl").succeeds();
+    folder.run("bench preference analyze run --perplexities with.jsonl").succeeds();
 }
 
 /// Answers `/v1/score` with 0.9 for every step, and refuses problems that mention 'refuse'.
@@ -258,7 +253,7 @@ fn bad_input_is_one_sentence() {
         "bench labels world.jsonl",
         "bench preference build scored.jsonl -o ops.jsonl",
         "bench preference build scored.jsonl -o ops.jsonl --count 99",
-        "bench preference analyse nowhere",
+        "bench preference analyze nowhere",
         "bench compare nowhere nowhere",
         "bench processbench scored.jsonl --endpoint ftp://x --model m",
     ];

@@ -1,11 +1,6 @@
 //! Commands that run a model, with the tiny models of the engine's tests.
 
-use super::Folder;
-
-/// A tiny model of `crates/engine/tests/reference/models`.
-pub(crate) fn model(name: &str) -> String {
-    format!("{}/../engine/tests/reference/models/{name}", env!("CARGO_MANIFEST_DIR"))
-}
+use super::{Folder, model};
 
 #[test]
 fn steps_are_scored_and_written_into_the_dataset() {
@@ -49,7 +44,7 @@ fn a_run_that_was_cut_short_goes_on_where_it_was() {
     let broken = world.clone() + "{\"gradus\": 1, \"problem\": {\"id\": \"x\"\n";
     folder.file("world.jsonl", &broken);
     let command = format!(
-        "score world.jsonl --model {} --name tiny -o scored.jsonl --json --token-budget 64",
+        "score world.jsonl --model {} --name tiny -o scored.jsonl --json --max-batch-tokens 64",
         model("qwen2")
     );
     let failed = folder.run(&command);

@@ -1,68 +1,55 @@
 //! What the program says about itself, and about a wrong command line.
 
-use super::Folder;
+use std::path::Path;
 
+use super::{Folder, model};
+
+/// The names under `Commands:` in a help text; `help` itself has none.
+fn subcommands(help: &str) -> Vec<String> {
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let entries = listed.take_while(|line| !line.is_empty()).filter_map(|line| line.strip_prefix("  "));
+    let names = entries.filter(|line| !line.starts_with(' ')).filter_map(|line| line.split(' ').next());
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
+}
+
+/// Every command from the root down, each with a snapshot of its own.
 #[test]
 fn help() {
     let folder = Folder::new();
-    let commands = [
-        "",
-        "data",
-        "data convert",
-        "data check",
-        "data stats",
-        "data split",
-        "data dedup",
-        "data corrupt",
-        "data formats",
-        "steps",
-        "grade",
-        "synth",
-        "sample",
-        "annotate",
-        "annotate monte-carlo",
-        "annotate judge",
-        "annotate reference",
-        "annotate consensus",
-        "annotate ensemble",
-        "annotate report",
-        "annotate export",
-        "jobs",
-        "jobs list",
-        "jobs show",
-        "score",
-        "select",
-        "solve",
-        "generate",
-        "embed",
-        "perplexity",
-        "pool",
-        "pool build",
-        "pool add",
-        "pool stats",
-        "pool search",
-        "pool examples",
-        "pool map",
-        "models",
-        "models list",
-        "models pull",
-        "models show",
-        "models path",
-        "models remove",
-        "bench",
-        "bench processbench",
-        "bench preference",
-        "bench preference build",
-        "bench preference analyse",
-        "bench labels",
-        "bench compare",
-        "completions",
-    ];
-    for command in commands {
+    let mut open = vec![String::new()];
+    let mut seen = 0;
+    while let Some(command) = open.pop() {
         let text = folder.run(&format!("{command} --help")).succeeds();
+        let found = subcommands(&text).into_iter();
+        open.extend(found.map(|name| format!("{command} {name}").trim_start().to_owned()));
         let name = if command.is_empty() { "gradus".to_owned() } else { command.replace(' ', "_") };
         insta::assert_snapshot!(format!("help_{name}"), text);
+        seen += 1;
     }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/snapshots");
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let stored = names.filter(|name| {
+        let name = name.to_string_lossy();
+        name.starts_with("cli__help__help_") && name.ends_with(".snap")
+    });
+    assert_eq!(stored.count(), seen, "one snapshot for each command, and none of a command that is gone");
+}
+
+/// Options that were renamed are accepted under their old names, and help does not mention these.
+#[test]
+fn old_spellings_are_accepted() {
+    let folder = Folder::with_world();
+    folder.run("synth -n 2 --wrong 0.5 -o two.jsonl").succeeds();
+    folder.run("data split world.jsonl -o parts --parts a=0.5,b=0.5").succeeds();
+    folder.run("steps --data --recut world.jsonl -o steps.jsonl").succeeds();
+    let model = model("qwen2");
+    let score = format!("score world.jsonl --model {model} --dequantise --token-budget 64 --show 0");
+    folder.run(&score).succeeds();
+    let solve = format!("solve 1+1? --strategy beam --width 1 --step-tokens 4 --max-steps 1 --model {model}");
+    folder.run(&format!("{solve} --profile plain")).succeeds();
+    let said = folder.run("annotate ensemble world.jsonl --rule majority --least 0.9").fails(2);
+    assert!(said.contains("--min-confidence"), "{said}");
+    assert!(folder.run("bench preference analyse --help").succeeds().contains("analyze"));
 }
 
 #[test]
@@ -94,13 +81,13 @@ fn wrong_command_lines() {
         "data convert world.jsonl",
         "data stats",
         "data stats world.jsonl --on-error maybe",
-        "data split world.jsonl -o parts --parts train=0.9,test=0.2",
-        "data split world.jsonl -o parts --parts train",
-        "data split world.jsonl -o parts --parts train=lots",
-        "data split world.jsonl -o parts --parts ../train=1",
-        "data split world.jsonl -o parts --parts a=0.5,a=0.5",
+        "data split world.jsonl -o parts --splits train=0.9,test=0.2",
+        "data split world.jsonl -o parts --splits train",
+        "data split world.jsonl -o parts --splits train=lots",
+        "data split world.jsonl -o parts --splits ../train=1",
+        "data split world.jsonl -o parts --splits a=0.5,a=0.5",
         "data dedup world.jsonl --threshold 1.5",
-        "synth --wrong 2",
+        "synth --error-rate 2",
         "synth --difficulty 3-9",
         "synth --difficulty hard",
         "synth --families algebra",

@@ -91,6 +91,12 @@ impl Folder {
         Done::from(self.command(arguments).output().unwrap())
     }
 
+    /// Runs the program with a home folder of its own: jobs and cached responses.
+    fn run_at_home(&self, line: &str) -> Done {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        Done::from(self.command(&words).env("GRADUS_HOME", self.path("home")).output().unwrap())
+    }
+
     /// Runs the program with a file as its standard input.
     fn run_reading(&self, line: &str, input: &str) -> Done {
         let file = std::fs::File::open(self.path(input)).unwrap();
@@ -142,6 +148,11 @@ impl std::fmt::Display for Done {
         }
         write!(f, "-- exit {code}")
     }
+}
+
+/// A tiny model of `crates/engine/tests/reference/models`.
+fn model(name: &str) -> String {
+    format!("{}/../engine/tests/reference/models/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
 /// The folder of real datasets: `GRADUS_DATA`, or `shared/data` beside the checkout. Says so when it is absent.

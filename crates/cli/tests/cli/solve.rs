@@ -6,16 +6,15 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
-use super::Folder;
-use super::engine::model;
+use super::{Folder, model};
 
 #[test]
 fn a_search_keeps_its_budget_and_follows_its_seed() {
     let folder = Folder::new();
     let model = model("qwen2");
     for (strategy, options) in [
-        ("beam", "--width 2 --expansions 2 --max-steps 3 --step-tokens 24"),
-        ("tree", "--trees 2 --expansions 2 --max-steps 3 --step-tokens 24"),
+        ("beam", "--beam-width 2 --expansions 2 --max-steps 3 --max-step-tokens 24"),
+        ("tree", "--trees 2 --expansions 2 --max-steps 3 --max-step-tokens 24"),
         ("vote", "-n 4 --max-tokens 40"),
     ] {
         let command = |seed: u64| {
@@ -112,7 +111,7 @@ fn options_without_a_use_are_refused() {
         "solve 1+1? --strategy greedy --temperature 1",
         "solve 1+1? --strategy beam --trees 2",
         "solve 1+1? --strategy tree --max-tokens 9",
-        "solve 1+1? --strategy vote --step-tokens 9",
+        "solve 1+1? --strategy vote --max-step-tokens 9",
         "solve 1+1? --strategy majority --vote-power 2",
         "solve 1+1? --temperature=-1",
         "solve 1+1? --endpoint http://127.0.0.1:9 --profile plain",
@@ -182,7 +181,7 @@ fn a_server_is_given_the_template_and_the_steps_so_far() {
     let folder = Folder::new();
     let (address, model) = (serve(), model("qwen2"));
     let line = format!(
-        "solve 2+2? --strategy beam --width 2 --expansions 2 --endpoint {address} --template {model} --scorer {model} --json"
+        "solve 2+2? --strategy beam --beam-width 2 --expansions 2 --endpoint {address} --template {model} --scorer {model} --json"
     );
     let outcome = folder.run(&line).json();
     assert_eq!(outcome["stopped"], "enough", "{outcome}");

@@ -5,12 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{Done, Folder};
-
-/// A tiny model of `crates/engine/tests/reference/models`.
-fn model(name: &str) -> String {
-    format!("{}/../engine/tests/reference/models/{name}", env!("CARGO_MANIFEST_DIR"))
-}
+use super::{Done, Folder, model};
 
 const WORLD: &str =
     "--families geometry --styles equations --difficulty 1 --errors misread_given,wrong_operand";

@@ -2,22 +2,64 @@
 //! unknown; so are solutions without labels. Everything that is left out is counted.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
 use gradus_core::{Annotation, FirstError, Mark, Record, Solution};
 use gradus_data::files::{Sink, Target};
 use gradus_data::readers::Format;
 use gradus_durable::journal_key;
 use serde::Serialize;
 
-use crate::args::annotate::{Export, ExportForm};
-use crate::commands::Status;
+use crate::arguments::JsonOption;
+use crate::arguments::dataset::DatasetInput;
+use crate::count::{counted, grouped};
+use crate::exit::Status;
 use crate::input;
-use crate::paint;
-use crate::printer::{self, Printer};
+use crate::terminal::paint;
+use crate::terminal::printer::{self, Printer};
+
+/// Formats of training sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ExportForm {
+    /// TRL stepwise supervision: prompt, completions, labels
+    Trl,
+    /// Gradus format, for gradus train prm
+    Prm,
+    /// RLHFlow conversations: each step is answered with + or -
+    Chat,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  gradus annotate export agreed.jsonl --to trl --balance -o train.jsonl\n\n\
+Steps after the first error are omitted: their labels are unknown."
+)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    input: DatasetInput,
+    /// Output format
+    #[arg(long, value_enum)]
+    to: ExportForm,
+    /// Output file
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Annotator whose labels are exported, named as in `annotate report` (default: trusted labels, else the first)
+    #[arg(long, value_name = "NAME")]
+    annotator: Option<String>,
+    /// Downsample to as many solutions with an error as without
+    #[arg(long)]
+    balance: bool,
+    /// With --balance, random seed
+    #[arg(long, default_value_t = 0, requires = "balance")]
+    seed: u64,
+    #[command(flatten)]
+    print: JsonOption,
+}
 
 #[derive(Debug, Default, Serialize)]
-struct Report {
+struct ExportSummary {
     solutions: usize,
     written: usize,
     steps: usize,
@@ -30,8 +72,8 @@ struct Report {
     left_out: BTreeMap<&'static str, usize>,
 }
 
-pub(super) fn run(args: &Export) -> Result<Status> {
-    let mut report = Report::default();
+pub(super) fn run(args: &ExportArgs) -> Result<Status> {
+    let mut report = ExportSummary::default();
     let mut records: Vec<Record> = Vec::new();
     let tally = input::for_each(&args.input, |item| {
         let mut record = item.record;
@@ -88,7 +130,7 @@ pub(super) fn run(args: &Export) -> Result<Status> {
     }
     if report.written == 0 {
         bail!(
-            "no solution has labels to train on{}",
+            "no solution has training labels{}",
             args.annotator.as_ref().map_or_else(String::new, |name| format!(" by {name}"))
         );
     }
@@ -118,7 +160,7 @@ fn target(solution: &Solution, annotator: Option<&str>) -> Result<Annotation, &'
 }
 
 /// Leaves out solutions of the more frequent kind, those with the largest hashes, until both are equally many.
-fn balance(records: &mut Vec<Record>, seed: u64, report: &mut Report) {
+fn balance(records: &mut Vec<Record>, seed: u64, report: &mut ExportSummary) {
     let is_wrong = |solution: &Solution| matches!(solution.annotations[0].first_error, FirstError::At(_));
     let all = || records.iter().flat_map(|record| &record.solutions);
     let wrong = all().filter(|solution| is_wrong(solution)).count();
@@ -140,7 +182,7 @@ fn balance(records: &mut Vec<Record>, seed: u64, report: &mut Report) {
     *report.left_out.entry("solutions, to balance the kinds").or_default() += wrong.max(right) - few;
 }
 
-impl Report {
+impl ExportSummary {
     fn count(&mut self, solution: &Solution) {
         self.written += 1;
         let annotation = &solution.annotations[0];
@@ -151,7 +193,7 @@ impl Report {
         }
     }
 
-    fn print(&self, args: &Export) -> Result<Status> {
+    fn print(&self, args: &ExportArgs) -> Result<Status> {
         let printer = Printer::new(Some(&args.output));
         if args.print.json {
             printer.json(self)?;
@@ -159,19 +201,19 @@ impl Report {
         }
         printer.line(format!(
             "{} of {} with {} {}",
-            paint::bold(&printer::count(self.written as u64)),
-            printer::counted(self.solutions as u64, "solution"),
-            printer::counted(self.steps as u64, "labelled step"),
+            paint::bold(&grouped(self.written)),
+            counted(self.solutions, "solution"),
+            counted(self.steps, "labeled step"),
             printer::written_to(&args.output)
         ))?;
         printer.counts(&[
-            (self.right, "steps are right"),
-            (self.wrong, "steps are wrong"),
-            (self.with_error, "solutions have an error"),
-            (self.steps_left_out, "steps left out: after the first error, or without a label"),
+            (self.right as u64, "step", "correct"),
+            (self.wrong as u64, "step", "wrong"),
+            (self.with_error as u64, "solution", "with an error"),
+            (self.steps_left_out as u64, "step", "omitted: after the first error or unlabeled"),
         ])?;
         for (reason, count) in &self.left_out {
-            printer.line(format!("{:>8}  left out: {reason}", printer::count(*count as u64)))?;
+            printer.line(format!("{:>8}  omitted: {reason}", grouped(*count)))?;
         }
         Ok(Status::Done)
     }

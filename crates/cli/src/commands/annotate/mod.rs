@@ -1,27 +1,49 @@
-//! `gradus annotate`: step labels from models, and what several of them say together.
+//! `gradus annotate`: step labels from models, and their combination.
 //!
-//! `label` runs the three annotators that ask a model, `sources` reads those that stand in data, `combine` makes one of
-//! several, `report` compares them, `export` writes training sets; `cost` says what it all takes.
+//! `monte_carlo`, `judge` and `reference` ask a model and share `labeling`; `consensus`, `ensemble` and `report` read
+//! labels that are in data, by `sources`; `export` writes training sets.
 
-mod combine;
-pub(super) mod cost;
+mod consensus;
+mod ensemble;
 mod export;
-mod label;
+mod judge;
+mod labeling;
+mod monte_carlo;
+mod reference;
 mod report;
 mod sources;
+mod summary;
 
 use anyhow::Result;
+use clap::Subcommand;
 
-use super::Status;
-use crate::args::annotate::AnnotateCommand;
+use crate::exit::Status;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AnnotateCommand {
+    /// Label steps by Monte Carlo rollouts: the share of completions that reach the gold answer
+    MonteCarlo(Box<monte_carlo::MonteCarloArgs>),
+    /// Label steps with an LLM judge that locates the first error
+    Judge(Box<judge::JudgeArgs>),
+    /// Label all steps in one request by comparison with a reference solution
+    Reference(Box<reference::ReferenceArgs>),
+    /// Keep solutions on which all annotators agree
+    Consensus(consensus::ConsensusArgs),
+    /// Combine the labels of several annotators
+    Ensemble(ensemble::EnsembleArgs),
+    /// Compare annotators: agreement, overlap and cost
+    Report(report::ReportArgs),
+    /// Export labels as a training set
+    Export(export::ExportArgs),
+}
 
 pub(super) fn run(command: &AnnotateCommand) -> Result<Status> {
     match command {
-        AnnotateCommand::MonteCarlo(args) => label::monte_carlo(args),
-        AnnotateCommand::Judge(args) => label::judge(args),
-        AnnotateCommand::Reference(args) => label::reference(args),
-        AnnotateCommand::Consensus(args) => combine::consensus(args),
-        AnnotateCommand::Ensemble(args) => combine::ensemble(args),
+        AnnotateCommand::MonteCarlo(args) => monte_carlo::run(args),
+        AnnotateCommand::Judge(args) => judge::run(args),
+        AnnotateCommand::Reference(args) => reference::run(args),
+        AnnotateCommand::Consensus(args) => consensus::run(args),
+        AnnotateCommand::Ensemble(args) => ensemble::run(args),
         AnnotateCommand::Report(args) => report::run(args),
         AnnotateCommand::Export(args) => export::run(args),
     }

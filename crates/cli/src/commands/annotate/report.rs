@@ -1,56 +1,66 @@
 //! `gradus annotate report`: annotators side by side.
 
 use anyhow::Result;
-use gradus_annotate::report::{AnnotatorReport, AnnotatorSummary, AucEstimate, OutcomePrediction, report};
+use clap::Args;
+use gradus_annotate::report::{Annotator, Estimated, Foretold, Report, report};
 use gradus_core::metrics::bootstrap;
 
-use super::sources::gather;
-use crate::args::annotate::Report as Args;
-use crate::commands::Status;
-use crate::paint;
-use crate::printer::{self, Printer};
+use super::sources::{SourcesArgs, gather};
+use crate::arguments::JsonOption;
+use crate::count::{counted, grouped, percent_of};
+use crate::exit::Status;
+use crate::terminal::paint;
+use crate::terminal::printer::Printer;
 
-pub(super) fn run(args: &Args) -> Result<Status> {
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gradus annotate report mc.jsonl judged.jsonl\n  \
+gradus annotate report candidates.jsonl --from-scores '*:0.5' --json")]
+pub(crate) struct ReportArgs {
+    #[command(flatten)]
+    sources: SourcesArgs,
+    /// Bootstrap resamples
+    #[arg(long, default_value_t = 1000)]
+    resamples: usize,
+    #[command(flatten)]
+    print: JsonOption,
+}
+
+pub(super) fn run(args: &ReportArgs) -> Result<Status> {
     let gathered = gather(&args.sources)?;
     let settings = bootstrap::Settings { resamples: args.resamples, ..bootstrap::Settings::default() };
     let report = report(&gathered.panel, &settings);
-    let printer = Printer::new(None);
-    if args.print.json {
-        printer.json(&report)?;
-    } else {
-        show(printer, &report)?;
-    }
+    Printer::new(None).summary(args.print.json, &report, show)?;
     Ok(Status::Done)
 }
 
 fn show(printer: Printer, report: &AnnotatorReport) -> Result<()> {
     printer.line(format!(
         "{} ({} with true labels, {} with a known outcome)\n",
-        paint::bold(&printer::counted(report.solutions as u64, "solution")),
-        printer::count(report.with_truth as u64),
-        printer::count(report.with_outcome as u64),
+        paint::bold(&counted(report.solutions, "solution")),
+        grouped(report.with_truth),
+        grouped(report.with_outcome),
     ))?;
-    let rows: Vec<Vec<String>> = report.annotators.iter().map(labelled).collect();
+    let rows: Vec<Vec<String>> = report.annotators.iter().map(label_counts).collect();
     let heading = [
         "annotator",
-        "labelled",
+        "labeled",
         "undecided",
         "labels",
         "errors",
         "tokens/label",
         "seconds/label",
-        "AUC of outcome",
-        "right if no error",
+        "outcome AUC",
+        "correct if no error",
         "wrong if error",
     ];
     printer.table(&heading, &rows)?;
     if report.with_truth > 0 {
         let rows: Vec<Vec<String>> = report.annotators.iter().map(against_truth).collect();
-        printer.line("\nagainst true labels")?;
+        printer.line("\nagreement with true labels")?;
         let heading = [
             "annotator",
             "accuracy",
-            "right: precision",
+            "correct: precision",
             "recall",
             "wrong: precision",
             "recall",
@@ -61,25 +71,32 @@ fn show(printer: Printer, report: &AnnotatorReport) -> Result<()> {
     if !report.pairs.is_empty() {
         let rows: Vec<Vec<String>> = (report.pairs.iter())
             .map(|two| {
-                let count = |number: usize| printer::count(number as u64);
                 vec![
                     two.names.join(" & "),
-                    count(two.pair.both),
+                    grouped(two.pair.both),
                     percent(two.kept),
-                    count(two.pair.no_error),
-                    count(two.pair.same_error),
-                    count(two.pair.other_error),
-                    count(two.pair.first_only),
-                    count(two.pair.second_only),
+                    grouped(two.pair.no_error),
+                    grouped(two.pair.same_error),
+                    grouped(two.pair.other_error),
+                    grouped(two.pair.first_only),
+                    grouped(two.pair.second_only),
                     percent(two.overlap),
                     auc(&two.outcome_prediction),
                 ]
             })
             .collect();
-        printer.line("\ntwo by two: what a consensus keeps, and where first errors are")?;
+        printer.line("\npairs: consensus and first errors")?;
         let heading = [
-            "pair", "both", "kept", "no error", "same", "elsewhere", "first only", "second only", "overlap",
-            "AUC of kept",
+            "pair",
+            "both",
+            "kept",
+            "no error",
+            "same error",
+            "different error",
+            "first only",
+            "second only",
+            "overlap",
+            "kept AUC",
         ];
         printer.table(&heading, &rows)?;
     }
@@ -87,9 +104,9 @@ fn show(printer: Printer, report: &AnnotatorReport) -> Result<()> {
         let rows: Vec<Vec<String>> = (report.together.iter())
             .map(|rule| {
                 let f1 = rule.first_errors.as_ref().and_then(|scores| scores.f1);
-                let decided = printer::count(rule.decided as u64);
-                let share = printer::percent(rule.decided as u64, report.solutions as u64);
-                let errors = printer::count(rule.errors as u64);
+                let decided = grouped(rule.decided);
+                let share = percent_of(rule.decided, report.solutions);
+                let errors = grouped(rule.errors);
                 vec![
                     rule.rule.clone(),
                     decided,
@@ -102,16 +119,16 @@ fn show(printer: Printer, report: &AnnotatorReport) -> Result<()> {
                 ]
             })
             .collect();
-        printer.line("\nall together")?;
+        printer.line("\nensembles")?;
         printer.table(
             &[
                 "rule",
-                "labelled",
+                "labeled",
                 "share",
                 "errors",
                 "first error F1",
-                "AUC of outcome",
-                "right if no error",
+                "outcome AUC",
+                "correct if no error",
                 "wrong if error",
             ],
             &rows,
@@ -127,14 +144,13 @@ fn show(printer: Printer, report: &AnnotatorReport) -> Result<()> {
                 ]
             })
             .collect();
-        printer.line("\nreliability without truth, by Dawid and Skene")?;
-        printer.table(&["annotator", "finds wrong steps", "accuses right steps"], &rows)?;
+        printer.line("\nreliability without true labels (Dawid-Skene)")?;
+        printer.table(&["annotator", "sensitivity", "false alarm rate"], &rows)?;
     }
     Ok(())
 }
 
-fn labelled(annotator: &AnnotatorSummary) -> Vec<String> {
-    let count = |number: usize| printer::count(number as u64);
+fn label_counts(annotator: &Annotator) -> Vec<String> {
     let each = |amount: Option<f64>, digits: usize| match amount {
         Some(amount) if annotator.labels > 0 => format!("{:.digits$}", amount / annotator.labels as f64),
         _ => "–".to_owned(),
@@ -144,10 +160,10 @@ fn labelled(annotator: &AnnotatorSummary) -> Vec<String> {
     let seconds = cost.map(|cost| cost.seconds).filter(|seconds| *seconds > 0.0);
     vec![
         annotator.name.clone(),
-        count(annotator.decided),
-        count(annotator.undecided),
-        count(annotator.labels),
-        count(annotator.errors),
+        grouped(annotator.decided),
+        grouped(annotator.undecided),
+        grouped(annotator.labels),
+        grouped(annotator.errors),
         each(tokens, 0),
         each(seconds, 3),
         auc(&annotator.outcome_prediction),

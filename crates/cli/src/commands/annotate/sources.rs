@@ -1,35 +1,61 @@
-//! Annotators that stand in data: labels of several files, and reward models' scores, solution by solution.
+//! Annotators in data: labels of several files and scores of reward models, per solution.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use gradus_annotate::report::{Panel, PanelRow};
+use clap::Args;
+use gradus_annotate::report::{Panel, Row};
 use gradus_core::metrics::process::first_error;
 use gradus_core::{Annotation, LabelSource, Record, Solution};
+use gradus_data::files::{Sink, Target};
 
-use crate::args::OnError;
-use crate::args::annotate::Sources;
-use crate::commands::Usage;
+use crate::arguments::dataset::OnError;
+use crate::exit::Usage;
 use crate::input;
 
-/// The solutions of all inputs and who says what about them.
+/// Annotators whose labels are in the data.
+#[derive(Debug, Args)]
+pub(crate) struct SourcesArgs {
+    /// Labeled datasets; solutions are matched by id
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+    /// Use reward model scores as an annotator: steps below the threshold are wrong; *:0.5 matches every model;
+    /// repeatable
+    #[arg(long, value_name = "NAME:THRESHOLD", value_parser = name_and_threshold)]
+    from_scores: Vec<(String, f64)>,
+    /// Use only these annotators, named as in `annotate report`; repeatable
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+}
+
+fn name_and_threshold(text: &str) -> Result<(String, f64), String> {
+    let wrong = || format!("`{text}` is not NAME:THRESHOLD, such as my-prm:0.5");
+    let (name, threshold) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let threshold: f64 = threshold.parse().map_err(|_| wrong())?;
+    if name.is_empty() || !(0.0..=1.0).contains(&threshold) {
+        return Err(format!("`{text}`: expected a name and a threshold from 0 to 1"));
+    }
+    Ok((name.to_owned(), threshold))
+}
+
+/// The solutions of all inputs and their labels by annotator.
 pub(super) struct Gathered {
-    /// The records of the inputs; a solution that stands in several is one.
+    /// The records of the inputs; a solution that occurs in several is merged.
     pub(super) records: Vec<Record>,
     /// Rows in the order of the solutions of `records`.
     pub(super) panel: Panel,
 }
 
-/// A solution's place in the records, and what is said about it by whom.
-type Said = Vec<(String, Annotation)>;
+/// The annotations of a solution by annotator name.
+type SolutionLabels = Vec<(String, Annotation)>;
 
 /// Reads everything.
-pub(super) fn gather(sources: &Sources) -> Result<Gathered> {
+pub(super) fn gather(sources: &SourcesArgs) -> Result<Gathered> {
     let mut records: Vec<Record> = Vec::new();
     let mut problems: HashMap<String, usize> = HashMap::new();
     let mut solutions: HashMap<(usize, String), usize> = HashMap::new();
-    let mut said: Vec<Vec<Said>> = Vec::new();
+    let mut said: Vec<Vec<SolutionLabels>> = Vec::new();
     let several = sources.inputs.len() > 1;
     for path in &sources.inputs {
         let stem = stem(path);
@@ -50,7 +76,7 @@ pub(super) fn gather(sources: &Sources) -> Result<Gathered> {
                 let kept = &mut records[place].solutions[*known];
                 if kept.steps != solution.steps {
                     bail!(
-                        "{}: solution {} has other steps than in a file before it: label the same solutions",
+                        "{}: the steps of solution {} differ from those in an earlier file",
                         path.display(),
                         solution.id
                     );
@@ -74,15 +100,12 @@ pub(super) fn gather(sources: &Sources) -> Result<Gathered> {
     } else {
         if let Some(unknown) = sources.only.iter().find(|name| !names.contains(*name)) {
             let known: Vec<&str> = names.iter().map(String::as_str).collect();
-            bail!(Usage(format!(
-                "--only {unknown}: there is no such annotator; there are {}",
-                known.join(", ")
-            )));
+            bail!(Usage(format!("--only {unknown}: no such annotator; available: {}", known.join(", "))));
         }
         sources.only.clone()
     };
     if names.is_empty() {
-        bail!("no solution has labels of a model; annotate the data, or take scores with --from-scores");
+        bail!("no solution has labels from a model: annotate the data or use --from-scores");
     }
     let rows = records.iter().zip(&said).flat_map(|(record, said)| {
         record.solutions.iter().zip(said).map(|(solution, said)| {
@@ -101,14 +124,14 @@ pub(super) fn gather(sources: &Sources) -> Result<Gathered> {
     Ok(Gathered { panel: Panel { names, rows }, records })
 }
 
-/// A name that the solution has no labels under yet.
-fn unique(said: &Said, name: String, stem: &str) -> String {
+/// An annotator name that is unique for the solution.
+fn unique(said: &SolutionLabels, name: String, stem: &str) -> String {
     if said.iter().any(|(other, _)| *other == name) { format!("{name} ({stem})") } else { name }
 }
 
 /// Labels by scores: the first step below the threshold is wrong.
-fn from_scores(solution: &Solution, wanted: &[(String, f64)], stem: &str, several: bool) -> Said {
-    let mut said = Said::new();
+fn from_scores(solution: &Solution, wanted: &[(String, f64)], stem: &str, several: bool) -> SolutionLabels {
+    let mut said = SolutionLabels::new();
     for (name, scores) in &solution.scores {
         let chosen = wanted
             .iter()
@@ -129,4 +152,38 @@ fn from_scores(solution: &Solution, wanted: &[(String, f64)], stem: &str, severa
 fn stem(path: &Path) -> String {
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     name.split('.').next().unwrap_or_default().to_owned()
+}
+
+/// At least two annotators.
+pub(super) fn several(sources: &SourcesArgs) -> Result<Gathered> {
+    let gathered = gather(sources)?;
+    if gathered.panel.names.len() < 2 {
+        bail!("only one annotator ({}): at least two are needed", gathered.panel.names[0]);
+    }
+    Ok(gathered)
+}
+
+/// Writes the solutions that have a label; problems without one are omitted.
+pub(super) fn write(
+    output: Option<&Path>,
+    records: Vec<Record>,
+    labels: Vec<Option<Annotation>>,
+) -> Result<()> {
+    let Some(output) = output else { return Ok(()) };
+    let mut labels = labels.into_iter();
+    let mut sink = Sink::create(Target::new(output))?;
+    for mut record in records {
+        record.solutions.retain_mut(|solution| match labels.next().flatten() {
+            Some(annotation) => {
+                solution.annotations.push(annotation);
+                true
+            }
+            None => false,
+        });
+        if !record.solutions.is_empty() {
+            sink.push(&record)?;
+        }
+    }
+    sink.finish()?;
+    Ok(())
 }

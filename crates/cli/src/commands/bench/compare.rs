@@ -1,16 +1,38 @@
 //! `gradus bench compare`: finished runs side by side.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result};
-use gradus_bench::compare::{FinishedRun, compare, page};
+use clap::Args;
+use gradus_bench::compare::{Finished, compare, page};
 use gradus_core::metrics::bootstrap::Settings;
 
-use crate::args::bench::Compare;
-use crate::commands::Status;
-use crate::paint;
-use crate::printer::{Printer, count};
+use crate::arguments::JsonOption;
+use crate::count::{counted, grouped};
+use crate::exit::Status;
+use crate::terminal::paint;
+use crate::terminal::printer::Printer;
 
-pub(super) fn run(args: &Compare) -> Result<Status> {
-    let runs = args.runs.iter().map(|folder| FinishedRun::read(folder)).collect::<Result<Vec<_>, _>>()?;
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// Run folders of one benchmark; the first is the baseline
+    #[arg(required = true, num_args = 2.., value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    /// Output HTML page (default: compare.html in the last run folder)
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Bootstrap resamples
+    #[arg(long, default_value_t = 1000)]
+    resamples: usize,
+    /// Random seed of the bootstrap
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    #[command(flatten)]
+    print: JsonOption,
+}
+
+pub(super) fn run(args: &CompareArgs) -> Result<Status> {
+    let runs = args.runs.iter().map(|folder| Finished::read(folder)).collect::<Result<Vec<_>, _>>()?;
     let settings = Settings { resamples: args.resamples, seed: args.seed, ..Settings::default() };
     let found = compare(&runs, &settings)?;
     let last = args.runs.last().context("clap asks for at least two runs")?;
@@ -22,7 +44,7 @@ pub(super) fn run(args: &Compare) -> Result<Status> {
         return Ok(Status::Done);
     }
     for other in &found.others {
-        printer.line(format!("\n{} against {}", paint::bold(&other.name), found.first))?;
+        printer.line(format!("\n{} vs. {}", paint::bold(&other.name), found.first))?;
         let rows: Vec<Vec<String>> = other
             .differences
             .iter()
@@ -37,13 +59,13 @@ pub(super) fn run(args: &Compare) -> Result<Status> {
                 ]
             })
             .collect();
-        printer.table(&["number", &found.first, &other.name, "difference", "p"], &rows)?;
+        printer.table(&["metric", &found.first, &other.name, "difference", "p"], &rows)?;
         printer.line(format!(
-            "{} samples in both; {} only in {}, {} only in {}",
-            count(other.paired as u64),
-            count(other.only_first as u64),
+            "{} in both; {} only in {}, {} only in {}",
+            counted(other.paired, "sample"),
+            grouped(other.only_first),
             found.first,
-            count(other.only_other as u64),
+            grouped(other.only_other),
             other.name
         ))?;
     }

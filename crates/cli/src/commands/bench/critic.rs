@@ -1,10 +1,10 @@
-//! A chat model as a judge: it is asked for a critique with a verdict, and what it writes is read leniently.
+//! A chat model as a judge: prompted for a critique with a verdict, which is parsed leniently.
 
 use gradus_bench::judge::{Judged, Opinion};
 use gradus_core::contracts::{FinishReason, Generate, GenerateRequest, Prompt, Sampling, ScoreRequest};
 use gradus_train::critic::{self, Problem, Verdict};
 
-/// One opinion per request, greedy, all asked at once.
+/// One opinion per request, greedy decoding, all requests concurrent.
 pub(super) async fn judge(
     model: &dyn Generate,
     requests: Vec<ScoreRequest>,

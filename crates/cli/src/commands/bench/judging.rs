@@ -9,18 +9,17 @@ use gradus_core::contracts::{Answer, ScoreRequest, ScoreSteps};
 use gradus_engine::models::SHIPPED;
 use gradus_llm::{Chat, Endpoint, Http, Key, Pooling, Render, RewardServer};
 
+use super::args::{Api, JudgeOptions};
 use super::critic;
-use crate::args::bench::{Api, JudgeOptions};
-use crate::args::engine::ModelOptions;
-use crate::commands::Usage;
-use crate::generator::DEFAULT_MODEL;
-use crate::local::{self, Local, Purpose};
+use crate::arguments::model::ModelOptions;
+use crate::backend::local::{self, DEFAULT_MODEL, Local, Purpose};
+use crate::exit::Usage;
 use crate::references;
 
 /// Problems that are with a judge at once, so that it can fill its passes.
 pub(super) const AHEAD: usize = 64;
 
-/// A judge, ready to be asked.
+/// A judge that is ready to use.
 pub(super) struct Judging {
     /// What it is called in reports.
     pub(super) name: String,

@@ -1,21 +1,35 @@
-//! `gradus bench labels`: annotators, and a judge if one is named, against people.
+//! `gradus bench labels`: agreement of annotators, and of a judge if one is named, with human labels.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use anyhow::Result;
-use gradus_bench::report::BenchmarkResults;
+use clap::Args;
+use gradus_bench::report::Numbers;
 use gradus_bench::{Error, labels};
 use gradus_core::Annotation;
 
+use super::args::BenchArgs;
 use super::judging::Judging;
-use super::{Job, show};
-use crate::args::bench::Labels;
-use crate::commands::Status;
+use super::measurement::Measurement;
+use super::tables::cell;
+use crate::count::grouped;
+use crate::exit::Status;
 use crate::input;
+use crate::terminal::printer::Printer;
 
-pub(super) fn run(args: &Labels) -> Result<Status> {
+#[derive(Debug, Args)]
+pub(crate) struct LabelsArgs {
+    /// Datasets with the true labels, matched by solution id (default: the input itself)
+    #[arg(long, value_name = "FILE")]
+    truth: Vec<PathBuf>,
+    #[command(flatten)]
+    bench: BenchArgs,
+}
+
+pub(super) fn run(args: &LabelsArgs) -> Result<Status> {
     let bench = &args.bench;
-    let mut job = Job::read("labels", bench)?;
+    let mut job = Measurement::read("labels", bench)?;
     if !args.truth.is_empty() {
         join(&mut job, args)?;
     }
@@ -27,10 +41,9 @@ pub(super) fn run(args: &Labels) -> Result<Status> {
         (judging, Some(judged))
     } else {
         if job.samples.is_empty() {
-            return Err(Error::Data(
-                "no solution has labels that are truth: bring them with --truth".to_owned(),
-            )
-            .into());
+            return Err(
+                Error::Data("no solution has true labels: provide them with --truth".to_owned()).into()
+            );
         }
         let recorded = Judging::recorded("annotators", &bench.judge);
         job.open(&recorded)?;
@@ -39,13 +52,13 @@ pub(super) fn run(args: &Labels) -> Result<Status> {
     };
     let named = judged.as_ref().map(|judged| (judging.name.as_str(), judged.as_slice()));
     let numbers = labels::measure(&job.samples, named, bench.judge.threshold)?;
-    show::labels(&numbers, job.printer(bench))?;
+    show(&numbers, job.printer(bench))?;
     let sections = labels::sections(&numbers);
     job.finish(bench, &judging, BenchmarkResults::Labels(Box::new(numbers)), sections, &[])
 }
 
 /// Puts the labels of `--truth` beside those of the same solutions in the input.
-fn join(job: &mut Job<'_>, args: &Labels) -> Result<()> {
+fn join(job: &mut Measurement<'_>, args: &LabelsArgs) -> Result<()> {
     let mut truth: HashMap<String, Vec<Annotation>> = HashMap::new();
     input::read(&args.truth, None, args.bench.input.on_error, &mut |item| {
         for solution in item.record.solutions {
@@ -60,4 +73,39 @@ fn join(job: &mut Job<'_>, args: &Labels) -> Result<()> {
         sample.solution.annotations.splice(0..0, usable.cloned());
     }
     Ok(())
+}
+
+fn show(numbers: &labels::Numbers, printer: Option<Printer>) -> Result<()> {
+    let Some(printer) = printer else { return Ok(()) };
+    let rows: Vec<Vec<String>> = numbers
+        .annotators
+        .iter()
+        .map(|(name, found)| {
+            vec![
+                name.clone(),
+                grouped(found.solutions),
+                grouped(found.steps.steps),
+                grouped(found.steps.undecided),
+                cell(found.steps.accuracy),
+                cell(found.steps.balanced_accuracy),
+                cell(found.steps.right.recall),
+                cell(found.steps.wrong.precision),
+                cell(found.steps.wrong.recall),
+                cell(found.first_errors.f1),
+            ]
+        })
+        .collect();
+    let heading = [
+        "annotator",
+        "solutions",
+        "steps",
+        "undecided",
+        "accuracy",
+        "balanced",
+        "recall correct",
+        "precision wrong",
+        "recall wrong",
+        "first-error f1",
+    ];
+    printer.table(&heading, &rows)
 }

@@ -1,32 +1,110 @@
 //! `gradus pool build` and `add`: from records to a pool, resumable at every batch.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anyhow::Result;
-use gradus_core::Record;
+use clap::Args;
 use gradus_retrieve::pca::{self, Keep, Pca};
 use gradus_retrieve::pool::{self, PoolBuildSummary, Progress as Embedded, Settings};
 use serde::Serialize;
 
-use super::super::Status;
-use crate::args::Input;
-use crate::args::pool::{Dimensions, Growth, PoolAdd, PoolBuild};
+use crate::arguments::JsonOption;
+use crate::arguments::dataset::DatasetInput;
+use crate::arguments::model::ModelOptions;
+use crate::arguments::retrieval::PoolOption;
+use crate::arguments::values::at_least_one;
+use crate::backend::local;
+use crate::count::{counted, grouped};
+use crate::exit::Status;
 use crate::input;
-use crate::interrupt;
-use crate::local;
-use crate::printer::{self, Printer, counted};
-use crate::progress::Progress;
 use crate::references::{Library, TextEncoder};
+use crate::terminal::interrupt;
+use crate::terminal::printer::Printer;
+use crate::terminal::progress::Progress;
 
-/// What came of it, for machines.
+/// Dimensions of the vectors that a pool keeps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Dimensions {
+    /// This many principal components.
+    Fixed(usize),
+    /// As many as explain this share of the variance.
+    Explained(f64),
+    /// The encoder's own.
+    All,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gradus pool build math-train.jsonl prm800k.jsonl -o math.pool\n  \
+gradus pool build data.jsonl -o data.pool --dimensions 95%\n  \
+gradus pool build data.jsonl -o data.pool --encoder smollm2-135m   # mean-pooled decoder\n\n\
+Rerun an interrupted build to resume it.")]
+pub(crate) struct BuildArgs {
+    /// Pool folder to create
+    #[arg(short, long, value_name = "POOL")]
+    output: PathBuf,
+    /// Embedding model name or folder (see gradus models list)
+    #[arg(short, long, default_value = "all-minilm-l6-v2", value_name = "MODEL")]
+    encoder: String,
+    /// PCA dimensions: a number, a share of the variance such as 95%, or `all` for no PCA
+    #[arg(long, default_value = "128", value_parser = dimensions)]
+    dimensions: Dimensions,
+    #[command(flatten)]
+    growth: GrowthArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  gradus pool add new.jsonl --pool math.pool")]
+pub(crate) struct AddArgs {
+    #[command(flatten)]
+    pool: PoolOption,
+    #[command(flatten)]
+    growth: GrowthArgs,
+}
+
+/// What is added to a pool, and how it is indexed.
+#[derive(Debug, Args)]
+pub(crate) struct GrowthArgs {
+    #[command(flatten)]
+    input: DatasetInput,
+    /// Use model-generated labels where a solution has no others
+    #[arg(long)]
+    any_labels: bool,
+    /// Number of questions from which an HNSW index is built (approximate search)
+    #[arg(long, alias = "graph-from", default_value_t = 1_000_000, value_name = "QUESTIONS")]
+    hnsw_threshold: usize,
+    /// Texts per embedding batch
+    #[arg(long, alias = "batch", default_value_t = 256, value_name = "TEXTS", value_parser = at_least_one)]
+    batch_size: usize,
+    #[command(flatten)]
+    options: ModelOptions,
+    #[command(flatten)]
+    print: JsonOption,
+}
+
+fn dimensions(text: &str) -> Result<Dimensions, String> {
+    if text == "all" {
+        return Ok(Dimensions::All);
+    }
+    let wrong = || format!("`{text}` is not a number, a share such as 95%, or `all`");
+    if let Some(share) = text.strip_suffix('%') {
+        let share: f64 = share.trim().parse().map_err(|_| wrong())?;
+        return match share > 0.0 && share < 100.0 {
+            true => Ok(Dimensions::Explained(share / 100.0)),
+            false => Err(format!("`{text}` is not a share between 0% and 100%")),
+        };
+    }
+    at_least_one(text).map(Dimensions::Fixed).map_err(|_| wrong())
+}
+
+/// Summary of a build.
 #[derive(Serialize)]
-struct Outcome<'a> {
+struct BuildSummary<'a> {
     pool: &'a Path,
     encoder: &'a str,
     records: u64,
-    /// Records that could not be read.
+    /// Invalid records.
     skipped: u64,
     /// Share of the variance that the components explain.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,15 +114,15 @@ struct Outcome<'a> {
     report: PoolBuildSummary,
 }
 
-pub(super) fn build(args: &PoolBuild) -> Result<Status> {
+pub(super) fn build(args: &BuildArgs) -> Result<Status> {
     let began = Instant::now();
-    let (records, tally) = read(&args.input)?;
-    let encoder = TextEncoder::start(&args.encoder, &args.options)?;
+    let (records, tally) = input::records(&args.growth.input)?;
+    let encoder = TextEncoder::start(&args.encoder, &args.growth.options)?;
     let explained = Mutex::new(None);
     let reduce = |rows: &[f32], dimension: usize| -> gradus_retrieve::Result<Pca> {
         let keep = match args.dimensions {
             Dimensions::Explained(share) => Keep::Explained(share),
-            // A pool smaller than the dimensions asked for keeps as many as there are.
+            // A small pool has fewer principal components than requested.
             Dimensions::Fixed(count) => Keep::Fixed(count.min(dimension).min(rows.len() / dimension.max(1))),
             Dimensions::All => Keep::Fixed(dimension),
         };
@@ -59,7 +137,7 @@ pub(super) fn build(args: &PoolBuild) -> Result<Status> {
     let work = pool::build(&args.output, records, &named, &settings, reduce, |done| watching.see(done));
     let report = local::wait(work)??;
     let explained = *lock(&explained);
-    let outcome = Outcome {
+    let outcome = BuildSummary {
         pool: &args.output,
         encoder: &args.encoder,
         records: tally.records,
@@ -68,19 +146,19 @@ pub(super) fn build(args: &PoolBuild) -> Result<Status> {
         seconds: began.elapsed().as_secs_f64(),
         report,
     };
-    show(&outcome, args.print.json)
+    show(&outcome, args.growth.print.json)
 }
 
-pub(super) fn add(args: &PoolAdd) -> Result<Status> {
+pub(super) fn add(args: &AddArgs) -> Result<Status> {
     let began = Instant::now();
-    let (records, tally) = read(&args.input)?;
-    let library = Library::open(&args.pool.pool, args.pool.encoder.as_deref(), &args.options)?;
+    let (records, tally) = input::records(&args.growth.input)?;
+    let library = Library::open(&args.pool, &args.growth.options)?;
     let mut watching = Watching::new();
     let named = library.encoder.named();
     let settings = settings(&args.growth);
     let work = pool::add(&args.pool.pool, records, &named, &settings, |done| watching.see(done));
     let report = local::wait(work)??;
-    let outcome = Outcome {
+    let outcome = BuildSummary {
         pool: &args.pool.pool,
         encoder: &library.pool.manifest().encoder,
         records: tally.records,
@@ -89,32 +167,23 @@ pub(super) fn add(args: &PoolAdd) -> Result<Status> {
         seconds: began.elapsed().as_secs_f64(),
         report,
     };
-    show(&outcome, args.print.json)
+    show(&outcome, args.growth.print.json)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn read(input: &Input) -> Result<(Vec<Record>, input::Tally)> {
-    let mut records = Vec::new();
-    let tally = input::for_each(input, |item| {
-        records.push(item.record);
-        Ok(())
-    })?;
-    Ok((records, tally))
-}
-
-fn settings(growth: &Growth) -> Settings {
+fn settings(growth: &GrowthArgs) -> Settings {
     Settings {
-        batch: growth.batch,
+        batch: growth.batch_size,
         opinions: growth.any_labels,
-        graph_from: growth.graph_from,
+        graph_from: growth.hnsw_threshold,
         ..Settings::default()
     }
 }
 
-/// A bar over the texts to embed, and the ear for Ctrl-C.
+/// Progress of embedding, stopped by Ctrl-C.
 struct Watching {
     bar: Option<Progress>,
     began: Instant,
@@ -134,47 +203,46 @@ impl Watching {
     }
 }
 
-fn show(outcome: &Outcome<'_>, json: bool) -> Result<Status> {
+fn show(outcome: &BuildSummary<'_>, json: bool) -> Result<Status> {
     let printer = Printer::new(None);
     if json {
         printer.json(outcome)?;
         return Ok(Status::Done);
     }
-    let PoolBuildSummary { counts, before, dropped, embedded, dimension } = &outcome.report;
-    let row = |what: &str, now: usize, before: usize| {
-        vec![what.to_owned(), printer::count(now as u64), printer::count((now - before) as u64)]
-    };
+    let Report { counts, before, dropped, embedded, dimension } = &outcome.report;
+    let row =
+        |what: &str, now: usize, before: usize| vec![what.to_owned(), grouped(now), grouped(now - before)];
     let rows = [
         row("questions", counts.questions, before.questions),
         row("solutions", counts.solutions, before.solutions),
         row("steps", counts.steps, before.steps),
         row("step texts", counts.step_texts, before.step_texts),
     ];
-    printer.table(&[&outcome.pool.display().to_string(), "now", "new"], &rows)?;
+    printer.table(&[&outcome.pool.display().to_string(), "total", "new"], &rows)?;
     let variance =
         outcome.explained.map_or(String::new(), |share| format!(", {:.1} % of the variance", 100.0 * share));
-    printer.line(format!("{dimension} dimensions of {}{variance}", outcome.encoder))?;
+    printer.line(format!("{} of {}{variance}", counted(dimension, "dimension"), outcome.encoder))?;
     printer.line(format!(
-        "{} embedded ({} from an earlier run), {} in {:.1} s",
-        counted((embedded.done - embedded.resumed) as u64, "text"),
-        printer::count(embedded.resumed as u64),
+        "{} embedded ({} resumed), {} in {:.1} s",
+        counted(embedded.done - embedded.resumed, "text"),
+        grouped(embedded.resumed),
         counted(embedded.tokens, "token"),
         outcome.seconds,
     ))?;
     let left_out = [
-        (dropped.unlabelled_records, "records without a labelled or reference solution"),
-        (dropped.empty_questions, "records with an empty question"),
-        (dropped.unlabelled_solutions, "solutions without labels"),
-        (dropped.unlabelled_steps, "steps after a first error or without a label"),
-        (dropped.known_solutions, "solutions that were there already"),
-        (outcome.skipped as usize, "records that could not be read"),
+        (dropped.unlabelled_records, "record", " without a labeled or reference solution"),
+        (dropped.empty_questions, "record", " with an empty question"),
+        (dropped.unlabelled_solutions, "solution", " without labels"),
+        (dropped.unlabelled_steps, "step", " after a first error or without a label"),
+        (dropped.known_solutions, "solution", " already in the pool"),
+        (outcome.skipped as usize, "record", " (invalid)"),
     ];
-    for (count, what) in left_out.into_iter().filter(|(count, _)| *count > 0) {
-        printer.line(format!("left out: {} {what}", printer::count(count as u64)))?;
+    for (count, noun, what) in left_out.into_iter().filter(|(count, ..)| *count > 0) {
+        printer.line(format!("omitted: {}{what}", counted(count, noun)))?;
     }
     if embedded.truncated > 0 {
-        let texts = counted(embedded.truncated as u64, "text");
-        printer.line(format!("{texts} longer than the encoder's limit: cut there"))?;
+        let texts = counted(embedded.truncated, "text");
+        printer.line(format!("{texts} truncated to the encoder's limit"))?;
     }
     Ok(Status::Done)
 }

@@ -1,8 +1,10 @@
 //! `gradus pool examples`: training examples with their references.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use anyhow::Result;
+use clap::{Args, ValueEnum};
 use gradus_core::contracts::{Message, ScoreRequest};
 use gradus_core::{Annotation, Mark, Problem, Record, Solution};
 use gradus_data::files::{Sink, Target as File};
@@ -10,13 +12,53 @@ use gradus_engine::profile::{Profile, Score, Templates};
 use gradus_retrieve::two_stage::{Retrieved, Seen, Settings, Target};
 use serde::Serialize;
 
-use super::super::{Status, Usage};
-use crate::args::pool::{ExampleForm, PoolExamples};
+use crate::arguments::JsonOption;
+use crate::arguments::dataset::DatasetInput;
+use crate::arguments::retrieval::PoolQuery;
+use crate::count::{counted, grouped};
+use crate::exit::{Status, Usage};
 use crate::input;
-use crate::printer::{self, Printer, counted};
-use crate::references::{self, Library, Tally};
+use crate::references::{self, Library, RetrievalTally};
+use crate::terminal::printer::{self, Printer};
 
-/// Solutions whose references are looked for at once.
+/// Formats of training examples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ExampleForm {
+    /// One conversation per step, answered with + or -
+    Chat,
+    /// The dataset with references per solution, for gradus train
+    Records,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gradus pool examples labeled.jsonl --pool math.pool -o train.jsonl\n  \
+gradus pool examples labeled.jsonl --pool math.pool -o ablation.jsonl -k 0        # reference steps only\n  \
+gradus pool examples labeled.jsonl --pool math.pool -o plain.jsonl -k 0 -r 0     # no references: the plain prompt")]
+pub(crate) struct ExamplesArgs {
+    #[command(flatten)]
+    input: DatasetInput,
+    /// Output file; the extension sets the file type (.json, .jsonl or .parquet, optionally .gz or .zst)
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Output format
+    #[arg(long = "as", value_enum, default_value = "chat")]
+    form: ExampleForm,
+    /// With --as chat, prompt profile (default: retrieval-prm, or plain without references)
+    #[arg(short, long)]
+    profile: Option<String>,
+    /// With --as chat, omit neutral steps instead of treating them as correct
+    #[arg(long)]
+    skip_neutral: bool,
+    /// Use model-generated labels where a solution has no others
+    #[arg(long)]
+    any_labels: bool,
+    #[command(flatten)]
+    query: PoolQuery,
+    #[command(flatten)]
+    print: JsonOption,
+}
+
+/// Solutions per retrieval pass.
 const CHUNK: usize = 4096;
 
 /// One step's conversation.
@@ -31,39 +73,46 @@ struct Example<'a> {
 }
 
 #[derive(Default, Serialize)]
-struct Report {
+struct ExamplesSummary {
     solutions: u64,
     examples: u64,
     /// Of these, those to be answered with the token for wrong.
     wrong: u64,
-    /// What was left out, by reason.
+    /// Omitted items by reason.
     left_out: BTreeMap<&'static str, u64>,
-    /// Records that could not be read.
+    /// Invalid records.
     skipped: u64,
     #[serde(flatten)]
-    tally: Tally,
+    tally: RetrievalTally,
 }
 
-pub(super) fn run(args: &PoolExamples) -> Result<Status> {
-    let settings = args.retrieval.settings();
+pub(super) fn run(args: &ExamplesArgs) -> Result<Status> {
+    let settings = args.query.retrieval.settings();
     let writer = Writer::new(args, &settings)?;
-    let library = Library::open(&args.pool.pool, args.pool.encoder.as_deref(), &args.options)?;
+    let library = Library::open(&args.query.pool, &args.query.options)?;
     let sink = Sink::create(File::new(&args.output))?;
-    let mut job =
-        Job { args, library, settings, writer, sink, waiting: Vec::new(), report: Report::default() };
-    let tally = input::for_each(&args.input, |item| job.take(item.record))?;
-    job.report.skipped = tally.skipped;
-    job.finish()
+    let mut run = ExamplesRun {
+        args,
+        library,
+        settings,
+        writer,
+        sink,
+        waiting: Vec::new(),
+        report: ExamplesSummary::default(),
+    };
+    let tally = input::for_each(&args.input, |item| run.take(item.record))?;
+    run.report.skipped = tally.skipped;
+    run.finish()
 }
 
-struct Job<'a> {
-    args: &'a PoolExamples,
+struct ExamplesRun<'a> {
+    args: &'a ExamplesArgs,
     library: Library,
     settings: Settings,
     writer: Writer,
     sink: Sink,
     waiting: Vec<Record>,
-    report: Report,
+    report: ExamplesSummary,
 }
 
 /// How examples are written out.
@@ -73,10 +122,11 @@ enum Writer {
 }
 
 impl Writer {
-    fn new(args: &PoolExamples, settings: &Settings) -> Result<Self> {
+    fn new(args: &ExamplesArgs, settings: &Settings) -> Result<Self> {
         if args.form == ExampleForm::Records {
             if args.profile.is_some() || args.skip_neutral {
-                let message = "--profile and --skip-neutral go with --as chat: a recipe says so for records";
+                let message =
+                    "--profile and --skip-neutral need --as chat; for records, set them in the recipe";
                 return Err(Usage(message.to_owned()).into());
             }
             return Ok(Self::Records);
@@ -85,7 +135,7 @@ impl Writer {
         let name = args.profile.as_deref().unwrap_or(if nothing { "plain" } else { references::PROFILE });
         let profile = Profile::find(name)?;
         let Score::Tokens { positive, negative } = profile.score.clone() else {
-            let message = format!("profile `{name}` has no answer in words: --as records fits it");
+            let message = format!("profile `{name}` has no answer tokens: use --as records");
             return Err(Usage(message).into());
         };
         if !nothing {
@@ -95,14 +145,14 @@ impl Writer {
     }
 }
 
-impl Job<'_> {
+impl ExamplesRun<'_> {
     fn take(&mut self, record: Record) -> Result<()> {
         self.waiting.push(record);
         let solutions: usize = self.waiting.iter().map(|record| record.solutions.len()).sum();
         if solutions >= CHUNK { self.write() } else { Ok(()) }
     }
 
-    /// Looks for the references of all that waits, and writes it out.
+    /// Retrieves the references of the waiting records and writes the examples.
     fn write(&mut self) -> Result<()> {
         let mut records = std::mem::take(&mut self.waiting);
         for record in &mut records {
@@ -141,7 +191,7 @@ impl Job<'_> {
         }
     }
 
-    /// Writes a conversation for every labelled step up to the first error.
+    /// Writes a conversation for every labeled step up to the first error.
     fn chat(&mut self, problem: &Problem, solution: &Solution, seen: &Seen) -> Result<()> {
         let Some(annotation) = self.labels(solution) else { return Ok(()) };
         let targets: Vec<(usize, Mark)> =
@@ -188,17 +238,15 @@ impl Job<'_> {
         }
         printer.line(format!(
             "{} ({} wrong) of {} {}",
-            counted(report.examples, "labelled step"),
-            printer::count(report.wrong),
+            counted(report.examples, "labeled step"),
+            grouped(report.wrong),
             counted(report.solutions, "solution"),
             printer::written_to(&self.args.output)
         ))?;
         for (reason, count) in &report.left_out {
-            printer.line(format!("left out: {} {reason}", printer::count(*count)))?;
+            printer.line(format!("omitted: {} {reason}", grouped(*count)))?;
         }
-        if report.skipped > 0 {
-            printer.line(format!("{} skipped", counted(report.skipped, "record")))?;
-        }
+        printer.skipped(report.skipped)?;
         report.tally.lines().into_iter().try_for_each(|line| printer.line(line))?;
         Ok(Status::Done)
     }

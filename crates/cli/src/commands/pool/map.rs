@@ -1,23 +1,72 @@
-//! `gradus pool map`: how far apart datasets are, in numbers and in a picture.
+//! `gradus pool map`: distribution shift between datasets, as a table and a plot.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
 use gradus_plot::cloud::{Cloud, CloudSeries, Dot};
 use gradus_plot::histogram::{Distribution, Histogram};
 use gradus_plot::{Block, Page, Section, Unit};
 use gradus_retrieve::map::{self, Set, Shift};
 use serde::Serialize;
 
-use super::super::{Status, Usage};
-use crate::args::pool::{Layout, PoolMap};
+use crate::arguments::JsonOption;
+use crate::arguments::dataset::OnError;
+use crate::arguments::model::ModelOptions;
+use crate::arguments::values::at_least_one;
+use crate::backend::local;
+use crate::exit::{Status, Usage};
 use crate::input;
-use crate::interrupt;
-use crate::local;
-use crate::printer::{self, Printer};
-use crate::progress::Progress;
 use crate::references::TextEncoder;
+use crate::terminal::interrupt;
+use crate::terminal::printer::{self, Printer};
+use crate::terminal::progress::Progress;
+
+/// Projections of embeddings to the plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Layout {
+    /// PCA: the first two principal components
+    Pca,
+    /// t-SNE: preserves neighborhoods, not distances between groups
+    Tsne,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  gradus pool map gsm8k.jsonl math.jsonl olympiadbench.jsonl -o map.html")]
+pub(crate) struct MapArgs {
+    /// Datasets to compare, each a file or a folder
+    #[arg(required = true, num_args = 2.., value_name = "DATASET")]
+    datasets: Vec<PathBuf>,
+    /// Output HTML page
+    #[arg(short, long, value_name = "FILE", default_value = "map.html")]
+    output: PathBuf,
+    /// Embedding model name or folder (see gradus models list)
+    #[arg(short, long, default_value = "all-minilm-l6-v2", value_name = "MODEL")]
+    encoder: String,
+    /// Maximum questions per dataset, evenly spaced
+    #[arg(long, alias = "questions", default_value_t = 500, value_parser = at_least_one)]
+    max_questions: usize,
+    /// Maximum steps per dataset, evenly spaced; 0 omits steps
+    #[arg(long, alias = "steps", default_value_t = 1000)]
+    max_steps: usize,
+    /// Projection of the plot
+    #[arg(long, value_enum, default_value = "tsne")]
+    layout: Layout,
+    /// With --layout tsne, random seed
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// With --layout tsne, perplexity: the effective number of neighbors
+    #[arg(long, default_value_t = 30.0)]
+    perplexity: f32,
+    /// How to handle invalid records
+    #[arg(long, value_enum, default_value = "fail")]
+    on_error: OnError,
+    #[command(flatten)]
+    options: ModelOptions,
+    #[command(flatten)]
+    print: JsonOption,
+}
 
 /// Texts that the encoder gets at once.
 const BATCH: usize = 256;
@@ -31,31 +80,31 @@ struct Dataset {
     steps: Vec<String>,
 }
 
-/// What came of it, for machines: raw similarities are left out.
+/// Summary of the comparison, without raw similarities.
 #[derive(Serialize)]
-struct Report<'a> {
+struct MapSummary<'a> {
     encoder: &'a str,
     page: &'a Path,
-    datasets: Vec<Counts<'a>>,
+    datasets: Vec<DatasetCounts<'a>>,
     questions: &'a [Shift],
     steps: &'a [Shift],
 }
 
 #[derive(Serialize)]
-struct Counts<'a> {
+struct DatasetCounts<'a> {
     name: &'a str,
     questions: usize,
     steps: usize,
 }
 
-pub(super) fn run(args: &PoolMap) -> Result<Status> {
+pub(super) fn run(args: &MapArgs) -> Result<Status> {
     let datasets = read(args)?;
     let encoder = TextEncoder::start(&args.encoder, &args.options)?;
     interrupt::be_patient();
     let texts = |of: fn(&Dataset) -> &[String]| datasets.iter().map(of).collect::<Vec<_>>();
     let (questions, steps) = (texts(|set| &set.questions), texts(|set| &set.steps));
     let total = questions.iter().chain(&steps).map(|texts| texts.len() as u64).sum();
-    let mut bar = Bar { bar: Progress::new(total, false), done: 0 };
+    let mut bar = EmbeddingBar { bar: Progress::new(total, false), done: 0 };
     let (dimension, question_rows) = embed(&encoder, &questions, &mut bar)?;
     let (_, step_rows) = embed(&encoder, &steps, &mut bar)?;
     drop(bar);
@@ -65,7 +114,7 @@ pub(super) fn run(args: &PoolMap) -> Result<Status> {
         map::shifts(&sets, dimension)
     };
     let mut of_questions = shifts(&question_rows)?;
-    let mut of_steps = if args.steps == 0 { Vec::new() } else { shifts(&step_rows)? };
+    let mut of_steps = if args.max_steps == 0 { Vec::new() } else { shifts(&step_rows)? };
     let how = match args.layout {
         Layout::Pca => map::Layout::Pca,
         Layout::Tsne => map::Layout::Tsne { seed: args.seed, perplexity: args.perplexity },
@@ -79,12 +128,12 @@ pub(super) fn run(args: &PoolMap) -> Result<Status> {
     for shift in of_questions.iter_mut().chain(&mut of_steps) {
         shift.similarities.clear();
     }
-    let counts = datasets.iter().map(|set| Counts {
+    let counts = datasets.iter().map(|set| DatasetCounts {
         name: &set.name,
         questions: set.questions.len(),
         steps: set.steps.len(),
     });
-    let report = Report {
+    let report = MapSummary {
         encoder: &args.encoder,
         page: &args.output,
         datasets: counts.collect(),
@@ -92,10 +141,10 @@ pub(super) fn run(args: &PoolMap) -> Result<Status> {
         steps: &of_steps,
     };
     let page = Page {
-        title: "How far apart datasets are".to_owned(),
+        title: "Distribution shift between datasets".to_owned(),
         subtitle: format!(
-            "vectors of {}, at most {} questions and {} steps of each",
-            args.encoder, args.questions, args.steps
+            "embeddings of {}, at most {} questions and {} steps per dataset",
+            args.encoder, args.max_questions, args.max_steps
         ),
         sections,
         data_json: Some(serde_json::to_string_pretty(&report)?),
@@ -116,21 +165,21 @@ pub(super) fn run(args: &PoolMap) -> Result<Status> {
         table(printer, "nearest step", &of_steps)?;
     }
     printer.line(format!(
-        "\nshift: how much farther from the first than from its own kind; the picture is {}",
+        "\nshift: nearest-neighbor similarity within the second dataset minus that to the first; plot {}",
         printer::written_to(&args.output)
     ))?;
     Ok(Status::Done)
 }
 
 /// Reads the datasets: the questions, and the steps of solutions or else of reference solutions.
-fn read(args: &PoolMap) -> Result<Vec<Dataset>> {
+fn read(args: &MapArgs) -> Result<Vec<Dataset>> {
     let mut datasets: Vec<Dataset> = Vec::new();
     for path in &args.datasets {
         let (mut questions, mut steps) = (Unique::default(), Unique::default());
         input::read(std::slice::from_ref(path), None, args.on_error, &mut |item| {
             let problem = &item.record.problem;
             questions.add(&problem.question());
-            if args.steps > 0 {
+            if args.max_steps > 0 {
                 item.record
                     .solutions
                     .iter()
@@ -144,12 +193,12 @@ fn read(args: &PoolMap) -> Result<Vec<Dataset>> {
         })?;
         let name = name(path, &datasets);
         if questions.texts.is_empty() {
-            return Err(Usage(format!("{} has no question", path.display())).into());
+            return Err(Usage(format!("{} contains no questions", path.display())).into());
         }
         datasets.push(Dataset {
             name,
-            questions: questions.spread(args.questions),
-            steps: steps.spread(args.steps),
+            questions: questions.spread(args.max_questions),
+            steps: steps.spread(args.max_steps),
         });
     }
     // A larger set is nearer to everything by its size alone.
@@ -198,20 +247,24 @@ impl Unique {
     }
 }
 
-/// At most so many, evenly taken from all.
+/// At most `most` texts, evenly spaced.
 fn spread(texts: Vec<String>, most: usize) -> Vec<String> {
     let (all, taken) = (texts.len(), texts.len().min(most));
     let wanted: HashSet<usize> = (0..taken).map(|index| index * all / taken.max(1)).collect();
     texts.into_iter().enumerate().filter(|(index, _)| wanted.contains(index)).map(|(_, text)| text).collect()
 }
 
-struct Bar {
+struct EmbeddingBar {
     bar: Progress,
     done: u64,
 }
 
 /// The vectors of each set, of length 1.
-fn embed(encoder: &TextEncoder, sets: &[&[String]], bar: &mut Bar) -> Result<(usize, Vec<Vec<f32>>)> {
+fn embed(
+    encoder: &TextEncoder,
+    sets: &[&[String]],
+    bar: &mut EmbeddingBar,
+) -> Result<(usize, Vec<Vec<f32>>)> {
     let mut dimension = 1;
     let mut all = Vec::new();
     for texts in sets {
@@ -267,18 +320,16 @@ fn picture(datasets: &[Dataset], places: &[[f32; 2]], layout: Layout) -> Section
     });
     let series = series.collect();
     let caption = match layout {
-        Layout::Pca => {
-            "Each dot is a question, placed by the two directions in which all of them differ most."
-        }
+        Layout::Pca => "Each dot is a question, projected onto the first two principal components (PCA).",
         Layout::Tsne => {
-            "Each dot is a question. Neighbours are alike; the distance between groups says little (t-SNE)."
+            "Each dot is a question (t-SNE). Neighborhoods are preserved; distances between groups are not."
         }
     };
     let cloud = Cloud { title: "Questions".to_owned(), caption: caption.to_owned(), series };
-    Section { heading: "Picture".to_owned(), intro: String::new(), blocks: vec![Block::Cloud(cloud)] }
+    Section { heading: "Plot".to_owned(), intro: String::new(), blocks: vec![Block::Cloud(cloud)] }
 }
 
-/// For each dataset, how near its texts' nearest neighbours are in each dataset.
+/// For each dataset, how near its texts' nearest neighbors are in each dataset.
 fn figures(heading: &str, what: &str, shifts: &[Shift]) -> Section {
     let mut to: BTreeMap<&str, Vec<&Shift>> = BTreeMap::new();
     for shift in shifts {
@@ -310,7 +361,7 @@ fn figures(heading: &str, what: &str, shifts: &[Shift]) -> Section {
     Section {
         heading: heading.to_owned(),
         intro:
-            "Datasets are cut to equal size, since a larger one is nearer to everything by its size alone."
+            "Datasets are subsampled to equal size, since a larger one has nearer neighbors by its size alone."
                 .to_owned(),
         blocks: to.into_iter().map(histogram).collect(),
     }

@@ -1,4 +1,4 @@
-//! `gradus pool`: solved problems at hand, and those among them that resemble others.
+//! `gradus pool`: a retrieval index of solved problems.
 
 mod build;
 mod examples;
@@ -7,11 +7,27 @@ mod search;
 mod stats;
 
 use anyhow::Result;
+use clap::Subcommand;
 use gradus_retrieve::Error;
 
-use super::Status;
-use crate::args::pool::PoolCommand;
-use crate::printer;
+use crate::exit::Status;
+use crate::terminal::printer;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PoolCommand {
+    /// Build a pool of questions and steps from labeled or solved problems
+    Build(build::BuildArgs),
+    /// Add problems to a pool without embedding existing ones again
+    Add(build::AddArgs),
+    /// Print statistics of a pool and verify its files
+    Stats(stats::StatsArgs),
+    /// Retrieve the nearest questions and steps
+    Search(search::SearchArgs),
+    /// Write training examples with retrieved references
+    Examples(examples::ExamplesArgs),
+    /// Measure and plot the distribution shift between datasets
+    Map(map::MapArgs),
+}
 
 pub(super) fn run(command: &PoolCommand) -> Result<Status> {
     let result = match command {

@@ -1,24 +1,53 @@
 //! `gradus pool search`: the nearest questions and steps, of one question or of whole datasets.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Result;
+use clap::Args;
 use gradus_core::contracts::ScoreRequest;
 use gradus_data::files::{Sink, Target as File};
 use gradus_retrieve::two_stage::{Retrieved, Settings, Target};
 use serde::Serialize;
 
-use super::super::Status;
-use crate::args::pool::PoolSearch;
+use crate::arguments::JsonOption;
+use crate::arguments::dataset::DatasetOption;
+use crate::arguments::retrieval::PoolQuery;
+use crate::count::counted;
+use crate::exit::Status;
 use crate::input;
-use crate::paint;
-use crate::printer::{self, Printer, counted};
-use crate::references::{Library, Tally};
+use crate::references::{Library, RetrievalTally};
+use crate::terminal::paint;
+use crate::terminal::printer::{self, Printer};
 
-/// What came of a dataset, for machines.
+#[derive(Debug, Args)]
+#[command(mut_arg("data", |arg| arg.help("Search for the questions and steps of all solutions of these datasets").requires("output")))]
+#[command(
+    after_help = "Examples:\n  gradus pool search 'How many apples are left?' --pool math.pool -k 5\n  \
+gradus pool search --data solutions.jsonl --pool math.pool -o references.jsonl"
+)]
+pub(crate) struct SearchArgs {
+    /// Question to search for
+    #[arg(required_unless_present = "data", conflicts_with = "data")]
+    question: Option<String>,
+    /// Step to search for; repeatable
+    #[arg(long, value_name = "TEXT", conflicts_with = "data")]
+    step: Vec<String>,
+    /// With --data, output file with one row per solution: references, their sources, and what the leak guard
+    /// excluded
+    #[arg(short, long, value_name = "FILE", requires = "data")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    dataset: DatasetOption,
+    #[command(flatten)]
+    query: PoolQuery,
+    #[command(flatten)]
+    print: JsonOption,
+}
+
+/// Summary of a search over datasets.
 #[derive(Serialize)]
-struct Report {
+struct SearchSummary {
     solutions: usize,
     texts: usize,
     tokens: u64,
@@ -27,21 +56,21 @@ struct Report {
     opening_seconds: f64,
     skipped: u64,
     #[serde(flatten)]
-    tally: Tally,
+    tally: RetrievalTally,
 }
 
-pub(super) fn run(args: &PoolSearch) -> Result<Status> {
+pub(super) fn run(args: &SearchArgs) -> Result<Status> {
     let began = Instant::now();
-    let library = Library::open(&args.pool.pool, args.pool.encoder.as_deref(), &args.options)?;
+    let library = Library::open(&args.query.pool, &args.query.options)?;
     let opening_seconds = began.elapsed().as_secs_f64();
-    let settings = args.retrieval.settings();
+    let settings = args.query.retrieval.settings();
     match (&args.question, &args.output) {
         (None, Some(output)) => dataset(args, &library, &settings, output, opening_seconds),
         (question, _) => one(args, &library, settings, question.as_deref().unwrap_or_default()),
     }
 }
 
-fn one(args: &PoolSearch, library: &Library, mut settings: Settings, question: &str) -> Result<Status> {
+fn one(args: &SearchArgs, library: &Library, mut settings: Settings, question: &str) -> Result<Status> {
     if args.step.is_empty() {
         settings.steps = 0;
     }
@@ -77,9 +106,9 @@ fn one(args: &PoolSearch, library: &Library, mut settings: Settings, question: &
         }
     }
     if references.questions.is_empty() && settings.questions > 0 {
-        printer.line("nothing found")?;
+        printer.line("no references found")?;
     }
-    let mut tally = Tally::default();
+    let mut tally = RetrievalTally::default();
     tally.add(&found);
     if tally.guarded > 0 {
         printer.line(format!("\n{}", tally.lines()[0]))?;
@@ -96,7 +125,7 @@ fn mark_of(mark: gradus_core::Mark) -> &'static str {
 }
 
 fn dataset(
-    args: &PoolSearch,
+    args: &SearchArgs,
     library: &Library,
     settings: &Settings,
     output: &Path,
@@ -104,7 +133,7 @@ fn dataset(
 ) -> Result<Status> {
     let began = Instant::now();
     let mut targets: Vec<Target> = Vec::new();
-    let read = input::read(&args.data, args.from, args.on_error, &mut |item| {
+    let read = input::for_each_of(&args.dataset, |item| {
         let requests =
             item.record.solutions.iter().map(|solution| ScoreRequest::of(&item.record.problem, solution));
         targets.extend(requests.map(|request| Target::from(&request)));
@@ -114,9 +143,9 @@ fn dataset(
     let mut sink = Sink::create(File::new(output))?;
     found.targets.iter().try_for_each(|target| sink.push(target))?;
     sink.finish()?;
-    let mut tally = Tally::default();
+    let mut tally = RetrievalTally::default();
     tally.add(&found);
-    let report = Report {
+    let report = SearchSummary {
         solutions: targets.len(),
         texts: found.embedded,
         tokens: found.tokens,
@@ -132,19 +161,17 @@ fn dataset(
     }
     printer.line(format!(
         "references of {} {}",
-        counted(report.solutions as u64, "solution"),
+        counted(report.solutions, "solution"),
         printer::written_to(output)
     ))?;
     printer.line(format!(
-        "{} embedded ({}) and searched in {:.1} s, after {:.1} s to open pool and encoder",
-        counted(report.texts as u64, "text"),
+        "{} embedded ({}) and searched in {:.1} s, after {:.1} s of loading",
+        counted(report.texts, "text"),
         counted(report.tokens, "token"),
         report.seconds,
         report.opening_seconds
     ))?;
     report.tally.lines().into_iter().try_for_each(|line| printer.line(line))?;
-    if report.skipped > 0 {
-        printer.line(format!("{} skipped", counted(report.skipped, "record")))?;
-    }
+    printer.skipped(report.skipped)?;
     Ok(Status::Done)
 }

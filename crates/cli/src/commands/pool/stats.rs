@@ -1,18 +1,32 @@
-//! `gradus pool stats`: what is in a pool.
+//! `gradus pool stats`: statistics of a pool.
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
+use clap::Args;
 use gradus_core::Mark;
-use gradus_retrieve::pool::{Pool, PoolManifest};
+use gradus_retrieve::pool::{Manifest, Pool};
 use serde::Serialize;
 
-use super::super::Status;
-use crate::args::pool::PoolStats;
-use crate::printer::{self, Printer, count};
+use crate::arguments::JsonOption;
+use crate::count::grouped;
+use crate::exit::Status;
+use crate::terminal::printer::{self, Printer};
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
+    /// Pool folder
+    pool: PathBuf,
+    /// Verify the checksums of all files, however large the pool is
+    #[arg(long)]
+    verify: bool,
+    #[command(flatten)]
+    print: JsonOption,
+}
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct StatsSummary<'a> {
     #[serde(flatten)]
     manifest: &'a PoolManifest,
     bytes: u64,
@@ -26,7 +40,7 @@ struct Report<'a> {
     wrong_solutions: usize,
 }
 
-pub(super) fn run(args: &PoolStats) -> Result<Status> {
+pub(super) fn run(args: &StatsArgs) -> Result<Status> {
     let began = Instant::now();
     let pool = Pool::open_any(&args.pool)?;
     let open_seconds = began.elapsed().as_secs_f64();
@@ -35,8 +49,15 @@ pub(super) fn run(args: &PoolStats) -> Result<Status> {
     }
     let manifest = pool.manifest();
     let bytes = manifest.files.values().map(|entry| entry.bytes).sum();
-    let mut report =
-        Report { manifest, bytes, open_seconds, correct: 0, incorrect: 0, neutral: 0, wrong_solutions: 0 };
+    let mut report = StatsSummary {
+        manifest,
+        bytes,
+        open_seconds,
+        correct: 0,
+        incorrect: 0,
+        neutral: 0,
+        wrong_solutions: 0,
+    };
     for solution in pool.questions().flat_map(|question| question.solutions()) {
         let before = report.incorrect;
         for step in solution.steps() {
@@ -54,34 +75,33 @@ pub(super) fn run(args: &PoolStats) -> Result<Status> {
         return Ok(Status::Done);
     }
     let counts = manifest.counts;
-    let number = |number: usize| count(number as u64);
     let reduced = if manifest.pca {
         format!("{} of {}", manifest.kept, manifest.dimension)
     } else {
-        number(manifest.kept)
+        grouped(manifest.kept)
     };
     let rows = [
-        ("questions", number(counts.questions)),
+        ("questions", grouped(counts.questions)),
         (
             "solutions",
-            format!("{} ({} with an error)", number(counts.solutions), number(report.wrong_solutions)),
+            format!("{} ({} with an error)", grouped(counts.solutions), grouped(report.wrong_solutions)),
         ),
-        ("steps", number(counts.steps)),
-        ("  right", number(report.correct)),
-        ("  wrong", number(report.incorrect)),
-        ("  neutral", number(report.neutral)),
-        ("step texts", number(counts.step_texts)),
+        ("steps", grouped(counts.steps)),
+        ("  correct", grouped(report.correct)),
+        ("  wrong", grouped(report.incorrect)),
+        ("  neutral", grouped(report.neutral)),
+        ("step texts", grouped(counts.step_texts)),
         ("encoder", format!("{} ({})", manifest.encoder, printer::excerpt(&manifest.fingerprint, 13))),
         ("dimensions", reduced),
-        ("search", if pool.is_approximate() { "through a graph" } else { "exact" }.to_owned()),
-        ("leak guard", format!("near-duplicates from a similarity of {}", manifest.guard.threshold)),
+        ("search", if pool.is_approximate() { "approximate (HNSW)" } else { "exact" }.to_owned()),
+        ("leak guard", format!("near-duplicate threshold {}", manifest.guard.threshold)),
         ("size", format!("{:.1} MB", report.bytes as f64 / 1e6)),
         ("opened in", format!("{:.3} s", report.open_seconds)),
     ];
     let rows: Vec<Vec<String>> = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
     printer.table(&[&args.pool.display().to_string(), ""], &rows)?;
     if args.verify {
-        printer.line("every file has its checksum")?;
+        printer.line("all checksums match")?;
     }
     Ok(Status::Done)
 }

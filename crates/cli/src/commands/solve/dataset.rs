@@ -1,9 +1,7 @@
 //! Solves the problems of datasets, several at a time, and counts how many answers are right where that is known.
 //!
-//! With `-o`, each outcome is kept in a journal as soon as it is there, so a run that was cut short goes on where it was.
-//! Records of one problem are one problem; solutions that the data has already are left out.
-
-use std::collections::HashSet;
+//! With `-o`, each outcome is appended to a journal at once, so that an interrupted run can be resumed.
+//! Records of the same problem are merged; existing solutions are omitted.
 
 use anyhow::{Result, bail};
 use futures_util::stream::{self, StreamExt as _};
@@ -14,25 +12,28 @@ use gradus_data::files::{Sink, Target};
 use gradus_durable::{Journal, journal_key};
 use serde::Serialize;
 
+use super::args::SolveArgs;
 use super::parties::Parties;
-use super::{Plan, name_of, show};
-use crate::args::OnError;
-use crate::args::solve::Solve;
-use crate::commands::Status;
-use crate::journal;
-use crate::printer::{self, Printer};
-use crate::progress::Progress;
-use crate::{input, local, paint};
+use super::plan::{Plan, name_of, solve};
+use super::show;
+use crate::arguments::dataset::OnError;
+use crate::backend::local;
+use crate::count::{counted, grouped};
+use crate::exit::Status;
+use crate::terminal::paint;
+use crate::terminal::printer::{self, Printer};
+use crate::terminal::progress::Progress;
+use crate::{input, journal};
 
-/// Problems that are worked on at once, so that passes and connections are full.
+/// Concurrent problems, so that batches and connections are full.
 const AHEAD: usize = 4;
 
 #[derive(Debug, Serialize)]
-struct Solved {
+struct SolvedProblem {
     problem: String,
     answer: Option<String>,
     gold: Option<String>,
-    /// Whether the answer is right; none where the grader cannot say or nobody knows.
+    /// Whether the answer is correct; none if it cannot be graded.
     right: Option<bool>,
     /// Complete solutions among those found.
     complete: usize,
@@ -42,7 +43,7 @@ struct Solved {
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Report {
+struct SolveSummary {
     strategy: &'static str,
     generator: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,39 +60,38 @@ struct Report {
     accuracy: Option<f64>,
     /// Problems that the model refused.
     refused: u64,
-    /// Records that could not be read.
+    /// Invalid records.
     skipped: u64,
     /// Problems that an earlier run had already solved.
     resumed: u64,
     usage: SearchUsage,
-    solved: Vec<Solved>,
+    solved: Vec<SolvedProblem>,
 }
 
-pub(super) fn run(args: &Solve, plan: &Plan) -> Result<Status> {
+pub(super) fn run(args: &SolveArgs, plan: &Plan) -> Result<Status> {
     let mut problems: Vec<Problem> = Vec::new();
-    let tally = input::read(&args.data, args.from, args.on_error, &mut |item| {
+    let tally = input::for_each_of(&args.dataset, |item| {
         problems.push(item.record.problem);
         Ok(())
     })?;
-    let mut seen = HashSet::new();
-    problems.retain(|problem| seen.insert((problem.id.clone(), problem.text.clone())));
+    input::distinct(&mut problems);
     let parties = Parties::open(args)?;
-    let mut job = Job {
+    let mut run = SolveRun {
         args,
         parties: &parties,
         journal: journal::beside(args.output.as_deref())?,
         sink: args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?,
         printer: Printer::new(args.output.as_deref()),
-        report: Report {
+        report: SolveSummary {
             strategy: name_of(args.strategy),
             generator: parties.generator.name.clone(),
             scorer: parties.judge.as_ref().map(|judge| judge.name.clone()),
             skipped: tally.skipped,
-            ..Report::default()
+            ..SolveSummary::default()
         },
     };
     let keys: Vec<String> = problems.iter().map(|problem| key(args, plan, &parties, problem)).collect();
-    let known: Vec<Option<SearchOutcome>> = keys.iter().map(|key| job.journal.find(key)).collect();
+    let known: Vec<Option<SearchOutcome>> = keys.iter().map(|key| run.journal.find(key)).collect();
     let mut progress = Progress::new(problems.len() as u64, false);
     local::wait(async {
         let searches = problems.iter().zip(keys).zip(known).map(|((problem, key), known)| {
@@ -99,38 +99,38 @@ pub(super) fn run(args: &Solve, plan: &Plan) -> Result<Status> {
             async move {
                 let outcome = match known {
                     Some(outcome) => return (problem, None, Ok(outcome)),
-                    None => super::solve(parties, plan, &problem.question()).await,
+                    None => solve(parties, plan, &problem.question()).await,
                 };
                 (problem, Some(key), outcome)
             }
         });
         let mut searches = stream::iter(searches).buffered(AHEAD);
         while let Some((problem, key, outcome)) = searches.next().await {
-            job.take(problem, key, outcome)?;
-            progress.now(job.report.problems, &format!("{} right", job.report.right));
+            run.take(problem, key, outcome)?;
+            progress.now(run.report.problems, &format!("{} correct", run.report.right));
         }
         Ok::<_, anyhow::Error>(())
     })??;
     drop(progress);
-    job.finish()
+    run.finish()
 }
 
 /// A hash of all that determines an outcome.
-fn key(args: &Solve, plan: &Plan, parties: &Parties, problem: &Problem) -> String {
+fn key(args: &SolveArgs, plan: &Plan, parties: &Parties, problem: &Problem) -> String {
     let asked = (&args.models.template, &args.models.system, args.models.raw);
     journal_key(&(name_of(args.strategy), plan, parties.identity(), asked, problem.question()))
 }
 
-struct Job<'a> {
-    args: &'a Solve,
+struct SolveRun<'a> {
+    args: &'a SolveArgs,
     parties: &'a Parties,
     journal: Journal<SearchOutcome>,
     sink: Option<Sink>,
     printer: Printer,
-    report: Report,
+    report: SolveSummary,
 }
 
-impl Job<'_> {
+impl SolveRun<'_> {
     /// Keeps, counts, prints and writes one problem's outcome. Without a key it was known already.
     fn take(
         &mut self,
@@ -140,18 +140,18 @@ impl Job<'_> {
     ) -> Result<()> {
         let outcome = match outcome {
             Ok(outcome) => outcome,
-            Err(CallError::Invalid(error)) if self.args.on_error == OnError::Skip => {
+            Err(CallError::Invalid(error)) if self.args.dataset.on_error == OnError::Skip => {
                 self.report.refused += 1;
                 printer::note(format!("not solved: {}: {error}", problem.id));
                 return Ok(());
             }
             Err(CallError::Invalid(error)) => {
-                bail!("{}: {error} (--on-error skip leaves such problems out)", problem.id)
+                bail!("{}: {error} (use --on-error skip to skip such problems)", problem.id)
             }
             Err(error) => return Err(error.into()),
         };
         if outcome.stopped == StopReason::Failed {
-            // Half an outcome must not be kept: the same command goes on with this problem.
+            // A partial outcome must not be kept: a rerun solves this problem again.
             bail!("{}: {}", problem.id, outcome.error.as_deref().unwrap_or("the generator failed"));
         }
         match key {
@@ -182,7 +182,7 @@ impl Job<'_> {
             }
         }
         add(&mut report.usage, &outcome.usage);
-        report.solved.push(Solved {
+        report.solved.push(SolvedProblem {
             problem: problem.id.clone(),
             answer: outcome.answer().map(str::to_owned),
             gold: problem.answer.clone(),
@@ -203,7 +203,7 @@ impl Job<'_> {
         let answer = printer::excerpt(outcome.answer().unwrap_or("no answer"), 32);
         let gold = match (&problem.answer, right) {
             (Some(gold), Some(false) | None) => {
-                paint::dim(&format!("  (right: {})", printer::excerpt(gold, 24)))
+                paint::dim(&format!("  (gold: {})", printer::excerpt(gold, 24)))
             }
             _ => String::new(),
         };
@@ -224,43 +224,37 @@ impl Job<'_> {
             return Ok(Status::Done);
         }
         let report = &self.report;
-        if report.problems as usize > self.args.show {
-            let more = printer::count(report.problems - self.args.show as u64);
-            self.printer.line(format!("… and {more} more (--show or --json)"))?;
-        }
+        self.printer.more(report.problems as usize, self.args.show)?;
         let scorer = report.scorer.as_ref().map_or_else(String::new, |scorer| format!(" and {scorer}"));
         self.printer.line(format!(
             "\n{} by {} with {}{scorer}",
-            printer::counted(report.problems, "problem"),
+            counted(report.problems, "problem"),
             report.strategy,
             report.generator
         ))?;
         if let Some(accuracy) = report.accuracy {
             self.printer.line(format!(
-                "{} right: {} of {} whose answer is known ({} without an answer)",
+                "accuracy {}: {} of {} with a known answer ({} unanswered)",
                 paint::bold(&format!("{:.1} %", 100.0 * accuracy)),
-                printer::count(report.right),
-                printer::count(decided),
-                printer::count(report.unanswered),
+                grouped(report.right),
+                counted(decided, "problem"),
+                grouped(report.unanswered),
             ))?;
         }
         self.printer.line(show::cost(&report.usage))?;
-        let notes = [
-            (report.undecided, "answers cannot be graded; they are no part of the accuracy"),
-            (report.resumed, "problems were solved by an earlier run"),
-            (report.refused, "problems were refused by the model"),
-            (report.skipped, "records were skipped: they could not be read"),
-        ];
-        for (count, words) in notes.iter().filter(|(count, _)| *count > 0) {
-            self.printer.line(format!("{:>8}  {words}", printer::count(*count)))?;
-        }
+        self.printer.counts(&[
+            (report.undecided, "answer", "ungraded, excluded from the accuracy"),
+            (report.resumed, "problem", "resumed from an earlier run"),
+            (report.refused, "problem", "refused by the model"),
+            (report.skipped, "record", "skipped (invalid)"),
+        ])?;
         Ok(Status::Done)
     }
 }
 
 impl Parties {
     /// The problem with its complete solutions, in the order in which they were found.
-    fn record(&self, problem: &Problem, outcome: &SearchOutcome, args: &Solve) -> Record {
+    fn record(&self, problem: &Problem, outcome: &SearchOutcome, args: &SolveArgs) -> Record {
         let complete = outcome.solutions.iter().enumerate().filter(|(_, found)| found.complete);
         let solutions = complete.map(|(index, found)| {
             let right = found.answer.as_deref().and_then(|answer| problem.accepts(answer));

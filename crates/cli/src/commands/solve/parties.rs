@@ -11,12 +11,12 @@ use gradus_engine::models::SHIPPED;
 use gradus_engine::text::Tokenizer;
 use gradus_llm::{Chat, Endpoint, Http, Key};
 
-use crate::args::engine::ModelOptions;
-use crate::args::solve::{Models, Solve, Strategy};
-use crate::ask::{Opened, Raw, Written};
-use crate::commands::Usage;
-use crate::generator::{DEFAULT_MODEL, tokenizer};
-use crate::local::{self, Local, Purpose};
+use super::args::{ModelArgs, SolveArgs, Strategy};
+use crate::arguments::model::ModelOptions;
+use crate::backend::ask::{Opened, Raw, Written};
+use crate::backend::generator::tokenizer;
+use crate::backend::local::{self, DEFAULT_MODEL, Local, Purpose};
+use crate::exit::Usage;
 
 /// The models of a search, and what they are called in data.
 pub(super) struct Parties {
@@ -44,7 +44,7 @@ pub(super) struct Judge {
 }
 
 impl Parties {
-    pub(super) fn open(args: &Solve) -> Result<Self> {
+    pub(super) fn open(args: &SolveArgs) -> Result<Self> {
         let chosen = &args.models;
         let needed = !matches!(args.strategy, Strategy::Greedy | Strategy::Majority);
         let named = chosen.scorer.is_some() || chosen.scorer_adapter.is_some() || chosen.profile.is_some();
@@ -73,7 +73,7 @@ impl Parties {
             tokenizer if self.raw => Box::new(Raw { tokenizer: tokenizer.clone() }),
             Some(tokenizer) => {
                 let written = Written::new(tokenizer, &messages);
-                Box::new(written.context("the problem cannot be put as a conversation (see --raw)")?)
+                Box::new(written.context("cannot apply the chat template (see --raw)")?)
             }
             None => Box::new(Opened { messages }),
         })
@@ -81,20 +81,19 @@ impl Parties {
 }
 
 /// A generator behind HTTP.
-fn served(args: &Solve, url: &str, judged: bool) -> Result<Generator> {
+fn served(args: &SolveArgs, url: &str, judged: bool) -> Result<Generator> {
     let chosen = &args.models;
     let stepwise = matches!(args.strategy, Strategy::Beam | Strategy::Tree);
     if stepwise && !chosen.raw && chosen.template.is_none() {
         bail!(Usage(
-            "beam and tree go on with what was said, which a chat server cannot: give --template, a model here with the \
-             same chat template, or --raw"
+            "beam and tree continue partial solutions, which a chat API cannot: set --template to a local model with the \
+             same chat template, or use --raw"
                 .to_owned()
         ));
     }
     if judged && chosen.scorer.is_none() && asks_for_more(chosen) {
         bail!(Usage(
-            "--profile and --scorer-adapter belong to a reward model that runs here: name it with --scorer"
-                .to_owned()
+            "--profile and --scorer-adapter apply to a local reward model: set it with --scorer".to_owned()
         ));
     }
     let model = chosen.model.as_deref().unwrap_or_default();
@@ -109,7 +108,7 @@ fn served(args: &Solve, url: &str, judged: bool) -> Result<Generator> {
 }
 
 /// A generator here, and the judge that is the same engine, if it is.
-fn here(args: &Solve, judged: bool) -> Result<(Generator, Option<Judge>)> {
+fn here(args: &SolveArgs, judged: bool) -> Result<(Generator, Option<Judge>)> {
     let chosen = &args.models;
     let model = chosen.model.as_deref().unwrap_or(DEFAULT_MODEL);
     let shared = judged && shares(chosen, model, &args.options);
@@ -125,7 +124,7 @@ fn here(args: &Solve, judged: bool) -> Result<(Generator, Option<Judge>)> {
 }
 
 /// A judge with an engine of its own.
-fn apart(args: &Solve) -> Result<Judge> {
+fn apart(args: &SolveArgs) -> Result<Judge> {
     let chosen = &args.models;
     let model = match &chosen.scorer {
         Some(scorer) => scorer,
@@ -145,12 +144,12 @@ fn judge(model: &str, local: Local) -> Judge {
 
 /// Whether the reward model is described although it is not named: then it is the generator, or its base with another
 /// adapter.
-fn asks_for_more(chosen: &Models) -> bool {
+fn asks_for_more(chosen: &ModelArgs) -> bool {
     chosen.profile.is_some() || chosen.scorer_adapter.is_some()
 }
 
 /// Whether one engine does both: it has one set of weights, and at most one profile.
-fn shares(chosen: &Models, model: &str, options: &ModelOptions) -> bool {
+fn shares(chosen: &ModelArgs, model: &str, options: &ModelOptions) -> bool {
     match (&chosen.scorer, &chosen.scorer_adapter) {
         (None, None) => chosen.profile.is_some(),
         (None, adapter) => *adapter == options.adapter,

@@ -1,11 +1,12 @@
-//! Prints what a search has found: the chosen solution step by step, its answer, the other answers, and the cost.
+//! Prints the outcome of a search: the selected solution, its answer, other answers and the cost.
 
 use anyhow::Result;
 use gradus_core::select::search::{Found, SearchOutcome, SearchUsage, Settings, StopReason};
 use gradus_core::select::vote::{self, Power};
 
-use crate::paint;
-use crate::printer::{self, Printer, counted};
+use crate::count::counted;
+use crate::terminal::paint;
+use crate::terminal::printer::{self, Printer};
 
 /// Other answers that are shown.
 const ANSWERS: usize = 10;
@@ -14,7 +15,7 @@ pub(super) fn outcome(printer: Printer, outcome: &SearchOutcome, settings: &Sett
     match outcome.best() {
         Some(best) => {
             solution(printer, best)?;
-            let answer = best.answer.as_deref().unwrap_or("none is to be seen");
+            let answer = best.answer.as_deref().unwrap_or("none");
             let score = best.aggregate.map_or_else(String::new, |score| {
                 format!("  {} ({})", paint::score(score), settings.aggregation)
             });
@@ -32,7 +33,7 @@ pub(super) fn outcome(printer: Printer, outcome: &SearchOutcome, settings: &Sett
     printer.line(format!("\n{}", cost(&outcome.usage)))?;
     printer.line(format!("stopped: {}", reason(outcome.stopped)))?;
     if let Some(error) = &outcome.error {
-        printer.line(format!("the first call that failed said: {error}"))?;
+        printer.line(format!("first error: {error}"))?;
     }
     Ok(())
 }
@@ -74,7 +75,7 @@ fn answers(printer: Printer, outcome: &SearchOutcome, power: Power) -> Result<()
         };
         let rows: Vec<Vec<String>> = firsts.iter().take(ANSWERS).map(row).collect();
         printer.line("")?;
-        let weights = if power == Power::ONE { "sum of scores" } else { "sum of powers" };
+        let weights = if power == Power::ONE { "sum of scores" } else { "sum of weights" };
         printer.table(&["answers", "votes", weights], &rows)?;
         if firsts.len() > ANSWERS {
             printer.line(format!("… and {} more (--json)", firsts.len() - ANSWERS))?;
@@ -82,7 +83,7 @@ fn answers(printer: Printer, outcome: &SearchOutcome, power: Power) -> Result<()
     }
     for (count, words) in [(without, "without an answer"), (unfinished, "unfinished")] {
         if count > 0 {
-            printer.line(format!("{} {words}", counted(count as u64, "solution")))?;
+            printer.line(format!("{} {words}", counted(count, "solution")))?;
         }
     }
     Ok(())
@@ -103,25 +104,25 @@ pub(super) fn cost(usage: &SearchUsage) -> String {
         );
     }
     let lost = [
-        (usage.failed_calls, "requests failed"),
-        (usage.cut, "samples cut by a token limit"),
-        (usage.duplicates, "the same as another"),
-        (usage.empty, "empty"),
-        (usage.undecided, "without a score"),
+        (usage.failed_calls, "failed request", ""),
+        (usage.cut, "sample", " truncated"),
+        (usage.duplicates, "duplicate", ""),
+        (usage.empty, "empty sample", ""),
+        (usage.undecided, "sample", " without a score"),
     ];
-    for (count, words) in lost.into_iter().filter(|(count, _)| *count > 0) {
-        text += &format!("; {} {words}", printer::count(count));
+    for (count, noun, rest) in lost.into_iter().filter(|(count, ..)| *count > 0) {
+        text += &format!("; {}{rest}", counted(count, noun));
     }
     text
 }
 
 fn reason(stopped: StopReason) -> &'static str {
     match stopped {
-        StopReason::Enough => "as much was drawn as was wanted",
-        StopReason::NoneLeft => "no partial solution could go on",
-        StopReason::Steps => "the largest number of steps was reached",
-        StopReason::Budget => "the token budget is spent",
+        StopReason::Enough => "all samples were drawn",
+        StopReason::NoneLeft => "no partial solution can be extended",
+        StopReason::Steps => "maximum steps reached",
+        StopReason::Budget => "token budget exhausted",
         StopReason::Failed => "the generator failed",
-        _ => "for another reason",
+        _ => "other reason",
     }
 }

@@ -1,45 +1,74 @@
 //! `gradus train critic-data`: solutions with known first errors, balanced and filtered, with their perplexities.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use gradus_core::Record;
+use clap::Args;
 use gradus_core::contracts::{LogProbs as _, LogProbsRequest, Message, Prompt};
-use gradus_train::critic;
-use gradus_train::critic::{Answer, CriticExample, Curation, CurationCounts, TruthSource, curate, prompt};
+use gradus_train::critic::{self, Answer, Counts, CriticExample, Curation, TruthSource, curate, prompt};
 use serde::Serialize;
 
-use super::super::Status;
-use crate::args::train::CriticData;
+use crate::arguments::JsonOption;
+use crate::arguments::dataset::DatasetInput;
+use crate::arguments::model::ModelOptions;
+use crate::backend::local::{self, Purpose};
+use crate::count::{counted, grouped};
+use crate::exit::Status;
 use crate::input;
-use crate::local::{self, Purpose};
-use crate::printer::{self, Printer, count, counted};
-use crate::progress::Progress;
+use crate::terminal::printer::{self, Printer};
+use crate::terminal::progress::Progress;
+
+#[derive(Debug, Args)]
+pub(crate) struct CriticDataArgs {
+    #[command(flatten)]
+    input: DatasetInput,
+    /// Output file (JSONL)
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Take first errors from the scores of this name where there are no human labels
+    #[arg(long, value_name = "NAME")]
+    scores: Option<String>,
+    /// Score threshold; the first step below it is the first error
+    #[arg(long, default_value_t = 0.8)]
+    threshold: f64,
+    /// Keep all solutions instead of balancing correct and wrong ones per generator
+    #[arg(long, alias = "unbalanced")]
+    no_balance: bool,
+    /// Also write target critiques to this file, as conversations for gradus train sft
+    #[arg(long, alias = "answers", value_name = "FILE")]
+    sft_output: Option<PathBuf>,
+    /// Random seed
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Policy model used to compute perplexities
+    #[arg(short, long, default_value = "smollm2-135m")]
+    model: String,
+    #[command(flatten)]
+    options: ModelOptions,
+    #[command(flatten)]
+    print: JsonOption,
+}
 
 #[derive(Debug, Serialize)]
-struct Report {
+struct CriticDataSummary {
     examples: usize,
     correct: usize,
     wrong: usize,
     /// Solutions that the model could not take: too long.
     without_perplexity: usize,
-    /// Records that could not be read.
+    /// Invalid records.
     skipped: u64,
     generators: BTreeMap<String, CurationCounts>,
 }
 
-pub(super) fn run(args: &CriticData) -> Result<Status> {
-    let mut records: Vec<Record> = Vec::new();
-    let tally = input::for_each(&args.input, |item| {
-        records.push(item.record);
-        Ok(())
-    })?;
+pub(super) fn run(args: &CriticDataArgs) -> Result<Status> {
+    let (records, tally) = input::records(&args.input)?;
     let truth = match &args.scores {
         None => TruthSource::Labels,
         Some(model) => TruthSource::Scores { model: model.clone(), threshold: args.threshold },
     };
-    let curation = Curation { truth, balance: !args.unbalanced, seed: args.seed };
+    let curation = Curation { truth, balance: !args.no_balance, seed: args.seed };
     let (mut examples, generators) = curate(&records, &curation);
     let local = local::start(&args.model, &args.options, &Purpose::default())?;
     let mut progress = Progress::new(examples.len() as u64, false);
@@ -65,11 +94,11 @@ pub(super) fn run(args: &CriticData) -> Result<Status> {
     }
     drop(progress);
     write(&args.output, &examples)?;
-    if let Some(path) = &args.answers {
+    if let Some(path) = &args.sft_output {
         write(path, &examples.iter().map(ideal).collect::<Vec<_>>())?;
     }
-    let kept = |is: fn(&CurationCounts) -> usize| generators.values().map(is).sum();
-    let report = Report {
+    let kept = |is: fn(&Counts) -> usize| generators.values().map(is).sum();
+    let report = CriticDataSummary {
         examples: examples.len(),
         correct: kept(|counts| counts.correct),
         wrong: kept(|counts| counts.wrong),
@@ -108,24 +137,24 @@ fn write(path: &Path, rows: &[impl Serialize]) -> Result<()> {
         text += &serde_json::to_string(row)?;
         text.push('\n');
     }
-    // Written whole and then renamed: nobody finds half a file.
+    // Written to a temporary file and renamed, so that the output is never partial.
     let temporary = folder.join(format!(".gradus-{}.tmp", std::process::id()));
     let written = std::fs::write(&temporary, text).and_then(|()| std::fs::rename(&temporary, path));
     written.with_context(|| path.display().to_string())
 }
 
-fn show(args: &CriticData, report: &Report) -> Result<Status> {
+fn show(args: &CriticDataArgs, report: &CriticDataSummary) -> Result<Status> {
     let printer = Printer::new(Some(&args.output));
     if args.print.json {
         printer.json(report)?;
         return Ok(Status::Done);
     }
     printer.line(format!(
-        "{} ({} right, {} wrong) in {}",
-        counted(report.examples as u64, "example"),
-        count(report.correct as u64),
-        count(report.wrong as u64),
-        args.output.display()
+        "{} ({} correct, {} wrong) {}",
+        counted(report.examples, "example"),
+        grouped(report.correct),
+        grouped(report.wrong),
+        printer::written_to(&args.output)
     ))?;
     let rows: Vec<Vec<String>> = report
         .generators
@@ -143,6 +172,6 @@ fn show(args: &CriticData, report: &Report) -> Result<Status> {
             vec![name.to_owned(), counts.correct.to_string(), counts.wrong.to_string(), dropped.join(", ")]
         })
         .collect();
-    printer.table(&["generator", "right", "wrong", "left out"], &rows)?;
+    printer.table(&["generator", "correct", "wrong", "omitted"], &rows)?;
     Ok(Status::Done)
 }

@@ -1,6 +1,6 @@
-//! A run on the terminal: a bar with the newest numbers, and a line for every evaluation and checkpoint.
+//! A run on the terminal: a progress bar with the latest metrics, and a line per evaluation and best checkpoint.
 //!
-//! Without a terminal, a line now and then instead of the bar.
+//! Without a terminal, a line every 30 seconds instead of the bar.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,15 +9,15 @@ use gradus_train::run::metrics;
 use gradus_train::{MetricValues, StepProgress, TrainingObserver, TrainingStart};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::interrupt;
-use crate::printer::{self, count, counted};
+use crate::count::{counted, grouped};
+use crate::terminal::{interrupt, printer};
 
 /// How often a line is printed where no bar can be.
 const EVERY: Duration = Duration::from_secs(30);
 /// Steps whose duration tells how long the rest will take.
 const RECENT: usize = 50;
 
-/// Shows a run and remembers what a report needs.
+/// Shows a run and keeps what the summary needs.
 pub(super) struct Display {
     bar: ProgressBar,
     live: bool,
@@ -57,15 +57,15 @@ impl TrainingObserver for Display {
     fn on_start(&mut self, start: &TrainingStart) {
         let TrainingStart { examples, held_out, left_out, parameters, steps, done, warnings } = start;
         self.line(&format!(
-            "{}, {} held out, {} trained parameters, {}{}",
-            counted(*examples as u64, "example"),
-            count(*held_out as u64),
-            count(*parameters as u64),
+            "{}, {}, {}, {}{}",
+            counted(examples, "training example"),
+            counted(held_out, "evaluation example"),
+            counted(parameters, "trainable parameter"),
             counted(*steps, "step"),
-            if *done > 0 { format!(", going on after {done}") } else { String::new() }
+            if *done > 0 { format!(", resuming after step {done}") } else { String::new() }
         ));
         for (reason, number) in left_out.iter() {
-            self.line(&format!("left out: {} × {reason}", count(number)));
+            self.line(&format!("omitted: {} × {reason}", grouped(number)));
         }
         for warning in warnings {
             self.line(&format!("warning: {warning}"));
@@ -103,7 +103,7 @@ impl TrainingObserver for Display {
 
     fn on_checkpoint(&mut self, step: u64, best: bool) {
         if best {
-            self.line(&format!("step {step}  saved: the best so far"));
+            self.line(&format!("step {step}  saved: best checkpoint so far"));
         }
     }
 
@@ -112,12 +112,12 @@ impl TrainingObserver for Display {
     }
 }
 
-/// `loss 0.3127  lr 9.1e-5  1,204 tok/s`, numbers as people read them.
-fn shown(metrics: &MetricValues) -> String {
+/// `loss 0.3127  lr 9.1e-5  1,204 tok/s`, readable metrics.
+fn shown(numbers: &Numbers) -> String {
     let one = |(name, value): &(&'static str, f64)| match *name {
         "learning_rate" => format!("lr {value:.2e}"),
-        "tokens_per_second" => format!("{} tok/s", count(value.round() as u64)),
-        "gradient_norm" => format!("|g| {value:.2}"),
+        "tokens_per_second" => format!("{} tok/s", grouped(value.round())),
+        "gradient_norm" => format!("grad norm {value:.2}"),
         "memory_gib" => format!("{value:.1} GiB"),
         name => format!("{} {value:.4}", name.replace('_', " ")),
     };

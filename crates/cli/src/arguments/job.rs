@@ -1,0 +1,31 @@
+//! Long work that is kept as a job.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::arguments::values::at_least_one;
+
+/// The job database.
+#[derive(Debug, Args)]
+pub(crate) struct JobOptions {
+    /// Job database file (default: jobs.sqlite in the Gradus home folder)
+    #[arg(long, value_name = "FILE", env = "GRADUS_JOBS", hide_env_values = true)]
+    pub(crate) jobs: Option<PathBuf>,
+}
+
+/// Options of every job.
+#[derive(Debug, Args)]
+pub(crate) struct RunOptions {
+    /// Random seed
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Process at most N problems
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub(crate) limit: Option<usize>,
+    /// Omit failed tasks from the output instead of stopping
+    #[arg(long)]
+    pub(crate) skip_failed: bool,
+    #[command(flatten)]
+    pub(crate) jobs: JobOptions,
+}

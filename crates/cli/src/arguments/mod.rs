@@ -1,0 +1,17 @@
+//! Argument groups that several commands share, as clap reads them.
+
+pub(crate) mod dataset;
+pub(crate) mod generator;
+pub(crate) mod job;
+pub(crate) mod model;
+pub(crate) mod retrieval;
+pub(crate) mod values;
+
+use clap::Args;
+
+#[derive(Debug, Args)]
+pub(crate) struct JsonOption {
+    /// Print JSON instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+}

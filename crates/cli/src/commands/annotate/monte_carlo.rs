@@ -1,0 +1,104 @@
+//! `gradus annotate monte-carlo`: labels by whether completions from a step reach the right answer.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use gradus_annotate::monte_carlo as by_sampling;
+use gradus_annotate::prompt::Template;
+use gradus_core::contracts::{CallError, Sampling};
+use gradus_core::{Problem, Solution};
+
+use super::labeling::{Labeling, LabelingArgs};
+use crate::arguments::JsonOption;
+use crate::arguments::generator::GeneratorOptions;
+use crate::arguments::values::at_least_one;
+use crate::exit::{Status, Usage};
+
+/// Monte Carlo label types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum LabelKind {
+    /// Correct or incorrect
+    Hard,
+    /// Also the share of correct completions
+    Soft,
+}
+
+/// Order in which steps are sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum SearchKind {
+    /// From the first step to the first incorrect one
+    Linear,
+    /// Binary search; assumes that all steps after an incorrect one are incorrect
+    Binary,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gradus annotate monte-carlo sampled.jsonl -o mc.jsonl --samples 8\n  \
+gradus annotate monte-carlo sampled.jsonl -o mc.jsonl --labels soft --endpoint http://localhost:8000\n\n\
+Sampling of a step stops as soon as its hard label is decided, and at the first incorrect step.")]
+pub(crate) struct MonteCarloArgs {
+    #[command(flatten)]
+    labeling: LabelingArgs,
+    /// Completions per step
+    #[arg(short = 'k', long, default_value_t = 8, value_name = "K")]
+    samples: u32,
+    /// A step is correct if more than T completions are correct
+    #[arg(long, default_value_t = 0, value_name = "T")]
+    threshold: u32,
+    /// Label type
+    #[arg(long, value_enum, default_value = "hard")]
+    labels: LabelKind,
+    /// Order in which steps are sampled
+    #[arg(long, value_enum, default_value = "linear")]
+    search: SearchKind,
+    /// Sample all completions even after the hard label is decided
+    #[arg(long)]
+    no_early_stop: bool,
+    /// Maximum tokens per completion
+    #[arg(long, value_name = "TOKENS", default_value_t = 1024, value_parser = at_least_one)]
+    max_tokens: usize,
+    /// Sampling temperature
+    #[arg(short, long, default_value_t = 0.8)]
+    temperature: f32,
+    /// Prompt template file (variable: problem; default: built in)
+    #[arg(long, value_name = "FILE")]
+    prompt: Option<PathBuf>,
+    /// With --endpoint, prompt template file for continuing a solution (variables: problem, begun; default: built in)
+    #[arg(long, value_name = "FILE", requires = "endpoint")]
+    continue_prompt: Option<PathBuf>,
+    #[command(flatten)]
+    generator: GeneratorOptions,
+    #[command(flatten)]
+    print: JsonOption,
+}
+
+pub(super) fn run(args: &MonteCarloArgs) -> Result<Status> {
+    let config = by_sampling::Config {
+        samples: args.samples,
+        threshold: args.threshold,
+        labels: match args.labels {
+            LabelKind::Hard => by_sampling::Labels::Hard,
+            LabelKind::Soft => by_sampling::Labels::Soft,
+        },
+        search: match args.search {
+            SearchKind::Linear => by_sampling::Search::Linear,
+            SearchKind::Binary => by_sampling::Search::Binary,
+        },
+        early_stop: !args.no_early_stop,
+        max_tokens: args.max_tokens,
+        sampling: Sampling { temperature: args.temperature, ..Sampling::default() },
+        seed: args.labeling.run.seed,
+        ..by_sampling::Config::default()
+    };
+    config.check().map_err(|error| Usage(error.to_string()))?;
+    let solve = args.prompt.as_deref().map_or_else(|| Ok(Template::solve()), Template::read)?;
+    let go_on = args.continue_prompt.as_deref().map_or_else(|| Ok(Template::go_on()), Template::read)?;
+    let ready = Labeling::open(&args.labeling, &args.generator, solve, go_on)?;
+    let each = async |problem: &Problem, solution: &Solution| {
+        let generator = &ready.generator;
+        let ask = generator.ask(problem).map_err(|error| CallError::Invalid(format!("{error:#}")))?;
+        by_sampling::annotate(generator.model.as_ref(), ask.as_ref(), problem, solution, &config).await
+    };
+    ready.run("annotate monte-carlo", &config, &each, args.print.json)
+}

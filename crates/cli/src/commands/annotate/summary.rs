@@ -1,0 +1,129 @@
+//! Summary of a labeling run: counts, agreement with existing labels, cost.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use gradus_annotate::Annotated;
+use gradus_annotate::report::{Panel, Row, report};
+use gradus_core::metrics::bootstrap;
+use gradus_core::metrics::labels::Agreement;
+use gradus_core::metrics::process::ProcessScores;
+use gradus_core::{Problem, Solution};
+use serde::Serialize;
+
+use crate::backend::cost::CostSummary;
+use crate::count::{counted, grouped, percent_of};
+use crate::exit::Status;
+use crate::terminal::paint;
+use crate::terminal::printer::{self, Printer};
+
+#[derive(Debug, Default, Serialize)]
+pub(super) struct LabelingSummary {
+    pub(super) annotator: String,
+    pub(super) model: String,
+    pub(super) solutions: usize,
+    pub(super) labelled: usize,
+    pub(super) steps_labelled: usize,
+    /// Labeled solutions with an error.
+    pub(super) with_error: usize,
+    pub(super) undecided: usize,
+    pub(super) undecided_by_reason: BTreeMap<String, u64>,
+    pub(super) notes: BTreeMap<String, u64>,
+    pub(super) failed: usize,
+    pub(super) resumed: usize,
+    pub(super) skipped: u64,
+    #[serde(flatten)]
+    pub(super) cost: CostSummary,
+    /// Agreement with labels that the input already has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) agreement: Option<Agreement>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) first_errors: Option<ProcessScores>,
+}
+
+impl LabelingSummary {
+    pub(super) fn count(&mut self, pairs: &[(&Problem, &Solution)], results: &[Option<Annotated>]) {
+        let mut rows = Vec::new();
+        for ((problem, solution), found) in pairs.iter().zip(results) {
+            self.solutions += 1;
+            let Some(found) = found else { continue };
+            self.cost.add(&found.cost);
+            for (note, count) in &found.notes {
+                *self.notes.entry(note.clone()).or_default() += count;
+            }
+            if let Some(undecided) = &found.undecided {
+                self.undecided += 1;
+                *self.undecided_by_reason.entry(undecided.reason.clone()).or_default() += 1;
+            }
+            rows.push(Row {
+                problem: problem.id.clone(),
+                steps: solution.steps.len(),
+                outcome: solution.outcome,
+                truth: solution.truth().cloned(),
+                annotations: vec![found.annotation.clone()],
+            });
+        }
+        let panel = Panel { names: vec![self.annotator.clone()], rows };
+        let settings = bootstrap::Settings { resamples: 0, ..bootstrap::Settings::default() };
+        let Some(numbers) = report(&panel, &settings).annotators.pop() else { return };
+        self.labelled = numbers.decided;
+        self.steps_labelled = numbers.labels;
+        self.with_error = numbers.errors;
+        self.agreement = numbers.agreement;
+        self.first_errors = numbers.first_errors;
+    }
+
+    pub(super) fn print(&self, output: &std::path::Path, json: bool) -> Result<Status> {
+        let printer = Printer::new(None);
+        if json {
+            printer.json(self)?;
+            return Ok(Status::Done);
+        }
+        let share = percent_of(self.labelled, self.solutions);
+        printer.line(format!(
+            "{} of {} labeled by {} with {} ({share}), {}",
+            paint::bold(&grouped(self.labelled)),
+            counted(self.solutions, "solution"),
+            self.annotator,
+            self.model,
+            printer::written_to(output)
+        ))?;
+        printer.counts(&[
+            (self.steps_labelled as u64, "step", "labeled"),
+            (self.with_error as u64, "solution", "with an error"),
+            (self.undecided as u64, "solution", "undecided"),
+        ])?;
+        for (reason, count) in &self.undecided_by_reason {
+            printer.line(format!("{:>8}    {reason}", grouped(count)))?;
+        }
+        for (note, count) in &self.notes {
+            printer.line(format!("{:>8}  {note}", grouped(count)))?;
+        }
+        printer.counts(&[
+            (self.failed as u64, "solution", "failed and unlabeled"),
+            (self.resumed as u64, "solution", "resumed from an earlier run"),
+            (self.skipped, "record", "skipped (invalid)"),
+        ])?;
+        if let Some(agreement) = &self.agreement {
+            let percent =
+                |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.1}", 100.0 * share));
+            let heading = ["existing labels", "steps", "undecided", "precision", "recall"];
+            let row = |name: &str, class: &gradus_core::metrics::labels::ClassScores, undecided: usize| {
+                let steps = grouped(class.steps);
+                let undecided = grouped(undecided);
+                vec![name.to_owned(), steps, undecided, percent(class.precision), percent(class.recall)]
+            };
+            let rows = [
+                row("correct", &agreement.right, agreement.said_of_right.undecided),
+                row("wrong", &agreement.wrong, agreement.said_of_wrong.undecided),
+            ];
+            printer.line(format!("\nagreement with existing labels: {} %", percent(agreement.accuracy)))?;
+            printer.table(&heading, &rows)?;
+        }
+        self.cost.print(printer, self.solutions)?;
+        if self.undecided > 0 {
+            printer.line(paint::dim("responses of undecided solutions: gradus jobs show ID --undecided"))?;
+        }
+        Ok(Status::Done)
+    }
+}

@@ -1,0 +1,96 @@
+//! Arguments that all benchmarks share: the judge that is measured, and the run.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::arguments::JsonOption;
+use crate::arguments::dataset::DatasetInput;
+use crate::arguments::model::ModelOptions;
+use crate::arguments::retrieval::Augmentation;
+
+/// APIs of servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::commands) enum Api {
+    /// vLLM /pooling with a process reward model: one score per step
+    Pooling,
+    /// Score server: POST /v1/score with a problem and its steps
+    Score,
+    /// OpenAI-compatible chat model, prompted as a critic
+    Chat,
+}
+
+/// The judge to measure.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Judge")]
+pub(in crate::commands) struct JudgeOptions {
+    /// Reward model name, folder or .gguf file (default: gradus-prm; smollm2-135m with --critic, --profile, --adapter
+    /// or --pool); with --endpoint, the model's name on the server
+    #[arg(short, long)]
+    pub(in crate::commands::bench) model: Option<String>,
+    /// Scoring profile: a built-in name or a .toml file (default: retrieval-prm with --pool, else detected from the
+    /// checkpoint, else plain)
+    #[arg(short, long, conflicts_with_all = ["scores", "endpoint"])]
+    pub(in crate::commands::bench) profile: Option<String>,
+    /// Prompt the model for a critique with a verdict instead of step scores
+    #[arg(long, conflicts_with_all = ["profile", "scores", "endpoint", "pool"])]
+    pub(in crate::commands::bench) critic: bool,
+    /// With --critic or --api chat, maximum tokens per completion
+    #[arg(long, default_value_t = 512, value_name = "TOKENS")]
+    pub(in crate::commands::bench) max_tokens: usize,
+    /// Use the scores of this name in the data instead of a model
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["model", "endpoint", "pool", "adapter", "precision", "dequantize", "keep_quantized"])]
+    pub(in crate::commands::bench) scores: Option<String>,
+    /// Base URL of a server
+    #[arg(long, value_name = "URL", requires = "model", conflicts_with_all = ["adapter", "precision", "dequantize", "keep_quantized"])]
+    pub(in crate::commands::bench) endpoint: Option<String>,
+    /// With --endpoint, API of the server
+    #[arg(long, value_enum, default_value = "pooling", requires = "endpoint")]
+    pub(in crate::commands::bench) api: Api,
+    /// With --endpoint, environment variable that holds the API key
+    #[arg(long, value_name = "VARIABLE", requires = "endpoint")]
+    pub(in crate::commands::bench) key_env: Option<String>,
+    /// Score threshold; steps below it are wrong
+    #[arg(long, default_value_t = 0.5)]
+    pub(in crate::commands::bench) threshold: f64,
+    /// Name of the judge in the report (default: model and profile)
+    #[arg(long)]
+    pub(in crate::commands::bench) name: Option<String>,
+    #[command(flatten)]
+    pub(in crate::commands::bench) augmentation: Augmentation,
+}
+
+/// Options of every benchmark.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  gradus bench processbench gsm8k.json math.json --model ./Qwen2.5-Math-PRM-7B --device cuda\n  \
+gradus bench processbench scored.jsonl --scores my-prm --threshold 0.3\n  \
+gradus bench best-of-n gsm8k_n32.jsonl.gz                  # all score columns of the file\n  \
+gradus bench prmbench prmbench.jsonl --endpoint http://localhost:8000 --model my-prm\n\n\
+A run is a folder with report.html, report.json and every answer; rerun an interrupted command to resume it."
+)]
+pub(crate) struct BenchArgs {
+    #[command(flatten)]
+    pub(in crate::commands::bench) input: DatasetInput,
+    /// Run folder (default: runs/ and the names of benchmark and judge)
+    #[arg(short, long, value_name = "FOLDER")]
+    pub(in crate::commands::bench) output: Option<PathBuf>,
+    /// Reuse the judgments of this run of the same judge; repeatable
+    #[arg(long, alias = "answers", value_name = "RUN")]
+    pub(in crate::commands::bench) reuse: Vec<PathBuf>,
+    /// Process at most N problems per subset
+    #[arg(long, value_name = "N")]
+    pub(in crate::commands::bench) limit: Option<usize>,
+    /// Bootstrap resamples
+    #[arg(long, default_value_t = 1000)]
+    pub(in crate::commands::bench) resamples: usize,
+    /// Random seed of the bootstrap
+    #[arg(long, default_value_t = 0)]
+    pub(in crate::commands::bench) seed: u64,
+    #[command(flatten)]
+    pub(in crate::commands::bench) judge: JudgeOptions,
+    #[command(flatten)]
+    pub(in crate::commands::bench) options: ModelOptions,
+    #[command(flatten)]
+    pub(in crate::commands::bench) print: JsonOption,
+}

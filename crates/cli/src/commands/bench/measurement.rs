@@ -1,0 +1,252 @@
+//! A benchmark run: reads the samples, queries the judge, writes `report.json` and `report.html`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use gradus_bench::fact::{self, Fact};
+use gradus_bench::judge::Judged;
+use gradus_bench::report::{Counts, InputFile, Numbers, Report, SCHEMA, input_file};
+use gradus_bench::run::{Progress as Done, Run, reasons};
+use gradus_bench::{Error, Sample};
+use gradus_core::metrics::bootstrap::Settings;
+use gradus_plot::Section;
+use gradus_retrieve::two_stage::Target;
+use serde_json::{Value, json};
+
+use super::args::{Api, BenchArgs};
+use super::judging::{AHEAD, Judging};
+use super::tables;
+use crate::backend::local;
+use crate::exit::{Status, Usage};
+use crate::input;
+use crate::references::{self, Library, RetrievalTally};
+use crate::terminal::interrupt;
+use crate::terminal::printer::Printer;
+use crate::terminal::progress::Progress;
+
+/// A benchmark run.
+pub(super) struct Measurement<'a> {
+    benchmark: &'static str,
+    args: &'a BenchArgs,
+    pub(super) samples: Vec<Sample>,
+    inputs: Vec<InputFile>,
+    pub(super) counts: Counts,
+    pub(super) settings: Settings,
+    run: Option<Run>,
+    began: Instant,
+    /// Settings of this benchmark alone.
+    pub(super) extra: BTreeMap<String, Value>,
+}
+
+impl<'a> Measurement<'a> {
+    /// Reads the samples, the first `--limit` problems of each subset.
+    pub(super) fn read(benchmark: &'static str, args: &'a BenchArgs) -> Result<Self> {
+        if !args.judge.threshold.is_finite() {
+            return Err(Usage("--threshold must be a number".to_owned()).into());
+        }
+        let began = Instant::now();
+        let mut samples: Vec<Sample> = Vec::new();
+        let mut paths: BTreeSet<PathBuf> = BTreeSet::new();
+        let tally = input::for_each(&args.input, |item| {
+            paths.insert(item.place.path.to_path_buf());
+            samples.extend(Sample::of(item.record, &item.place.path));
+            Ok(())
+        })?;
+        let files = paths.iter().filter(|path| path.as_path() != Path::new("-"));
+        let inputs = files.map(|path| input_file(path)).collect::<Result<_, _>>()?;
+        let mut job = Self {
+            benchmark,
+            args,
+            samples,
+            inputs,
+            counts: Counts { skipped: tally.skipped, ..Counts::default() },
+            settings: Settings { resamples: args.resamples, seed: args.seed, ..Settings::default() },
+            run: None,
+            began,
+            extra: BTreeMap::new(),
+        };
+        if let Some(limit) = args.limit {
+            let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+            job.keep("beyond --limit", |sample| {
+                let problems = seen.entry(sample.subset.clone()).or_default();
+                problems.contains(&sample.problem.id)
+                    || problems.len() < limit && problems.insert(sample.problem.id.clone())
+            });
+        }
+        Ok(job)
+    }
+
+    /// Leaves out and counts the samples that do not qualify.
+    pub(super) fn keep(&mut self, reason: &str, qualifies: impl FnMut(&Sample) -> bool) {
+        let before = self.samples.len();
+        self.samples.retain(qualifies);
+        let lost = before - self.samples.len();
+        if lost > 0 {
+            *self.counts.dropped.entry(reason.to_owned()).or_default() += lost;
+        }
+    }
+
+    /// Starts the judge and opens the run's folder, if anything is left to be judged.
+    pub(super) fn judge(&mut self) -> Result<Judging> {
+        if self.samples.is_empty() {
+            let reasons: Vec<String> =
+                self.counts.dropped.iter().map(|(reason, count)| format!("{count} × {reason}")).collect();
+            let why =
+                if reasons.is_empty() { "the input contains none".to_owned() } else { reasons.join("; ") };
+            return Err(Error::Data(format!("no solution can be used: {why}")).into());
+        }
+        if let Some(name) = &self.args.judge.scores {
+            self.check_scores(name)?;
+        }
+        let judging = Judging::start(&self.args.judge, &self.args.options)?;
+        self.open(&judging)?;
+        Ok(judging)
+    }
+
+    /// Scores that no sample has are a misspelt name, not a judge that decides nothing.
+    pub(super) fn check_scores(&self, name: &str) -> Result<()> {
+        if self.samples.iter().any(|sample| sample.solution.scores.contains_key(name)) {
+            return Ok(());
+        }
+        let names: BTreeSet<&str> = self
+            .samples
+            .iter()
+            .flat_map(|sample| sample.solution.scores.keys())
+            .map(String::as_str)
+            .collect();
+        let known = match names.is_empty() {
+            true => "the data has none".to_owned(),
+            false => format!("the data has {}", names.into_iter().collect::<Vec<_>>().join(", ")),
+        };
+        Err(Error::Data(format!("no solution has scores named `{name}`: {known}")).into())
+    }
+
+    pub(super) fn open(&mut self, judging: &Judging) -> Result<()> {
+        let folder = self.args.output.clone().unwrap_or_else(|| {
+            let name: String = judging
+                .name
+                .chars()
+                .map(|c| if c.is_alphanumeric() || "._-".contains(c) { c } else { '-' })
+                .collect();
+            Path::new("runs").join(format!("{}-{name}", self.benchmark))
+        });
+        if let Ok(report) = Report::read(&folder)
+            && report.benchmark != self.benchmark
+        {
+            let (folder, other) = (folder.display(), report.benchmark);
+            return Err(Usage(format!("{folder} is a run of {other}: set another folder with -o")).into());
+        }
+        let mut run = Run::open(&folder)?;
+        self.args.reuse.iter().try_for_each(|other| run.also(other))?;
+        self.run = Some(run);
+        Ok(())
+    }
+
+    pub(super) fn run(&mut self) -> Result<&mut Run> {
+        self.run.as_mut().context("the run's folder is opened with the judge")
+    }
+
+    /// Queries the judge for every sample.
+    pub(super) fn ask(&mut self, judging: &Judging) -> Result<Vec<Judged>> {
+        interrupt::be_patient();
+        self.retrieve(judging)?;
+        let samples = std::mem::take(&mut self.samples);
+        let mut bar = Progress::new(samples.len() as u64, false);
+        let began = Instant::now();
+        let source = judging.source();
+        let asked = self.run()?.judge(&samples, &source, AHEAD, |done: Done| {
+            let speed = done.tokens as f64 / began.elapsed().as_secs_f64().max(1e-9);
+            bar.now(done.done as u64, &format!("{} undecided  {speed:.0} tokens/s", done.undecided));
+            !interrupt::asked()
+        });
+        let (judged, done) = local::wait(asked)??;
+        self.samples = samples;
+        self.counts.samples = self.samples.len();
+        self.counts.undecided = done.undecided;
+        self.counts.reasons = reasons(&judged);
+        self.counts.truncated = judged.iter().filter(|judged| judged.truncated).count();
+        self.counts.resumed = done.resumed;
+        self.counts.tokens = done.tokens;
+        Ok(judged)
+    }
+
+    /// With a pool: gives every sample its references, all in one pass, and notes what was retrieved in the report.
+    pub(super) fn retrieve(&mut self, judging: &Judging) -> Result<()> {
+        let augmentation = &self.args.judge.augmentation;
+        let Some(pool) = &augmentation.pool else { return Ok(()) };
+        let settings = augmentation.retrieval.settings();
+        match (&judging.profile, self.args.judge.api) {
+            (Some(profile), _) => references::check_profile(profile, &settings)?,
+            (None, Api::Score) => {}
+            (None, _) => {
+                let message =
+                    "--pool needs a local reward model or --api score: other judges do not use references";
+                return Err(Usage(message.to_owned()).into());
+            }
+        }
+        let Some(library) = Library::of(augmentation, &self.args.options)? else { return Ok(()) };
+        let targets: Vec<Target> =
+            self.samples.iter().map(|sample| Target::from(&sample.request())).collect();
+        let found = library.retrieve(&targets, &settings)?;
+        let mut tally = RetrievalTally::default();
+        tally.add(&found);
+        for (sample, found) in self.samples.iter_mut().zip(found.targets) {
+            sample.solution.references = Some(Box::new(found.references));
+        }
+        self.extra.insert("pool".to_owned(), json!(pool.display().to_string()));
+        self.extra.insert("retrieval".to_owned(), json!({ "settings": settings, "found": tally }));
+        if let Some(printer) = self.printer(self.args) {
+            tally.lines().into_iter().try_for_each(|line| printer.line(line))?;
+        }
+        Ok(())
+    }
+
+    /// Where tables go; none with `--json`.
+    pub(super) fn printer(&self, args: &BenchArgs) -> Option<Printer> {
+        (!args.print.json).then(|| Printer::new(None))
+    }
+
+    /// Writes the report and prints its path.
+    pub(super) fn finish(
+        mut self,
+        args: &BenchArgs,
+        judging: &Judging,
+        numbers: Numbers,
+        sections: Vec<Section>,
+        facts: &[Fact],
+    ) -> Result<Status> {
+        self.counts.seconds = self.began.elapsed().as_secs_f64();
+        let mut settings = BTreeMap::from([
+            ("judge".to_owned(), json!(judging.kind)),
+            ("threshold".to_owned(), json!(args.judge.threshold)),
+            ("resamples".to_owned(), json!(args.resamples)),
+            ("confidence".to_owned(), json!(self.settings.confidence)),
+            ("seed".to_owned(), json!(args.seed)),
+        ]);
+        settings.extend(judging.profile.iter().map(|profile| ("profile".to_owned(), json!(profile))));
+        settings.extend(args.limit.map(|limit| ("limit".to_owned(), json!(limit))));
+        settings.append(&mut self.extra);
+        let report = Report {
+            schema: SCHEMA,
+            benchmark: self.benchmark.to_owned(),
+            judge: judging.name.clone(),
+            created: gradus_core::time::now(),
+            gradus: env!("CARGO_PKG_VERSION").to_owned(),
+            settings,
+            inputs: std::mem::take(&mut self.inputs),
+            counts: self.counts.clone(),
+            numbers,
+        };
+        let folder = self.run()?.folder().to_owned();
+        fact::write(&folder, facts)?;
+        report.write(&folder, sections)?;
+        if args.print.json {
+            Printer::new(None).json(&report)?;
+        } else {
+            tables::counts(&report.counts, &folder, Printer::new(None))?;
+        }
+        Ok(Status::Done)
+    }
+}

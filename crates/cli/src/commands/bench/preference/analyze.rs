@@ -1,0 +1,132 @@
+//! `gradus bench preference analyze`: bias over deciles of perplexity, from finished runs.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use gradus_bench::compare::Finished;
+use gradus_bench::fact::Seen;
+use gradus_bench::preference::analyse::{Analysis, analyse};
+use gradus_bench::{Error, preference};
+use gradus_core::metrics::bias::Judgement;
+use gradus_plot::{Page, Section};
+
+use crate::arguments::JsonOption;
+use crate::arguments::dataset::OnError;
+use crate::count::grouped;
+use crate::exit::Status;
+use crate::input;
+use crate::terminal::printer::Printer;
+
+#[derive(Debug, Args)]
+pub(super) struct AnalyzeArgs {
+    /// Run folders of gradus bench preference
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    /// Dataset with perplexities, matched by solution id (default: those in the runs)
+    #[arg(long, value_name = "FILE")]
+    perplexities: Option<PathBuf>,
+    /// Output HTML page (default: analysis.html in the first run folder)
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    print: JsonOption,
+}
+
+pub(super) fn run(args: &AnalyzeArgs) -> Result<Status> {
+    let perplexities = args.perplexities.as_ref().map(perplexities_of).transpose()?;
+    let printer = Printer::new(None);
+    let mut found: Vec<(String, Analysis)> = Vec::new();
+    for folder in &args.runs {
+        let run = Finished::read(folder)?;
+        let judged: Vec<(Option<f64>, Judgement)> = run
+            .facts
+            .iter()
+            .filter_map(|fact| {
+                let Seen::Judged { correct, judged, perplexity } = &fact.seen else { return None };
+                let perplexity = match &perplexities {
+                    Some(known) => known.get(&fact.id).copied(),
+                    None => *perplexity,
+                };
+                Some((perplexity, Judgement { correct: *correct, judged: *judged }))
+            })
+            .collect();
+        let analysis = analyse(&judged).ok_or_else(|| {
+            Error::Data(format!(
+                "{}: fewer than ten solutions have a perplexity: run gradus bench preference with perplexities, or use --perplexities",
+                folder.display()
+            ))
+        })?;
+        found.push((run.report.judge, analysis));
+    }
+    let section = |(name, analysis): &(String, Analysis)| Section {
+        heading: name.clone(),
+        intro: String::new(),
+        blocks: analysis.blocks(),
+    };
+    let page = Page {
+        title: "Bias over perplexity".to_owned(),
+        subtitle: "BI = FPR − FNR per perplexity decile.".to_owned(),
+        sections: found.iter().map(section).collect(),
+        data_json: serde_json::to_string_pretty(&found).ok(),
+    };
+    let output = args.output.clone().unwrap_or_else(|| args.runs[0].join("analysis.html"));
+    std::fs::write(&output, page.html()).with_context(|| output.display().to_string())?;
+    if args.print.json {
+        printer.json(&found)?;
+        return Ok(Status::Done);
+    }
+    for (name, analysis) in &found {
+        printer.line(format!("\n{name}"))?;
+        let share =
+            |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{:.1}", 100.0 * value));
+        let rows: Vec<Vec<String>> = analysis
+            .deciles
+            .iter()
+            .map(|decile| {
+                vec![
+                    decile.number.to_string(),
+                    format!("{:.2}–{:.2}", decile.low, decile.high),
+                    grouped(decile.bias.correct),
+                    grouped(decile.bias.wrong),
+                    grouped(decile.bias.undecided),
+                    share(decile.bias.fpr),
+                    share(decile.bias.fnr),
+                    share(decile.bias.bi),
+                ]
+            })
+            .collect();
+        printer
+            .table(&["decile", "perplexity", "correct", "wrong", "undecided", "fpr", "fnr", "bi"], &rows)?;
+        regression(analysis, printer)?;
+    }
+    printer.line(format!("page: {}", output.display()))?;
+    Ok(Status::Done)
+}
+
+/// Perplexities by solution id, as `gradus perplexity --data -o` leaves them.
+fn perplexities_of(path: &PathBuf) -> Result<HashMap<String, f64>> {
+    let mut known = HashMap::new();
+    input::read(std::slice::from_ref(path), None, OnError::Fail, &mut |item| {
+        for solution in item.record.solutions {
+            if let Some(perplexity) = solution.metadata.get("perplexity").and_then(serde_json::Value::as_f64)
+            {
+                known.insert(solution.id, perplexity);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(known)
+}
+
+/// The regression over deciles in one line.
+pub(super) fn regression(analysis: &preference::analyse::Analysis, printer: Printer) -> Result<()> {
+    match &analysis.fit {
+        Some(fit) => printer.line(format!(
+            "BI over deciles of perplexity: slope {:.4} ± {:.4}, r {:.3}, p {:.2e} ({} solutions, {} without perplexity)",
+            fit.slope, fit.stderr, fit.r, fit.p, analysis.solutions, analysis.without
+        )),
+        None => printer.line("BI over deciles of perplexity: fewer than three deciles have a BI"),
+    }
+}

@@ -1,0 +1,110 @@
+//! `gradus data convert`: any format and container to any other.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use gradus_data::files::{Sink, Target};
+use gradus_data::readers::Format;
+use serde::Serialize;
+
+use crate::arguments::JsonOption;
+use crate::arguments::dataset::{DatasetInput, format_name};
+use crate::count::{counted, grouped};
+use crate::exit::Status;
+use crate::input;
+use crate::terminal::printer::{self, Printer};
+
+#[derive(Debug, Args)]
+pub(crate) struct ConvertArgs {
+    #[command(flatten)]
+    input: DatasetInput,
+    /// Output file; the extension sets the file type (.json, .jsonl or .parquet, optionally .gz or .zst); - writes
+    /// JSONL to standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "gradus", value_parser = format_name)]
+    to: Format,
+    #[command(flatten)]
+    print: JsonOption,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct ConvertSummary {
+    read: u64,
+    written: u64,
+    /// Invalid records.
+    skipped: u64,
+    /// Solutions or problems that the format cannot express, by reason.
+    dropped: BTreeMap<&'static str, u64>,
+    /// Solutions written up to their first error only.
+    cut: u64,
+    issues: u64,
+    formats: BTreeMap<&'static str, u64>,
+}
+
+pub(super) fn run(args: &ConvertArgs) -> Result<Status> {
+    let mut sink = Sink::create(Target::new(&args.output))?;
+    let mut report = ConvertSummary::default();
+    let tally = input::for_each(&args.input, |item| {
+        if args.to == Format::Gradus {
+            // The Gradus format is the record itself: rows are not needed.
+            sink.push(&item.record)?;
+            return Ok(());
+        }
+        let written = args.to.write(&item.record);
+        for row in &written.rows {
+            sink.push(row)?;
+        }
+        if written.rows.is_empty() && written.dropped.is_empty() {
+            *report.dropped.entry("the record has no solution").or_default() += 1;
+        }
+        for reason in written.dropped {
+            *report.dropped.entry(reason).or_default() += 1;
+        }
+        report.cut += written.cut as u64;
+        Ok(())
+    })?;
+    report.written = sink.finish()?;
+    report.read = tally.records;
+    report.skipped = tally.skipped;
+    report.issues = tally.issues;
+    report.formats = tally.formats;
+    let printer = Printer::new(Some(&args.output));
+    if args.print.json {
+        printer.json(&report)?;
+    } else {
+        printer.line(summary(&report, args))?;
+    }
+    Ok(Status::Done)
+}
+
+fn summary(report: &ConvertSummary, args: &ConvertArgs) -> String {
+    let formats = report.formats.keys().copied().collect::<Vec<_>>().join(", ");
+    let mut text = format!(
+        "{} ({formats}) → {} ({}) {}",
+        counted(report.read, "record"),
+        counted(report.written, "row"),
+        args.to.name(),
+        printer::written_to(&args.output)
+    );
+    for (reason, count) in &report.dropped {
+        text += &format!("\n{} omitted: {reason}", grouped(*count));
+    }
+    if report.cut > 0 {
+        text += &format!(
+            "\n{} truncated after the first error: {} requires a label for every step",
+            counted(report.cut, "solution"),
+            args.to.name()
+        );
+    }
+    if report.skipped > 0 {
+        text += &format!("\n{} skipped (invalid)", counted(report.skipped, "record"));
+    }
+    if report.issues > 0 {
+        text += &format!("\n{} in the source (see `gradus data check`)", counted(report.issues, "issue"));
+    }
+    text
+}

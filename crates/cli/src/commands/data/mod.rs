@@ -1,0 +1,45 @@
+//! `gradus data`: datasets.
+
+mod check;
+mod convert;
+mod corrupt;
+mod dedup;
+mod formats;
+mod split;
+mod stats;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::arguments::JsonOption;
+use crate::exit::Status;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum DataCommand {
+    /// Convert between dataset formats and file types
+    Convert(convert::ConvertArgs),
+    /// Validate a dataset and report every problem
+    Check(check::CheckArgs),
+    /// Print statistics of a dataset
+    Stats(stats::StatsArgs),
+    /// Split a dataset by problem
+    Split(split::SplitArgs),
+    /// Find exact and near-duplicate problems
+    Dedup(dedup::DedupArgs),
+    /// Create wrong solutions with known first errors from correct ones
+    Corrupt(corrupt::CorruptArgs),
+    /// List supported dataset formats
+    Formats(JsonOption),
+}
+
+pub(super) fn run(command: &DataCommand) -> Result<Status> {
+    match command {
+        DataCommand::Convert(args) => convert::run(args),
+        DataCommand::Check(args) => check::run(args),
+        DataCommand::Stats(args) => stats::run(args),
+        DataCommand::Split(args) => split::run(args),
+        DataCommand::Dedup(args) => dedup::run(args),
+        DataCommand::Corrupt(args) => corrupt::run(args),
+        DataCommand::Formats(args) => formats::run(args),
+    }
+}

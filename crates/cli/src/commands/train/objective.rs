@@ -1,0 +1,121 @@
+//! `gradus train sft | prm | orm | orpo | grpo`: runs a recipe.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use gradus_train::run::Recipe;
+use gradus_train::session::{self, Beginning, Ending};
+use serde::Serialize;
+
+use super::display::Display;
+use crate::arguments::JsonOption;
+use crate::count::{counted, grouped};
+use crate::exit::Status;
+use crate::terminal::printer::Printer;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gradus train prm recipes/tiny/prm.toml -o runs/first\n  \
+gradus train prm recipes/tiny/prm.toml -o runs/second --set lora.rank=8 --set seed=1\n\n\
+Rerun an interrupted command to resume it.")]
+pub(crate) struct TrainArgs {
+    /// Recipe file (TOML; see recipes/)
+    recipe: PathBuf,
+    /// Override a recipe setting, such as lora.rank=16; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Run folder for metrics, checkpoints and the result (default: runs/ and the recipe's name)
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    print: JsonOption,
+}
+
+#[derive(Debug, Serialize)]
+struct TrainSummary {
+    objective: &'static str,
+    run: PathBuf,
+    examples: usize,
+    held_out: usize,
+    left_out: std::collections::BTreeMap<String, u64>,
+    parameters: usize,
+    steps: u64,
+    complete: bool,
+    /// The step whose parameters the result has.
+    best_step: u64,
+    result: Option<PathBuf>,
+    /// The last evaluation.
+    evaluation: std::collections::BTreeMap<String, f64>,
+    seconds: f64,
+}
+
+pub(super) fn run(objective: &'static str, args: &TrainArgs) -> Result<Status> {
+    let recipe = Recipe::read(&args.recipe, &args.sets)?;
+    if recipe.objective.name() != objective {
+        bail!(
+            "{}: the recipe's objective is `{}`: run gradus train {} with it",
+            args.recipe.display(),
+            recipe.objective.name(),
+            recipe.objective.name()
+        );
+    }
+    let folder = args.output.clone().unwrap_or_else(|| default_folder(&args.recipe));
+    let mut display = Display::new(&folder);
+    let started = std::time::Instant::now();
+    let command = std::env::args().collect();
+    let ending = session::train(&recipe, &folder, command, &mut display)?;
+    let seconds = started.elapsed().as_secs_f64();
+    let (beginning, evaluation) = display.finish();
+    report(objective, folder, args, &ending, beginning, &evaluation, seconds)
+}
+
+fn report(
+    objective: &'static str,
+    folder: PathBuf,
+    args: &TrainArgs,
+    ending: &Ending,
+    beginning: Option<Beginning>,
+    evaluation: &[(&'static str, f64)],
+    seconds: f64,
+) -> Result<Status> {
+    let Some(beginning) = beginning else { bail!("the run ended before its first step") };
+    let report = TrainSummary {
+        objective,
+        examples: beginning.examples,
+        held_out: beginning.held_out,
+        left_out: beginning.left_out.iter().map(|(reason, count)| (reason.to_owned(), count)).collect(),
+        parameters: beginning.parameters,
+        steps: ending.step,
+        complete: ending.complete,
+        best_step: ending.best,
+        result: ending.result.clone(),
+        evaluation: evaluation.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+        seconds,
+        run: folder,
+    };
+    let printer = Printer::new(None);
+    if args.print.json {
+        printer.json(&report)?;
+    } else if let Some(result) = &report.result {
+        let numbers: Vec<String> =
+            evaluation.iter().map(|(name, value)| format!("{name} {value:.4}")).collect();
+        let numbers = if numbers.is_empty() { String::new() } else { format!(": {}", numbers.join(", ")) };
+        printer.line(format!("{} done{numbers}", counted(report.steps, "step")))?;
+        printer.line(format!("result: {}", result.display()))?;
+    } else {
+        printer.line(format!(
+            "Stopped ({}/{} done). Rerun to resume",
+            grouped(report.steps),
+            counted(beginning.steps, "step")
+        ))?;
+    }
+    Ok(if ending.complete { Status::Done } else { Status::Interrupted })
+}
+
+/// `recipes/tiny/prm.toml` → `runs/tiny-prm`.
+fn default_folder(recipe: &Path) -> PathBuf {
+    let part = |path: Option<&std::ffi::OsStr>| path.map(|name| name.to_string_lossy().into_owned());
+    let name = part(recipe.file_stem()).unwrap_or_else(|| "run".to_owned());
+    let kind = part(recipe.parent().and_then(Path::file_name)).filter(|kind| !kind.is_empty());
+    Path::new("runs").join(kind.map_or_else(|| name.clone(), |kind| format!("{kind}-{name}")))
+}

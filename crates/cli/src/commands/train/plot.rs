@@ -1,0 +1,40 @@
+//! `gradus train plot`: the curves of runs as a web page.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use gradus_train::plot;
+use gradus_train::run::metrics;
+
+use crate::exit::Status;
+use crate::terminal::printer::Printer;
+
+#[derive(Debug, Args)]
+pub(crate) struct PlotArgs {
+    /// Run folders to plot together
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    /// Output HTML page (default: curves.html in the first run folder)
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &PlotArgs) -> Result<Status> {
+    let mut curves = Vec::new();
+    for run in &args.runs {
+        let path = run.join("metrics.jsonl");
+        let lines = metrics::read(&path)?;
+        if lines.is_empty() {
+            bail!("{}: no metrics yet", path.display());
+        }
+        let name = run
+            .file_name()
+            .map_or_else(|| run.display().to_string(), |name| name.to_string_lossy().into_owned());
+        curves.push(plot::RunCurves { name, lines });
+    }
+    let output = args.output.clone().unwrap_or_else(|| args.runs[0].join("curves.html"));
+    std::fs::write(&output, plot::page(&curves)).with_context(|| output.display().to_string())?;
+    Printer::new(None).line(format!("written to {}", output.display()))?;
+    Ok(Status::Done)
+}

@@ -1,0 +1,6 @@
+//! The terminal: printing, progress bars, colors and Ctrl-C.
+
+pub(crate) mod interrupt;
+pub(crate) mod paint;
+pub(crate) mod printer;
+pub(crate) mod progress;

@@ -1,0 +1,62 @@
+//! A progress bar for anything that takes longer than two seconds; silent when standard error is no terminal.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::count::counted;
+
+/// Work shorter than this shows no bar.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often the bar looks at the clock.
+const EVERY: u64 = 64;
+
+/// A bar that appears when the work turns out to be long.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    started: Instant,
+    shown: bool,
+    ticks: u64,
+}
+
+impl Progress {
+    /// A bar over `total` units; 0 when the total is unknown.
+    pub(crate) fn new(total: u64, bytes: bool) -> Self {
+        let bar = ProgressBar::with_draw_target((total > 0).then_some(total), ProgressDrawTarget::hidden());
+        let template = match (total > 0, bytes) {
+            (true, true) => "{bar:30} {bytes}/{total_bytes}  {bytes_per_sec}  {msg}  {eta} left",
+            (true, false) => "{bar:30} {human_pos}/{human_len}  {per_sec}  {msg}  {eta} left",
+            (false, _) => "{spinner} {human_pos}  {msg}  {elapsed}",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Self { bar, started: Instant::now(), shown: false, ticks: 0 }
+    }
+
+    /// Moves to `position` and shows the number of records done.
+    pub(crate) fn at(&mut self, position: u64, records: u64) {
+        self.ticks += 1;
+        if self.ticks.is_multiple_of(EVERY) {
+            self.now(position, &counted(records, "record"));
+        }
+    }
+
+    /// Moves to `position` at once, for steps that take long themselves.
+    pub(crate) fn now(&mut self, position: u64, message: &str) {
+        if !self.shown && self.started.elapsed() > PATIENCE {
+            self.shown = true;
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        if self.shown {
+            self.bar.set_position(position);
+            self.bar.set_message(message.to_owned());
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
