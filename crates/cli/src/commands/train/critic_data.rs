@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use clap::Args;
+use gradus_core::Record;
 use gradus_core::contracts::{LogProbs as _, LogProbsRequest, Message, Prompt};
-use gradus_train::critic::{self, Answer, Counts, CriticExample, Curation, TruthSource, curate, prompt};
+use gradus_train::critic;
+use gradus_train::critic::{Answer, CriticExample, Curation, CurationCounts, TruthSource, curate, prompt};
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
