@@ -41,9 +41,9 @@ impl Local {
     /// Loads a model and starts its thread.
     pub fn start(name: &str, settings: &LocalSettings, purpose: Purpose<'_>) -> Result<Self> {
         let path = models::resolve(name)?;
-        let (place, dequantise) = (settings.device, settings.dequantize());
+        let (device, dequantize) = (settings.device, settings.dequantize());
         let adapter = settings.adapter.clone();
-        let load = LoadOptions { place, precision: settings.precision, dequantise, adapter };
+        let load = LoadOptions { device, precision: settings.precision, dequantize, adapter };
         let model = Model::load(&path, &load)?;
         let (profile, unpacked) = match purpose {
             Purpose::Text => (None, false),
@@ -53,7 +53,7 @@ impl Local {
             }
         };
         let files = models::fingerprint(path.as_path(), settings.adapter.as_deref())?;
-        let identity = format!("{files} {:?} {place:?} {dequantise:?} {profile:?}", settings.precision);
+        let identity = format!("{files} {:?} {device:?} {dequantize:?} {profile:?}", settings.precision);
         let name = profile.as_ref().map(|profile| profile.name.clone());
         let service = ServiceOptions {
             token_budget: settings.token_budget,

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use gradus_engine::{Place, Precision};
+use gradus_engine::{Device, Precision};
 use gradus_llm::Dialect;
 
 /// How a model runs here.
@@ -18,10 +18,10 @@ pub struct LocalSettings {
     #[arg(long, value_name = "FOLDER")]
     pub adapter: Option<PathBuf>,
     /// Device: cpu, cuda, cuda:1, metal
-    #[arg(long, default_value = "cpu", value_parser = device)]
-    pub device: Place,
+    #[arg(long, default_value = "cpu")]
+    pub device: Device,
     /// Arithmetic of matrix products: f32, bf16x3 (default for f32 and f16 weights) or bf16 (default for the rest)
-    #[arg(long, value_parser = precision)]
+    #[arg(long)]
     pub precision: Option<Precision>,
     /// Dequantize weights when they are loaded (more memory); GPUs do so by default
     #[arg(long, alias = "dequantise")]
@@ -38,7 +38,7 @@ impl Default for LocalSettings {
     fn default() -> Self {
         Self {
             adapter: None,
-            device: Place::Cpu,
+            device: Device::Cpu,
             precision: None,
             dequantize: false,
             keep_quantized: false,
@@ -187,27 +187,6 @@ pub struct EmbedderSettings {
     /// How it runs here.
     #[command(flatten)]
     pub local: LocalSettings,
-}
-
-fn device(text: &str) -> Result<Place, String> {
-    match text.split_once(':') {
-        None if text == "cpu" => Ok(Place::Cpu),
-        None if text == "cuda" => Ok(Place::Cuda(0)),
-        None if text == "metal" => Ok(Place::Metal),
-        Some(("cuda", number)) => {
-            number.parse().map(Place::Cuda).map_err(|_| format!("`{number}` is not a GPU's number"))
-        }
-        _ => Err(format!("`{text}` is not one of cpu, cuda, cuda:N, metal")),
-    }
-}
-
-fn precision(text: &str) -> Result<Precision, String> {
-    match text {
-        "f32" => Ok(Precision::F32),
-        "bf16x3" => Ok(Precision::Bf16x3),
-        "bf16" => Ok(Precision::Bf16),
-        _ => Err(format!("`{text}` is not one of f32, bf16x3, bf16")),
-    }
 }
 
 fn dialect(text: &str) -> Result<Dialect, String> {

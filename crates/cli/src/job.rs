@@ -21,7 +21,7 @@ use crate::terminal::progress::Progress;
 use crate::terminal::{interrupt, printer};
 
 /// Opens the job database.
-pub(crate) fn open(options: &JobOptions) -> Result<Sqlite> {
+pub(crate) fn open(options: &JobOptions) -> Result<SqliteStore> {
     let path = match &options.jobs {
         Some(path) => path.clone(),
         None => Home::from_env()?.home.join("jobs.sqlite"),
@@ -30,7 +30,7 @@ pub(crate) fn open(options: &JobOptions) -> Result<Sqlite> {
 }
 
 /// A job to run.
-pub(crate) struct JobSpec<'a, D> {
+pub(crate) struct JobPlan<'a, D> {
     /// Such as `annotate judge`.
     pub(crate) kind: &'a str,
     /// The output file.
@@ -77,7 +77,7 @@ impl<T> Complete<T> {
 /// Runs a job. `each` runs one task; `message` is shown beside the progress bar.
 pub(crate) async fn run<T, D, F>(
     options: &JobOptions,
-    planned: JobSpec<'_, D>,
+    planned: JobPlan<'_, D>,
     each: impl Fn(usize) -> F,
     message: impl Fn() -> String,
 ) -> Result<JobEnd<T>>
@@ -89,7 +89,7 @@ where
     check_output(planned.output)?;
     let store = open(options)?;
     let total = planned.tasks.len();
-    let spec = Spec {
+    let spec = JobSpec {
         kind: planned.kind.to_owned(),
         fingerprint: journal_key(&(planned.kind, &planned.determined_by, &planned.tasks)),
         command: std::env::args().skip(1).collect(),
@@ -110,9 +110,9 @@ where
         ));
     }
     interrupt::be_patient();
-    let workers = Workers { concurrency: planned.concurrency, ..Workers::default() };
-    let patience = workers.patience.max(planned.concurrency.min(32));
-    let workers = Workers { patience, ..workers };
+    let workers = TaskRunnerSettings { concurrency: planned.concurrency, ..TaskRunnerSettings::default() };
+    let patience = workers.max_consecutive_failures.max(planned.concurrency.min(32));
+    let workers = TaskRunnerSettings { max_consecutive_failures: patience, ..workers };
     let mut progress = Progress::new(total as u64, false);
     let mut done = resumed as u64;
     let mut shown = Instant::now();
@@ -121,8 +121,8 @@ where
         async move {
             match doing.await {
                 Ok(result) => Ok(serde_json::to_string(&result).expect("task results serialize to JSON")),
-                Err(CallError::Invalid(why)) => Err(Trouble::Final(why)),
-                Err(error) => Err(Trouble::Passing(error.to_string())),
+                Err(CallError::Invalid(why)) => Err(TaskError::Permanent(why)),
+                Err(error) => Err(TaskError::Retryable(error.to_string())),
             }
         }
     };
@@ -140,15 +140,15 @@ where
     let left = total - store.job(job.id).await?.tasks.done;
     let go_on = format!("Rerun the command or `gradus jobs resume {}` to resume", job.id);
     match ended.stop {
-        Some(Stop::Asked) => {
+        Some(StopReason::Requested) => {
             printer::note(format!("Stopped ({}/{total} done). {go_on}", total - left));
             return Ok(JobEnd::Stopped(Status::Interrupted));
         }
-        Some(Stop::Cancelled) => {
+        Some(StopReason::Cancelled) => {
             printer::note(format!("Job {} canceled ({}/{total} done). {go_on}", job.id, total - left));
             return Ok(JobEnd::Stopped(Status::Interrupted));
         }
-        Some(Stop::Down(why)) => {
+        Some(StopReason::ConsecutiveFailures(why)) => {
             bail!(
                 "Stopped after {} ({}/{total} done): {why}. {go_on}",
                 counted(patience, "consecutive failure"),

@@ -18,7 +18,11 @@ fn resident() -> f64 {
 }
 
 fn main() {
-    let config = synth::Config { problems: PROBLEMS, solutions_per_problem: 1, ..synth::Config::default() };
+    let config = gradus_synth::Config {
+        problems: PROBLEMS,
+        solutions_per_problem: 1,
+        ..gradus_synth::Config::default()
+    };
     let texts: Vec<String> = generate(&config).map(|record| record.problem.text).collect();
     let mut index = Index::new(Config::default());
     let before = resident();

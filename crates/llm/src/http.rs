@@ -114,6 +114,11 @@ impl Http {
         each.fold(self.inner.counters.read(), |sum, counters| sum.plus(&counters))
     }
 
+    /// How many endpoints share the requests.
+    pub(crate) fn number_of_endpoints(&self) -> usize {
+        self.connections().len()
+    }
+
     /// What was spent at each endpoint, in the order in which they were opened. A call without an answer is the failure
     /// of the endpoint that it was sent to last; answers from the cache belong to none.
     #[cfg(test)]

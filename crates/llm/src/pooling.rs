@@ -280,7 +280,7 @@ impl ScoreSteps for Pooling {
         Box::pin(async move {
             let written: Vec<_> = requests.iter().map(|request| self.write(request)).collect();
             let solutions: Vec<&Solution<'_>> = written.iter().flatten().collect();
-            let batches = batches(&solutions, self.http.by_endpoint().len());
+            let batches = batches(&solutions, self.http.number_of_endpoints());
             let answers = join_all(batches.into_iter().map(|batch| self.together(batch))).await;
             let mut answers = answers.into_iter().flatten();
             let each = written.iter().map(|solution| match solution {

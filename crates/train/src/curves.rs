@@ -3,7 +3,7 @@
 //! Noisy curves are smoothed, with a band of the values behind. The page is drawn by `gradus-plot`: it needs no network,
 //! and its content security policy forbids it to load anything.
 
-use gradus_plot::lines::{Line, Lines};
+use gradus_plot::lines::{LineSeries, Lines};
 use gradus_plot::{Block, Estimate, Page, Section, Unit};
 
 use crate::run::metrics::{MetricsLine, smoothed};
@@ -130,7 +130,7 @@ fn draw(chart: Chart) -> Lines {
     if curves.iter().any(smoothable) {
         caption += "Lines are smoothed; bands reach to the values.";
     }
-    let series = curves.iter().map(|curve| Line {
+    let series = curves.iter().map(|curve| LineSeries {
         name: curve.name.clone(),
         points: if smoothable(curve) { smooth(&curve.points) } else { thinned(&curve.points) },
     });
@@ -238,7 +238,7 @@ mod tests {
         let lines = draw(charts.remove(0));
         let exactly = |step: f64, value| (step, Some(Estimate::exactly(value)));
         let points = vec![exactly(1.0, 1.0), exactly(2.0, 0.5), exactly(4.0, 0.25)];
-        assert_eq!(lines.series, [Line { name: "tiny train".to_owned(), points }]);
+        assert_eq!(lines.series, [LineSeries { name: "tiny train".to_owned(), points }]);
         assert_eq!((lines.title.as_str(), lines.caption.as_str()), ("loss", "1 value is not finite."));
         assert!(charts.is_empty());
     }

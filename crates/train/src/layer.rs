@@ -143,7 +143,7 @@ impl LayerPass<'_> {
         let (dq, dk, dv) =
             plan.backward((&q, &k, &v), &attended, &d_attended, self.heads, layer.mask, self.precision.0)?;
         drop((q, k, v, attended, d_attended));
-        let (mut dq, mut dk) = (ops::rope_back(&dq, cos, sin)?, ops::rope_back(&dk, cos, sin)?);
+        let (mut dq, mut dk) = (ops::rope_backward(&dq, cos, sin)?, ops::rope_backward(&dk, cos, sin)?);
         if let (Some((q, k)), Some(q_norm), Some(k_norm)) = (&raw, &layer.q_norm, &layer.k_norm) {
             if let Some(TrainableNorms { query: Some(query), key: Some(key), .. }) = &trainable.norms {
                 pass.gradients.add(*query, &ops::rms_norm_weight_gradient(q, self.eps, &dq)?)?;

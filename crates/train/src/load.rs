@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use gradus_engine::models::ModelPath;
-use gradus_engine::{LoadOptions, Model, Place, Precision, models};
+use gradus_engine::{Device, LoadOptions, Model, Precision, models};
 use serde::{Deserialize, Serialize};
 
 use crate::trainable::{TrainableModel, TrainableOptions, Tuning};
@@ -29,40 +29,24 @@ pub(crate) struct ModelConfig {
     #[serde(default)]
     pub(crate) quantized: bool,
     /// Precision of matrix products. Default bf16x3 on a CPU, bf16 on a GPU.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) precision: Option<MatmulPrecision>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "gradus_engine::precision")]
+    pub(crate) precision: Option<Precision>,
 }
 
 fn cpu() -> String {
     "cpu".to_owned()
 }
 
-/// Precision of matrix products, as in `gradus score --precision`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum MatmulPrecision {
-    /// 32 bits.
-    F32,
-    /// Three bf16 products of split factors: nearly as exact as 32 bits, on matrix units.
-    Bf16x3,
-    /// bfloat16 with 32-bit accumulation.
-    Bf16,
-}
-
 /// Loads the base model and adds its trainable parameters.
 pub(crate) fn load(config: &ModelConfig, tuning: &Tuning, seed: u64) -> Result<TrainableModel> {
-    let place = place(&config.device);
-    let precision = match config.precision {
-        Some(MatmulPrecision::F32) => Precision::F32,
-        Some(MatmulPrecision::Bf16) => Precision::Bf16,
-        Some(MatmulPrecision::Bf16x3) | None => Precision::Bf16x3,
-    };
-    let on_cpu = place == Place::Cpu;
+    let device: Device = config.device.parse().map_err(Error::Model)?;
+    let precision = config.precision.unwrap_or(Precision::Bf16x3);
+    let on_cpu = device == Device::Cpu;
     let options = LoadOptions {
-        place,
+        device,
         // On a GPU activations are bf16 unless f32 is asked for.
-        precision: if on_cpu { Some(precision) } else { config.precision.map(|_| precision) },
-        dequantise: Some(!config.quantized),
+        precision: if on_cpu { Some(precision) } else { config.precision },
+        dequantize: Some(!config.quantized),
         adapter: None,
     };
     let path = models::resolve(&config.base)?;
@@ -79,13 +63,4 @@ pub(crate) fn load(config: &ModelConfig, tuning: &Tuning, seed: u64) -> Result<T
         seed,
     };
     TrainableModel::new(model, options)
-}
-
-/// The device that a recipe names; what it may be was checked with the recipe.
-fn place(device: &str) -> Place {
-    match device.split_once(':') {
-        None if device == "cpu" => Place::Cpu,
-        None => Place::Cuda(0),
-        Some((_, number)) => Place::Cuda(number.parse().unwrap_or(0)),
-    }
 }

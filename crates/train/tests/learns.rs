@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use gradus_core::{Mark, Record};
 use gradus_engine::profile::{Assembler, Profile};
-use gradus_engine::{LoadOptions, Model, Place, Precision, models};
+use gradus_engine::{Device, LoadOptions, Model, Precision, models};
 use gradus_synth::{Config, ErrorKind, Family, Style};
 use gradus_train::data::{NeutralLabels, SolutionPrompts, labeled_steps};
 use gradus_train::example::pack;
@@ -112,7 +112,7 @@ fn world(family: Family, problems: usize, solutions: usize, wrong: f64, seed: u6
         difficulty: (1, 1),
         propagate: 0.7,
     };
-    synth::generate(&config).collect()
+    gradus_synth::generate(&config).collect()
 }
 
 /// Gives every label a value.

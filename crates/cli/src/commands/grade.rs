@@ -58,7 +58,7 @@ pub(super) fn run(args: &GradeArgs) -> Result<Status> {
     }
 }
 
-fn show(args: &GradeArgs, grade: &grade::Grade) -> Result<Status> {
+fn show(args: &GradeArgs, grade: &gradus_grade::Grade) -> Result<Status> {
     let printer = Printer::new(None);
     if args.print.json {
         printer.json(grade)?;

@@ -199,7 +199,7 @@ fn resume(args: &JobArgs) -> Result<Job> {
 fn cancel(args: &JobArgs) -> Result<Status> {
     let store = job::open(&args.jobs)?;
     let job = local::wait(store.job(args.id))??;
-    if job.state == State::Done {
+    if job.state == JobState::Done {
         bail!("job {} is done and cannot be canceled", job.id);
     }
     local::wait(store.set_state(args.id, JobState::Cancelled))??;

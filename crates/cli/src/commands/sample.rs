@@ -24,7 +24,7 @@ use crate::backend::local;
 use crate::count::{counted, percent_of};
 use crate::exit::{Status, Usage};
 use crate::input;
-use crate::job::{self, JobEnd, JobSpec};
+use crate::job::{self, JobEnd, JobPlan};
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
 
@@ -111,7 +111,7 @@ pub(super) fn run(args: &SampleArgs) -> Result<Status> {
     let solve = args.prompt.as_deref().map_or_else(|| Ok(Template::solve()), Template::read)?;
     let generator = Generator::open(&args.generator, solve, Template::go_on())?;
     let running = Running::default();
-    let work = JobSpec {
+    let work = JobPlan {
         kind: "sample",
         output: &args.output,
         determined_by: (generator.identity(&args.generator), &config, texts(&problems)),

@@ -1,11 +1,10 @@
 //! `Pooling`, `TokenScores` and `RewardServer`: what is sent, and that one bad answer is one solution's error.
 
-use crate::{Pooling, Render, RewardServer};
-use gradus_core::contracts::{CallError, ScoreRequest, ScoreSteps, StepScores, Usage};
-use gradus_llm::{
+use crate::{
     Cache, Columns, Endpoint, Http, Pooling, PoolingFormat, PoolingInput, PoolingPrompt, Reads, Render,
     RewardServer, TokenFormat, TokenScores,
 };
+use gradus_core::contracts::{CallError, ScoreRequest, ScoreSteps, StepScores, Usage};
 use serde_json::{Value, json};
 
 use crate::scripted::server::{Act, Server};
@@ -243,7 +242,7 @@ async fn answers_of_the_wrong_shape_fail_as_a_whole() {
 
 #[tokio::test]
 async fn requests_are_of_a_bounded_size_and_every_endpoint_gets_some() {
-    let rule = |_: usize, seen: &gradus_llm::scripted::server::Seen| entries(tag_rows(&seen.body));
+    let rule = |_: usize, seen: &crate::scripted::server::Seen| entries(tag_rows(&seen.body));
     let servers = [Server::start(rule).await, Server::start(rule).await];
     let endpoints: Vec<Endpoint> = servers.iter().map(Server::endpoint).collect();
     let model = Pooling::new(Http::open_all(&endpoints).unwrap(), Ids);

@@ -93,7 +93,7 @@ fn with_dropout(case: &Case, quantized: bool, activation_bytes: usize, dropout: 
         "cuda-f32" => (gradus_engine::Device::Cuda(0), Some(Precision::F32)),
         _ => (gradus_engine::Device::Cuda(0), None),
     };
-    let options = LoadOptions { place, precision, dequantise: Some(!quantized), adapter: None };
+    let options = LoadOptions { device, precision, dequantize: Some(!quantized), adapter: None };
     let model = Model::load(&path, &options).unwrap();
     let tuning = match &case.lora {
         None => Tuning::Full,

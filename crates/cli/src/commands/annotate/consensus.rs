@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use gradus_annotate::consensus::{self, Agreed, Pair, agree};
+use gradus_annotate::consensus::{self, Agreed, PairCounts, agree};
 use gradus_core::Annotation;
 use serde::Serialize;
 
@@ -58,12 +58,12 @@ pub(super) fn run(args: &ConsensusArgs) -> Result<Status> {
         undecided: 0,
         pairs: Vec::new(),
     };
-    let mut pairs = vec![Pair::default(); panel.names.len() * panel.names.len()];
+    let mut pairs = vec![PairCounts::default(); panel.names.len() * panel.names.len()];
     let labels: Vec<Option<Annotation>> = panel
         .rows
         .iter()
         .map(|row| {
-            let said = row.said();
+            let said = row.votes();
             for first in 0..said.len() {
                 for second in first + 1..said.len() {
                     pairs[first * said.len() + second].count(said[first], said[second]);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use gradus_annotate::consensus;
-use gradus_annotate::dawid_skene::{Item, Model, Reliability};
+use gradus_annotate::dawid_skene::{DawidSkene, Reliability, SolutionVotes};
 use gradus_annotate::ensemble::{Rule, combine};
 use gradus_core::Annotation;
 use serde::Serialize;
@@ -87,7 +87,8 @@ pub(super) fn run(args: &EnsembleArgs) -> Result<Status> {
         reliability: Vec::new(),
         prior: None,
     };
-    let items: Vec<Item> = panel.rows.iter().map(|row| Item { steps: row.steps, said: row.said() }).collect();
+    let items: Vec<SolutionVotes> =
+        panel.rows.iter().map(|row| SolutionVotes { steps: row.steps, votes: row.votes() }).collect();
     let rule = match args.rule {
         EnsembleRule::Intersection => Some(Rule::Intersection),
         EnsembleRule::Union => Some(Rule::Union),
@@ -97,9 +98,9 @@ pub(super) fn run(args: &EnsembleArgs) -> Result<Status> {
     report.rule = rule.map_or("dawid-skene", Rule::name);
     // First errors with their probability, 1 where the rule gives none.
     let found: Vec<Option<(Option<usize>, f64)>> = match rule {
-        Some(rule) => items.iter().map(|item| combine(rule, &item.said).map(|error| (error, 1.0))).collect(),
+        Some(rule) => items.iter().map(|item| combine(rule, &item.votes).map(|error| (error, 1.0))).collect(),
         None => {
-            let model = Model::fit(&items, panel.names.len()).ok_or_else(|| {
+            let model = DawidSkene::fit(&items, panel.names.len()).ok_or_else(|| {
                 anyhow::anyhow!("no annotator labeled any solution: cannot estimate reliability")
             })?;
             report.reliability.clone_from(&model.annotators);

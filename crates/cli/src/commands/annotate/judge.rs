@@ -43,7 +43,7 @@ pub(crate) struct JudgeArgs {
 
 pub(super) fn run(args: &JudgeArgs) -> Result<Status> {
     let temperature = args.temperature.unwrap_or(if args.votes > 1 { 0.7 } else { 0.0 });
-    let config = by_judge::Config {
+    let config = by_judge::JudgeConfig {
         votes: args.votes,
         max_tokens: args.max_tokens,
         sampling: Sampling { temperature, ..Sampling::default() },

@@ -21,7 +21,7 @@ use crate::backend::generator::Generator;
 use crate::backend::local;
 use crate::exit::{Status, Usage};
 use crate::input;
-use crate::job::{self, JobEnd, JobSpec};
+use crate::job::{self, JobEnd, JobPlan};
 
 /// Input and output of the annotators that prompt a model.
 #[derive(Debug, Args)]
@@ -92,7 +92,7 @@ impl<'a> Labeling<'a> {
     ) -> Result<Status> {
         let pairs: Vec<(&Problem, &Solution)> = (0..self.places.len()).map(|task| self.pair(task)).collect();
         let running = Running::default();
-        let spec = JobSpec {
+        let spec = JobPlan {
             kind,
             output: &self.labeling.output,
             determined_by: (self.generator.identity(self.options), determined_by, texts(&pairs)),

@@ -74,7 +74,7 @@ pub(crate) struct MonteCarloArgs {
 }
 
 pub(super) fn run(args: &MonteCarloArgs) -> Result<Status> {
-    let config = by_sampling::Config {
+    let config = by_sampling::MonteCarloConfig {
         samples: args.samples,
         threshold: args.threshold,
         labels: match args.labels {
@@ -89,7 +89,7 @@ pub(super) fn run(args: &MonteCarloArgs) -> Result<Status> {
         max_tokens: args.max_tokens,
         sampling: Sampling { temperature: args.temperature, ..Sampling::default() },
         seed: args.labeling.run.seed,
-        ..by_sampling::Config::default()
+        ..by_sampling::MonteCarloConfig::default()
     };
     config.check().map_err(|error| Usage(error.to_string()))?;
     let solve = args.prompt.as_deref().map_or_else(|| Ok(Template::solve()), Template::read)?;

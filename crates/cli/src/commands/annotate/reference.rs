@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use gradus_annotate::prompt::Template;
 use gradus_annotate::reference as by_reference;
-use gradus_annotate::reference::{Annotator, Guide};
+use gradus_annotate::reference::{Guide, ReferenceAnnotator};
 use gradus_core::contracts::Sampling;
 use gradus_core::{Problem, Solution};
 
@@ -52,7 +52,7 @@ pub(crate) struct ReferenceArgs {
 }
 
 pub(super) fn run(args: &ReferenceArgs) -> Result<Status> {
-    let config = by_reference::Config {
+    let config = by_reference::ReferenceConfig {
         exemplars: args.shots,
         retries: args.attempts,
         max_tokens: args.max_tokens,
@@ -73,8 +73,11 @@ pub(super) fn run(args: &ReferenceArgs) -> Result<Status> {
         guide = guide.with_exemplars(path)?;
     }
     let ready = Labeling::open(&args.labeling, &args.generator, Template::solve(), Template::go_on())?;
-    let annotator =
-        Annotator { model: ready.generator.model.as_ref(), name: &ready.generator.name, guide: &guide };
+    let annotator = ReferenceAnnotator {
+        model: ready.generator.model.as_ref(),
+        name: &ready.generator.name,
+        guide: &guide,
+    };
     let each = async |problem: &Problem, solution: &Solution| {
         by_reference::annotate(annotator, problem, solution, &config).await
     };

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use gradus_annotate::report::{Annotator, Estimated, Foretold, Report, report};
+use gradus_annotate::report::{AnnotatorReport, AnnotatorSummary, AucEstimate, OutcomePrediction, report};
 use gradus_core::metrics::bootstrap;
 
 use super::sources::{SourcesArgs, gather};
@@ -150,7 +150,7 @@ fn show(printer: Printer, report: &AnnotatorReport) -> Result<()> {
     Ok(())
 }
 
-fn label_counts(annotator: &Annotator) -> Vec<String> {
+fn label_counts(annotator: &AnnotatorSummary) -> Vec<String> {
     let each = |amount: Option<f64>, digits: usize| match amount {
         Some(amount) if annotator.labels > 0 => format!("{:.digits$}", amount / annotator.labels as f64),
         _ => "–".to_owned(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use gradus_annotate::report::{Panel, Row};
+use gradus_annotate::report::{Panel, PanelRow};
 use gradus_core::metrics::process::first_error;
 use gradus_core::{Annotation, LabelSource, Record, Solution};
 use gradus_data::files::{Sink, Target};

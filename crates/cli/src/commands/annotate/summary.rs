@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use gradus_annotate::Annotated;
-use gradus_annotate::report::{Panel, Row, report};
+use gradus_annotate::report::{Panel, PanelRow, report};
 use gradus_core::metrics::bootstrap;
 use gradus_core::metrics::labels::Agreement;
 use gradus_core::metrics::process::ProcessScores;
@@ -55,7 +55,7 @@ impl LabelingSummary {
                 self.undecided += 1;
                 *self.undecided_by_reason.entry(undecided.reason.clone()).or_default() += 1;
             }
-            rows.push(Row {
+            rows.push(PanelRow {
                 problem: problem.id.clone(),
                 steps: solution.steps.len(),
                 outcome: solution.outcome,

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use clap::Args;
-use gradus_bench::report::Numbers;
-use gradus_bench::{Figure, best_of_n};
+use gradus_bench::report::BenchmarkResults;
+use gradus_bench::{MetricEstimate, best_of_n};
 use gradus_core::select::Aggregation;
 use gradus_core::select::vote::Power;
 use serde_json::json;
@@ -46,10 +46,10 @@ pub(super) fn run(BestOfNArgs { vote_power, bench: args }: &BestOfNArgs) -> Resu
     let (numbers, facts) = best_of_n::measure(&pools, &sizes, *vote_power, &job.settings)?;
     show(&numbers, job.printer(args))?;
     let sections = best_of_n::sections(&numbers);
-    job.finish(args, &judging, Numbers::BestOfN(Box::new(numbers)), sections, &facts)
+    job.finish(args, &judging, BenchmarkResults::BestOfN(Box::new(numbers)), sections, &facts)
 }
 
-fn show(numbers: &best_of_n::Numbers, printer: Option<Printer>) -> Result<()> {
+fn show(numbers: &best_of_n::BestOfNResults, printer: Option<Printer>) -> Result<()> {
     let Some(printer) = printer else { return Ok(()) };
     for set in &numbers.sets {
         printer.line(format!(
@@ -61,12 +61,12 @@ fn show(numbers: &best_of_n::Numbers, printer: Option<Printer>) -> Result<()> {
         let mut heading = vec!["choice".to_owned()];
         heading.extend(numbers.sizes.iter().map(|size| format!("N={size}")));
         heading.push("gain over chance, majority".to_owned());
-        let over_n = |name: String, figures: &[Figure], gain: &[Figure]| {
+        let over_n = |name: String, figures: &[MetricEstimate], gain: &[MetricEstimate]| {
             let last = figures.len().saturating_sub(1);
             let cells = figures.iter().enumerate();
             let cells = cells
                 .map(|(index, figure)| if index == last { figure.percent() } else { cell(figure.value) });
-            let gain = gain.last().map_or_else(String::new, Figure::signed);
+            let gain = gain.last().map_or_else(String::new, MetricEstimate::signed);
             std::iter::once(name).chain(cells).chain([gain]).collect::<Vec<String>>()
         };
         let mut rows = vec![

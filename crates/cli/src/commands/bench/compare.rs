@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use gradus_bench::compare::{Finished, compare, page};
+use gradus_bench::compare::{FinishedRun, compare, page};
 use gradus_core::metrics::bootstrap::Settings;
 
 use crate::arguments::JsonOption;
@@ -32,7 +32,7 @@ pub(crate) struct CompareArgs {
 }
 
 pub(super) fn run(args: &CompareArgs) -> Result<Status> {
-    let runs = args.runs.iter().map(|folder| Finished::read(folder)).collect::<Result<Vec<_>, _>>()?;
+    let runs = args.runs.iter().map(|folder| FinishedRun::read(folder)).collect::<Result<Vec<_>, _>>()?;
     let settings = Settings { resamples: args.resamples, seed: args.seed, ..Settings::default() };
     let found = compare(&runs, &settings)?;
     let last = args.runs.last().context("clap asks for at least two runs")?;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use gradus_bench::drift;
-use gradus_bench::report::Numbers;
+use gradus_bench::report::BenchmarkResults;
 
 use super::args::BenchArgs;
 use super::measurement::Measurement;
@@ -20,10 +20,10 @@ pub(super) fn run(args: &BenchArgs) -> Result<Status> {
     let numbers = drift::measure(&job.samples, &judged, args.judge.threshold)?;
     show(&numbers, &judging.name, job.printer(args))?;
     let sections = drift::sections(&numbers, &judging.name);
-    job.finish(args, &judging, Numbers::Drift(Box::new(numbers)), sections, &[])
+    job.finish(args, &judging, BenchmarkResults::Drift(Box::new(numbers)), sections, &[])
 }
 
-fn show(numbers: &drift::Numbers, judge: &str, printer: Option<Printer>) -> Result<()> {
+fn show(numbers: &drift::DriftResults, judge: &str, printer: Option<Printer>) -> Result<()> {
     let Some(printer) = printer else { return Ok(()) };
     let drift = &numbers.drift;
     let rows = [

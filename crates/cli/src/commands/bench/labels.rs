@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use gradus_bench::report::Numbers;
+use gradus_bench::report::BenchmarkResults;
 use gradus_bench::{Error, labels};
 use gradus_core::Annotation;
 
@@ -75,7 +75,7 @@ fn join(job: &mut Measurement<'_>, args: &LabelsArgs) -> Result<()> {
     Ok(())
 }
 
-fn show(numbers: &labels::Numbers, printer: Option<Printer>) -> Result<()> {
+fn show(numbers: &labels::LabelResults, printer: Option<Printer>) -> Result<()> {
     let Some(printer) = printer else { return Ok(()) };
     let rows: Vec<Vec<String>> = numbers
         .annotators

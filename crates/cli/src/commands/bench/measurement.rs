@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use gradus_bench::fact::{self, Fact};
 use gradus_bench::judge::Judged;
-use gradus_bench::report::{Counts, InputFile, Numbers, Report, SCHEMA, input_file};
+use gradus_bench::report::{BenchmarkReport, BenchmarkResults, InputFile, SCHEMA, SampleCounts, input_file};
 use gradus_bench::run::{Progress as Done, Run, reasons};
 use gradus_bench::{Error, Sample};
 use gradus_core::metrics::bootstrap::Settings;
@@ -32,7 +32,7 @@ pub(super) struct Measurement<'a> {
     args: &'a BenchArgs,
     pub(super) samples: Vec<Sample>,
     inputs: Vec<InputFile>,
-    pub(super) counts: Counts,
+    pub(super) counts: SampleCounts,
     pub(super) settings: Settings,
     run: Option<Run>,
     began: Instant,
@@ -61,7 +61,7 @@ impl<'a> Measurement<'a> {
             args,
             samples,
             inputs,
-            counts: Counts { skipped: tally.skipped, ..Counts::default() },
+            counts: SampleCounts { skipped: tally.skipped, ..SampleCounts::default() },
             settings: Settings { resamples: args.resamples, seed: args.seed, ..Settings::default() },
             run: None,
             began,
@@ -132,7 +132,7 @@ impl<'a> Measurement<'a> {
                 .collect();
             Path::new("runs").join(format!("{}-{name}", self.benchmark))
         });
-        if let Ok(report) = Report::read(&folder)
+        if let Ok(report) = BenchmarkReport::read(&folder)
             && report.benchmark != self.benchmark
         {
             let (folder, other) = (folder.display(), report.benchmark);
@@ -213,7 +213,7 @@ impl<'a> Measurement<'a> {
         mut self,
         args: &BenchArgs,
         judging: &Judging,
-        numbers: Numbers,
+        numbers: BenchmarkResults,
         sections: Vec<Section>,
         facts: &[Fact],
     ) -> Result<Status> {
@@ -228,7 +228,7 @@ impl<'a> Measurement<'a> {
         settings.extend(judging.profile.iter().map(|profile| ("profile".to_owned(), json!(profile))));
         settings.extend(args.limit.map(|limit| ("limit".to_owned(), json!(limit))));
         settings.append(&mut self.extra);
-        let report = Report {
+        let report = BenchmarkReport {
             schema: SCHEMA,
             benchmark: self.benchmark.to_owned(),
             judge: judging.name.clone(),

@@ -1,7 +1,7 @@
 //! `gradus bench prmbench`: classifies every step, by error class.
 
 use anyhow::Result;
-use gradus_bench::report::Numbers;
+use gradus_bench::report::BenchmarkResults;
 use gradus_bench::{prmbench, published};
 
 use super::args::BenchArgs;
@@ -20,10 +20,10 @@ pub(super) fn run(args: &BenchArgs) -> Result<Status> {
     let (numbers, facts) = prmbench::measure(&job.samples, &judged, args.judge.threshold, &job.settings)?;
     show(&numbers, &judging.name, job.printer(args))?;
     let sections = prmbench::sections(&numbers, &judging.name);
-    job.finish(args, &judging, Numbers::PrmBench(Box::new(numbers)), sections, &facts)
+    job.finish(args, &judging, BenchmarkResults::PrmBench(Box::new(numbers)), sections, &facts)
 }
 
-fn show(numbers: &prmbench::Numbers, judge: &str, printer: Option<Printer>) -> Result<()> {
+fn show(numbers: &prmbench::PrmBenchResults, judge: &str, printer: Option<Printer>) -> Result<()> {
     let Some(printer) = printer else { return Ok(()) };
     let mut rows: Vec<Vec<String>> = numbers
         .classes

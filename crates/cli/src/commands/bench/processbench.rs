@@ -1,8 +1,8 @@
 //! `gradus bench processbench`: locates the first error of each solution.
 
 use anyhow::Result;
-use gradus_bench::report::Numbers;
-use gradus_bench::{Figure, processbench, published};
+use gradus_bench::report::BenchmarkResults;
+use gradus_bench::{MetricEstimate, processbench, published};
 use gradus_core::FirstError;
 
 use super::args::BenchArgs;
@@ -22,10 +22,10 @@ pub(super) fn run(args: &BenchArgs) -> Result<Status> {
     let (numbers, facts) = processbench::measure(&job.samples, &judged, args.judge.threshold, &job.settings)?;
     show(&numbers, &judging.name, job.printer(args))?;
     let sections = processbench::sections(&numbers, &judging.name, &job.samples, &judged);
-    job.finish(args, &judging, Numbers::ProcessBench(Box::new(numbers)), sections, &facts)
+    job.finish(args, &judging, BenchmarkResults::ProcessBench(Box::new(numbers)), sections, &facts)
 }
 
-fn show(numbers: &processbench::Numbers, judge: &str, printer: Option<Printer>) -> Result<()> {
+fn show(numbers: &processbench::ProcessBenchResults, judge: &str, printer: Option<Printer>) -> Result<()> {
     let Some(printer) = printer else { return Ok(()) };
     let mut rows: Vec<Vec<String>> = numbers
         .subsets
@@ -83,11 +83,11 @@ fn show(numbers: &processbench::Numbers, judge: &str, printer: Option<Printer>) 
 }
 
 /// F1 against baselines without a model.
-fn without_a_model(numbers: &processbench::Numbers, judge: &str, printer: Printer) -> Result<()> {
-    let row = |name: String, subsets: Vec<Figure>, average: &Figure| -> Vec<String> {
-        [name].into_iter().chain(subsets.iter().chain([average]).map(Figure::percent)).collect()
+fn without_a_model(numbers: &processbench::ProcessBenchResults, judge: &str, printer: Printer) -> Result<()> {
+    let row = |name: String, subsets: Vec<MetricEstimate>, average: &MetricEstimate| -> Vec<String> {
+        [name].into_iter().chain(subsets.iter().chain([average]).map(MetricEstimate::percent)).collect()
     };
-    let own: Vec<Figure> = numbers.subsets.iter().map(|part| part.f1).collect();
+    let own: Vec<MetricEstimate> = numbers.subsets.iter().map(|part| part.f1).collect();
     let mut rows = vec![row(paint::bold(judge), own, &numbers.average_f1)];
     for simple in &numbers.baselines {
         rows.push(row(paint::dim(&simple.name), simple.f1.clone(), &simple.average));

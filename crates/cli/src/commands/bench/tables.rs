@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use gradus_bench::published;
-use gradus_bench::report::Counts;
+use gradus_bench::report::SampleCounts;
 
 use crate::count::{counted, grouped};
 use crate::terminal::printer::Printer;
@@ -17,7 +17,7 @@ pub(super) fn cell(value: Option<f64>) -> String {
 }
 
 /// Prints the counts of a run and the path of its report.
-pub(super) fn counts(counts: &Counts, folder: &Path, printer: Printer) -> Result<()> {
+pub(super) fn counts(counts: &SampleCounts, folder: &Path, printer: Printer) -> Result<()> {
     let mut parts = vec![counted(counts.samples, "solution")];
     if counts.resumed > 0 {
         parts.push(format!("{} resumed", grouped(counts.resumed)));

@@ -209,7 +209,7 @@ fn show(outcome: &BuildSummary<'_>, json: bool) -> Result<Status> {
         printer.json(outcome)?;
         return Ok(Status::Done);
     }
-    let Report { counts, before, dropped, embedded, dimension } = &outcome.report;
+    let PoolBuildSummary { counts, before, dropped, embedded, dimension } = &outcome.report;
     let row =
         |what: &str, now: usize, before: usize| vec![what.to_owned(), grouped(now), grouped(now - before)];
     let rows = [

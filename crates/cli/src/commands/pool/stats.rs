@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 use gradus_core::Mark;
-use gradus_retrieve::pool::{Manifest, Pool};
+use gradus_retrieve::pool::{Pool, PoolManifest};
 use serde::Serialize;
 
 use crate::arguments::JsonOption;

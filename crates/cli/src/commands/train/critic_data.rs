@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use gradus_core::Record;
+use clap::Args;
 use gradus_core::contracts::{LogProbs as _, LogProbsRequest, Message, Prompt};
 use gradus_train::critic;
 use gradus_train::critic::{Answer, CriticExample, Curation, CurationCounts, TruthSource, curate, prompt};
@@ -98,7 +98,7 @@ pub(super) fn run(args: &CriticDataArgs) -> Result<Status> {
     if let Some(path) = &args.sft_output {
         write(path, &examples.iter().map(ideal).collect::<Vec<_>>())?;
     }
-    let kept = |is: fn(&Counts) -> usize| generators.values().map(is).sum();
+    let kept = |is: fn(&CurationCounts) -> usize| generators.values().map(is).sum();
     let report = CriticDataSummary {
         examples: examples.len(),
         correct: kept(|counts| counts.correct),

@@ -113,7 +113,7 @@ impl TrainingObserver for Display {
 }
 
 /// `loss 0.3127  lr 9.1e-5  1,204 tok/s`, readable metrics.
-fn shown(numbers: &Numbers) -> String {
+fn shown(metrics: &MetricValues) -> String {
     let one = |(name, value): &(&'static str, f64)| match *name {
         "learning_rate" => format!("lr {value:.2e}"),
         "tokens_per_second" => format!("{} tok/s", grouped(value.round())),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::Args;
 use gradus_train::run::Recipe;
-use gradus_train::session::{self, Beginning, Ending};
+use gradus_train::{TrainingEnd, TrainingStart};
 use serde::Serialize;
 
 use super::display::Display;
@@ -51,44 +51,44 @@ struct TrainSummary {
 
 pub(super) fn run(objective: &'static str, args: &TrainArgs) -> Result<Status> {
     let recipe = Recipe::read(&args.recipe, &args.sets)?;
-    if recipe.objective.name() != objective {
+    if recipe.objective() != objective {
         bail!(
             "{}: the recipe's objective is `{}`: run gradus train {} with it",
             args.recipe.display(),
-            recipe.objective.name(),
-            recipe.objective.name()
+            recipe.objective(),
+            recipe.objective()
         );
     }
     let folder = args.output.clone().unwrap_or_else(|| default_folder(&args.recipe));
     let mut display = Display::new(&folder);
     let started = std::time::Instant::now();
     let command = std::env::args().collect();
-    let ending = session::train(&recipe, &folder, command, &mut display)?;
+    let end = gradus_train::train(&recipe, &folder, command, &mut display)?;
     let seconds = started.elapsed().as_secs_f64();
-    let (beginning, evaluation) = display.finish();
-    report(objective, folder, args, &ending, beginning, &evaluation, seconds)
+    let (start, evaluation) = display.finish();
+    report(objective, folder, args, &end, start, &evaluation, seconds)
 }
 
 fn report(
     objective: &'static str,
     folder: PathBuf,
     args: &TrainArgs,
-    ending: &Ending,
-    beginning: Option<Beginning>,
+    end: &TrainingEnd,
+    start: Option<TrainingStart>,
     evaluation: &[(&'static str, f64)],
     seconds: f64,
 ) -> Result<Status> {
-    let Some(beginning) = beginning else { bail!("the run ended before its first step") };
+    let Some(start) = start else { bail!("the run ended before its first step") };
     let report = TrainSummary {
         objective,
-        examples: beginning.examples,
-        held_out: beginning.held_out,
-        left_out: beginning.left_out.iter().map(|(reason, count)| (reason.to_owned(), count)).collect(),
-        parameters: beginning.parameters,
-        steps: ending.step,
-        complete: ending.complete,
-        best_step: ending.best,
-        result: ending.result.clone(),
+        examples: start.examples,
+        held_out: start.held_out,
+        left_out: start.left_out.iter().map(|(reason, count)| (reason.to_owned(), count)).collect(),
+        parameters: start.parameters,
+        steps: end.step,
+        complete: end.complete,
+        best_step: end.best,
+        result: end.result.clone(),
         evaluation: evaluation.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
         seconds,
         run: folder,
@@ -106,10 +106,10 @@ fn report(
         printer.line(format!(
             "Stopped ({}/{} done). Rerun to resume",
             grouped(report.steps),
-            counted(beginning.steps, "step")
+            counted(start.steps, "step")
         ))?;
     }
-    Ok(if ending.complete { Status::Done } else { Status::Interrupted })
+    Ok(if end.complete { Status::Done } else { Status::Interrupted })
 }
 
 /// `recipes/tiny/prm.toml` → `runs/tiny-prm`.

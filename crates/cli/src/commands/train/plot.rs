@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use gradus_train::plot;
+use gradus_train::curves;
 use gradus_train::run::metrics;
 
 use crate::exit::Status;
@@ -21,7 +21,7 @@ pub(crate) struct PlotArgs {
 }
 
 pub(super) fn run(args: &PlotArgs) -> Result<Status> {
-    let mut curves = Vec::new();
+    let mut runs = Vec::new();
     for run in &args.runs {
         let path = run.join("metrics.jsonl");
         let lines = metrics::read(&path)?;
@@ -31,10 +31,10 @@ pub(super) fn run(args: &PlotArgs) -> Result<Status> {
         let name = run
             .file_name()
             .map_or_else(|| run.display().to_string(), |name| name.to_string_lossy().into_owned());
-        curves.push(plot::RunCurves { name, lines });
+        runs.push(curves::RunCurves { name, lines });
     }
     let output = args.output.clone().unwrap_or_else(|| args.runs[0].join("curves.html"));
-    std::fs::write(&output, plot::page(&curves)).with_context(|| output.display().to_string())?;
+    std::fs::write(&output, curves::page(&runs)).with_context(|| output.display().to_string())?;
     Printer::new(None).line(format!("written to {}", output.display()))?;
     Ok(Status::Done)
 }

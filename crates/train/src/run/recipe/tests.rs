@@ -4,13 +4,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::data::{NeutralLabels, PairRule};
 use crate::heads::HeadKind;
-use crate::load::MatmulPrecision;
 use crate::lora::AdapterDtype;
 use crate::losses::{LabelLoss, LengthWeight};
 use crate::objectives::Readout;
 use crate::run::best::{BestMetric, BestValue};
 use crate::run::order::TrainingLength;
 use crate::schedule::{Schedule, Warmup};
+use gradus_engine::Precision;
 
 const SMALLEST: &str = r#"
 objective = "prm"
@@ -258,7 +258,7 @@ prop_compose! {
         seed in 0..=i64::MAX as u64,
         base in "\\PC{0,12}[a-z]",
         device in "cpu|cuda|cuda:[0-9]",
-        precision in maybe(prop_oneof![Just(MatmulPrecision::F32), Just(MatmulPrecision::Bf16x3), Just(MatmulPrecision::Bf16)]),
+        precision in maybe(prop_oneof![Just(Precision::F32), Just(Precision::Bf16x3), Just(Precision::Bf16)]),
         tuning in tuning(),
         train in proptest::collection::vec("\\PC{1,12}", 1..3),
         eval in proptest::collection::vec("\\PC{1,12}", 0..3),

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use gradus_bench::compare::Finished;
-use gradus_bench::fact::Seen;
-use gradus_bench::preference::analyse::{Analysis, analyse};
+use gradus_bench::compare::FinishedRun;
+use gradus_bench::fact::Observation;
+use gradus_bench::preference::perplexity_bias::{PerplexityBias, perplexity_bias};
 use gradus_bench::{Error, preference};
 use gradus_core::metrics::bias::Judgement;
 use gradus_plot::{Page, Section};
@@ -37,14 +37,16 @@ pub(super) struct AnalyzeArgs {
 pub(super) fn run(args: &AnalyzeArgs) -> Result<Status> {
     let perplexities = args.perplexities.as_ref().map(perplexities_of).transpose()?;
     let printer = Printer::new(None);
-    let mut found: Vec<(String, Analysis)> = Vec::new();
+    let mut found: Vec<(String, PerplexityBias)> = Vec::new();
     for folder in &args.runs {
-        let run = Finished::read(folder)?;
+        let run = FinishedRun::read(folder)?;
         let judged: Vec<(Option<f64>, Judgement)> = run
             .facts
             .iter()
             .filter_map(|fact| {
-                let Seen::Judged { correct, judged, perplexity } = &fact.seen else { return None };
+                let Observation::Judged { correct, judged, perplexity } = &fact.observation else {
+                    return None;
+                };
                 let perplexity = match &perplexities {
                     Some(known) => known.get(&fact.id).copied(),
                     None => *perplexity,
@@ -52,7 +54,7 @@ pub(super) fn run(args: &AnalyzeArgs) -> Result<Status> {
                 Some((perplexity, Judgement { correct: *correct, judged: *judged }))
             })
             .collect();
-        let analysis = analyse(&judged).ok_or_else(|| {
+        let analysis = perplexity_bias(&judged).ok_or_else(|| {
             Error::Data(format!(
                 "{}: fewer than ten solutions have a perplexity: run gradus bench preference with perplexities, or use --perplexities",
                 folder.display()
@@ -60,7 +62,7 @@ pub(super) fn run(args: &AnalyzeArgs) -> Result<Status> {
         })?;
         found.push((run.report.judge, analysis));
     }
-    let section = |(name, analysis): &(String, Analysis)| Section {
+    let section = |(name, analysis): &(String, PerplexityBias)| Section {
         heading: name.clone(),
         intro: String::new(),
         blocks: analysis.blocks(),
@@ -121,7 +123,10 @@ fn perplexities_of(path: &PathBuf) -> Result<HashMap<String, f64>> {
 }
 
 /// The regression over deciles in one line.
-pub(super) fn regression(analysis: &preference::analyse::Analysis, printer: Printer) -> Result<()> {
+pub(super) fn regression(
+    analysis: &preference::perplexity_bias::PerplexityBias,
+    printer: Printer,
+) -> Result<()> {
     match &analysis.fit {
         Some(fit) => printer.line(format!(
             "BI over deciles of perplexity: slope {:.4} ± {:.4}, r {:.3}, p {:.2e} ({} solutions, {} without perplexity)",

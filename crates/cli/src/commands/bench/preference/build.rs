@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use gradus_bench::preference::build::{self, Plan};
+use gradus_bench::preference::build::{self, PreferencePlan};
 use gradus_core::Record;
 use gradus_data::files::{Sink, Target};
 use serde_json::json;
@@ -74,7 +74,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<Status> {
         }
         return Ok(Status::Done);
     }
-    let plan = Plan {
+    let plan = PreferencePlan {
         count: args.count,
         families: args.families.clone(),
         limit: args.limit,

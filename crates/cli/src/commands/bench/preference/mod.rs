@@ -6,7 +6,7 @@ mod build;
 use analyze::regression;
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use gradus_bench::report::Numbers;
+use gradus_bench::report::BenchmarkResults;
 use gradus_bench::run::Progress as Done;
 use gradus_bench::{perplexity, preference, published};
 use gradus_core::contracts::LogProbs;
@@ -81,7 +81,7 @@ fn measure(args: &MeasureArgs) -> Result<Status> {
     let (numbers, facts) = preference::measure(&job.samples, &judged, bench.judge.threshold, &job.settings)?;
     show(&numbers, &judging.name, job.printer(bench))?;
     let sections = preference::sections(&numbers, &judging.name);
-    job.finish(bench, &judging, Numbers::Preference(Box::new(numbers)), sections, &facts)
+    job.finish(bench, &judging, BenchmarkResults::Preference(Box::new(numbers)), sections, &facts)
 }
 
 /// Computes the perplexities that the data lacks.
@@ -101,7 +101,7 @@ fn fill(job: &mut Measurement<'_>, model: &dyn LogProbs, identity: &str) -> Resu
     Ok(())
 }
 
-fn show(numbers: &preference::Numbers, judge: &str, printer: Option<Printer>) -> Result<()> {
+fn show(numbers: &preference::PreferenceResults, judge: &str, printer: Option<Printer>) -> Result<()> {
     let Some(printer) = printer else { return Ok(()) };
     let mut rows: Vec<Vec<String>> = numbers
         .generators
