@@ -9,6 +9,7 @@ mod speed;
 use candle_core::{D, DType, Device, Result as Candle, Tensor};
 
 use super::*;
+use crate::host_buffer::HostBuffer;
 
 /// The GPU, when tests are asked to use one.
 #[allow(clippy::print_stderr)]
@@ -287,6 +288,6 @@ fn numbers_arrive_in_pinned_memory() {
     for count in [5usize, 70_000, 12] {
         let numbers: Vec<f32> = (0..count + 3).map(|i| i as f32).collect();
         let x = Tensor::new(&numbers[..], &device).unwrap().narrow(0, 3, count).unwrap();
-        assert_eq!(pinned.bring(&x).unwrap(), &numbers[3..]);
+        assert_eq!(pinned.read(&x).unwrap(), &numbers[3..]);
     }
 }
