@@ -18,7 +18,10 @@
 # make bench-growth     search among 10 thousand to 10 million vectors, exact and approximate (10 GB of memory, and an hour on two cores)
 # make bench-llm        1,000 requests in flight at a scripted server: share of the ideal rate, memory; fails below 95 % or beyond 300 MB
 # make default-prm      the default PRM anew: its data, training, ProcessBench; DEVICE=cuda on an NVIDIA GPU (minutes), on two CPU cores 16 to 29 hours
-# make install       the optimised program, into cargo's bin folder
+# make docs          the book, into target/book; make check-docs: widths, links and paths; make test-docs: every command of a guide is run
+# make same-outputs OLD=program   do that program and this checkout's write the same bytes?
+# make release       the optimized program, its line tables in a file beside it
+# make install       the optimized program, into cargo's bin folder
 
 CARGO ?= cargo
 # What is built, and the models that tests use: outside the checkout when CARGO_TARGET_DIR says so, as in .ci/run.
@@ -32,7 +35,7 @@ export GRADUS_HOME ?= $(TARGET)/gradus-home
 export GRADUS_TEST_MODELS ?= $(TARGET)/models
 TOKENIZERS := $(GRADUS_TEST_MODELS)/tokenizers
 
-.PHONY: demo test test-build test-llm-server test-models test-train test-browser check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
+.PHONY: demo release same-outputs test test-build test-llm-server test-models test-train test-browser check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
 
 build:
 	$(CARGO) build --locked
@@ -47,7 +50,7 @@ test-build:
 	@$(GRADUS) models pull smollm2-135m
 	@$(GRADUS) models pull all-minilm-l6-v2
 
-# Hours on a CPU, so with the optimised program.
+# Hours on a CPU, so with the optimized program.
 DEVICE := cpu
 FEATURES := $(if $(filter cuda%,$(DEVICE)),--features cuda)
 default-prm:
@@ -115,6 +118,14 @@ bench-cuda:
 
 cuda-toolkit:
 	bash scripts/cuda-toolkit.sh
+
+same-outputs: build
+	scripts/same_outputs.sh $(OLD) $(GRADUS)
+
+# Stack traces find gradus.debug beside the program.
+release:
+	$(CARGO) build --locked --profile profiling
+	cd $(TARGET)/profiling && objcopy --only-keep-debug gradus gradus.debug && objcopy --strip-debug --add-gnu-debuglink=gradus.debug gradus
 
 install:
 	$(CARGO) install --locked --path crates/cli

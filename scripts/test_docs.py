@@ -250,7 +250,7 @@ TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(N
 
 
 def infer(value, old=None) -> dict:
-    """The schema of a value. Where the old schema says that keys are data, they stay data."""
+    """The schema of a value. What the old schema knows beyond it stays: keys that are data, other types."""
     old = old or {}
     if isinstance(value, list):
         schema = {"type": "array"}
@@ -271,7 +271,10 @@ def infer(value, old=None) -> dict:
             "type": "object", "properties": properties, "required": sorted(value),
             "additionalProperties": False,
         }
-    return {"type": TYPES[type(value)]}
+    kind, known = TYPES[type(value)], as_list(old.get("type", []))
+    if kind in known or (kind == "integer" and "number" in known):
+        return {key: item for key, item in old.items() if key != "$schema"}
+    return {"type": kind}
 
 
 def merge(one: dict, other: dict) -> dict:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The table of RetrievalPRM's ablation in docs/LOG.md: gradus-prm goes on with reference questions and steps, one or neither (recipes/retrieval/classes.toml),
+# The table of RetrievalPRM's ablation in docs/experiments.md: gradus-prm goes on with reference questions and steps, one or neither (recipes/retrieval/classes.toml),
 # three seeds each, and is measured on ProcessBench with references from the pool it was trained with and, where it has references, from the enlarged one.
 # Needs GRADUS (the program) and the sets of recipes/retrieval/data.sh in IN; DEVICE is cpu or cuda. What is killed goes on where it was when it is started again.
 set -eu

@@ -92,7 +92,7 @@ pub struct EndpointSettings {
     /// With --endpoint: do not cache responses
     #[arg(long, requires = "endpoint", conflicts_with = "cache")]
     pub no_cache: bool,
-    /// Price table per million tokens, to report the cost in money (see docs/annotation.md)
+    /// Price table per million tokens, to report the cost in money (see docs/guide/machines.md)
     #[arg(long, value_name = "FILE")]
     pub prices: Option<PathBuf>,
     /// With --endpoint: request fields that the server knows, `open` (vLLM, SGLang, llama.cpp) or `openai` [default: open]

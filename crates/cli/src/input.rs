@@ -10,10 +10,10 @@ use gradus_data::files::Item;
 use gradus_data::readers::Format;
 
 use crate::arguments::dataset::{DatasetInput, DatasetOption, OnError};
-use crate::count::counted;
 use crate::exit::Usage;
 use crate::terminal::printer;
 use crate::terminal::progress::Progress;
+use gradus_core::count::counted;
 
 /// What was read, beside the records themselves.
 #[derive(Debug, Default)]

@@ -15,10 +15,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::arguments::job::JobOptions;
-use crate::count::{counted, grouped};
 use crate::exit::Status;
 use crate::terminal::progress::Progress;
 use crate::terminal::{interrupt, printer};
+use gradus_core::count::{counted, grouped};
 
 /// Opens the job database.
 pub(crate) fn open(options: &JobOptions) -> Result<SqliteStore> {

@@ -6,7 +6,6 @@
 mod arguments;
 mod backend;
 mod commands;
-mod count;
 mod exit;
 mod input;
 mod job;

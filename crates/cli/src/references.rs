@@ -10,10 +10,10 @@ use gradus_retrieve::two_stage::{self, Found, Settings, Target};
 use crate::arguments::model::ModelOptions;
 use crate::arguments::retrieval::{Augmentation, PoolOption};
 use crate::backend::local::{self, Local, Purpose};
-use crate::count::{counted, grouped};
 use crate::exit::Usage;
 use crate::terminal::interrupt;
 use crate::terminal::progress::Progress;
+use gradus_core::count::{counted, grouped};
 
 /// The default profile of a model that uses references.
 pub(crate) const PROFILE: &str = "retrieval-prm";

@@ -5,6 +5,7 @@
 //! - [`steps`]: cut free text into steps and join it back
 //! - [`metrics`]: metrics of benchmarks, with intervals
 //! - [`select`]: choose among several solutions of one problem
+//! - [`count`]: counts in sentences
 //! - [`time`]: when something happened
 //!
 //! Reading datasets is `gradus-data`'s job, comparing answers `gradus-grade`'s.
@@ -18,7 +19,7 @@
 //! ```
 
 pub mod contracts;
-mod count;
+pub mod count;
 mod fault;
 pub mod id;
 mod label;
@@ -31,7 +32,6 @@ mod solution;
 pub mod steps;
 pub mod time;
 
-pub use count::counted;
 pub use fault::Fault;
 pub use label::{Annotation, Cost, Evidence, FirstError, LabelSource, Mark, StepLabel};
 pub use problem::{Domain, Problem};

@@ -9,7 +9,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{FirstError, Problem, Solution};
-use crate::{Fault, counted};
+use crate::Fault;
+use crate::count::counted;
 
 /// Version of the format, written into every record. A reader refuses versions it does not know.
 pub const SCHEMA: u32 = 1;

@@ -5,8 +5,7 @@
 //! what [`super::dedup`] is for.
 
 use super::dedup::normalise;
-use gradus_core::Fault;
-use gradus_core::Problem;
+use gradus_core::{Fault, Problem};
 
 /// Checks that `shares` has distinct names and that its numbers are none below 0 and add up to 1.
 ///

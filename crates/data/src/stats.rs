@@ -20,8 +20,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde::Serialize;
 
 use super::files::Item;
-use gradus_core::Fault;
-use gradus_core::{Annotation, Domain, FirstError, Mark, Outcome, Problem, Solution};
+use gradus_core::{Annotation, Domain, Fault, FirstError, Mark, Outcome, Problem, Solution};
 
 /// Version of [`Summary`].
 pub const SCHEMA: u32 = 1;

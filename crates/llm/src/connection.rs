@@ -58,13 +58,13 @@ impl Connection {
         }
         let mut client = Client::builder()
             .tls_backend_preconfigured(tls::config(address.scheme() == "https")?)
-            .user_agent(concat!("gradus/", env!("CARGO_PKG_VERSION")))
+            .user_agent(gradus_http::USER_AGENT)
             .default_headers(headers)
             .timeout(endpoint.timeout())
             .pool_max_idle_per_host(endpoint.concurrency)
             .redirect(redirect::Policy::none())
             .retry(retry::never());
-        if is_loopback(&address) {
+        if gradus_http::is_loopback(&address) {
             client = client.no_proxy();
         }
         let client = client.build().map_err(|error| Error::Client(cause(&error)))?;
@@ -155,26 +155,9 @@ impl Connection {
     }
 }
 
-fn is_loopback(address: &Url) -> bool {
-    let host = address.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn loopback_needs_no_proxy() {
-        for (url, expected) in [
-            ("http://127.0.0.1:8000/v1", true),
-            ("http://localhost", true),
-            ("http://[::1]:80", true),
-            ("https://api.example.com", false),
-        ] {
-            assert_eq!(is_loopback(&Url::parse(url).unwrap()), expected, "{url}");
-        }
-    }
 
     #[test]
     fn https_clients_open_without_a_process_wide_provider() {

@@ -8,13 +8,9 @@ use serde_json::Value;
 /// How much is read of the body that comes with an error.
 const LONGEST_ERROR: usize = 64 << 10;
 
-/// The innermost error: reqwest's own sentences only say at what stage it happened.
+/// Why a request failed, as one line.
 pub(crate) fn cause(error: &dyn std::error::Error) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    one_line(&innermost.to_string())
+    one_line(&gradus_http::cause(error))
 }
 
 /// `Retry-After`: seconds, or a date.

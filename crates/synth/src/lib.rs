@@ -33,8 +33,7 @@ mod words;
 use serde::{Deserialize, Serialize};
 
 use dice::Dice;
-use gradus_core::Fault;
-use gradus_core::{Annotation, LabelSource, Metadata, Outcome, Problem, Record, Solution};
+use gradus_core::{Annotation, Fault, LabelSource, Metadata, Outcome, Problem, Record, Solution};
 pub use kinds::{ErrorKind, Family, Style};
 use plan::{Draft, Plan, RECALL};
 

@@ -7,7 +7,7 @@
 //!
 //! The table has four model-free baselines: always 'no error', always the first step, a random error at each step with the
 //! rate that is best on this data, and an error at the first step over a length, with the length that is best on this data.
-//! The last one is the one to beat: longer steps are wrong more often (docs/benchmarks.md).
+//! The last one is the one to beat: longer steps are wrong more often (docs/reference/benchmarks.md).
 
 mod page;
 mod results;

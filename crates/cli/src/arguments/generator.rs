@@ -44,7 +44,7 @@ pub(crate) struct GeneratorOptions {
     /// With --endpoint, disable the response cache
     #[arg(long, requires = "endpoint", conflicts_with = "cache")]
     pub(crate) no_cache: bool,
-    /// Prices per million tokens, for cost estimates (TOML; see docs/annotation.md)
+    /// Prices per million tokens, for cost estimates (TOML; see docs/guide/machines.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
     /// System message

@@ -7,9 +7,9 @@ use gradus_core::Cost;
 use serde::Serialize;
 
 use crate::backend::generator::{Generator, Traffic};
-use crate::count::{counted, grouped};
 use crate::terminal::paint;
 use crate::terminal::printer::Printer;
+use gradus_core::count::{counted, grouped};
 
 /// What was spent so far in this run.
 #[derive(Debug, Default)]

@@ -11,11 +11,11 @@ use serde::Serialize;
 use crate::arguments::dataset::DatasetOption;
 use crate::arguments::model::ModelOptions;
 use crate::backend::local::{self, Local, Purpose};
-use crate::count::counted;
 use crate::exit::Status;
 use crate::input::{self, standard_input};
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
+use gradus_core::count::counted;
 
 /// Output formats on standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -13,10 +13,10 @@ use serde::Serialize;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetOption;
-use crate::count::{grouped, percent_of};
 use crate::exit::Status;
 use crate::input;
 use crate::terminal::printer::{self, Printer};
+use gradus_core::count::{grouped, percent_of};
 
 #[derive(Debug, Args)]
 #[command(mut_arg("data", |arg| arg.help("Grade all solutions of these datasets")))]

@@ -9,11 +9,11 @@ use serde::Serialize;
 use crate::arguments::JsonOption;
 use crate::arguments::job::JobOptions;
 use crate::backend::local;
-use crate::count::{counted, grouped};
 use crate::exit::Status;
 use crate::job;
 use crate::terminal::paint;
 use crate::terminal::printer::Printer;
+use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum JobsCommand {

@@ -10,9 +10,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
 use crate::arguments::JsonOption;
-use crate::count::{counted, grouped};
 use crate::exit::Status;
 use crate::terminal::printer::{self, Printer};
+use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ModelsCommand {

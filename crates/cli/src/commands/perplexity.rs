@@ -15,10 +15,10 @@ use crate::arguments::JsonOption;
 use crate::arguments::dataset::{DatasetOption, OnError};
 use crate::arguments::model::ModelOptions;
 use crate::backend::local::{self, Local, Purpose};
-use crate::count::{counted, grouped};
 use crate::exit::Status;
 use crate::input::{self, standard_input};
 use crate::terminal::printer::{self, Printer};
+use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
 #[command(mut_arg("data", |arg| arg.help("Compute the perplexity of all solutions of these datasets, given their problems")))]

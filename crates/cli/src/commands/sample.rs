@@ -21,12 +21,12 @@ use crate::arguments::values::{at_least_one, strategy};
 use crate::backend::cost::{CostSummary, Running};
 use crate::backend::generator::Generator;
 use crate::backend::local;
-use crate::count::{counted, percent_of};
 use crate::exit::{Status, Usage};
 use crate::input;
 use crate::job::{self, JobEnd, JobPlan};
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
+use gradus_core::count::{counted, percent_of};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gradus sample gsm8k.jsonl -n 8 -o sampled.jsonl\n  \

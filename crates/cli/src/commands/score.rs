@@ -18,12 +18,12 @@ use crate::arguments::dataset::{DatasetInput, OnError};
 use crate::arguments::model::ModelOptions;
 use crate::arguments::retrieval::Augmentation;
 use crate::backend::local::{self, Local, Purpose};
-use crate::count::{counted, grouped};
 use crate::exit::Status;
 use crate::references::{self, Library, RetrievalTally};
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
 use crate::{input, journal};
+use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
 #[command(

@@ -19,11 +19,11 @@ use serde::Serialize;
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
 use crate::arguments::values::at_least_one;
-use crate::count::{counted, grouped};
 use crate::exit::{Status, Usage};
 use crate::input;
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
+use gradus_core::count::{counted, grouped};
 
 /// Selection methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

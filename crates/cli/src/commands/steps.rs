@@ -14,10 +14,10 @@ use serde_json::json;
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::{OnError, format_name};
 use crate::arguments::values::strategy;
-use crate::count::{counted, grouped};
 use crate::exit::{Status, Usage};
 use crate::input;
 use crate::terminal::printer::{self, Printer};
+use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
 pub(super) struct StepsArgs {

@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use crate::arguments::JsonOption;
 use crate::arguments::values::named;
-use crate::count::{counted, grouped};
 use crate::exit::{Status, Usage};
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
+use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
 pub(super) struct SynthArgs {

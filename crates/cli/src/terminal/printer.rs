@@ -8,7 +8,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{Cell, CellAlignment, Table};
 use serde::Serialize;
 
-use crate::count::{counted, grouped, plural};
+use gradus_core::count::{counted, grouped, plural};
 
 /// Prints a command's report: on standard output, or on standard error when the dataset itself goes to standard
 /// output.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::count::counted;
+use gradus_core::count::counted;
 
 /// Work shorter than this shows no bar.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -27,9 +27,8 @@ use serde::{Deserialize, Serialize};
 pub use layout::Layout;
 use text::{another, numbers, operated, opposed, remeasured, renamed, result};
 
-use gradus_core::steps;
 use gradus_core::steps::Strategy;
-use gradus_core::{Annotation, FirstError, LabelSource, Metadata, Outcome, Problem, Solution};
+use gradus_core::{Annotation, FirstError, LabelSource, Metadata, Outcome, Problem, Solution, steps};
 
 /// What kind of error is put in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -23,8 +23,7 @@ use serde_json::Value;
 
 use super::readers::Format;
 use crate::{Error, Result, SourceLocation};
-use gradus_core::Fault;
-use gradus_core::Record;
+use gradus_core::{Fault, Record};
 pub use sink::{Sink, Target};
 
 /// One record as read, with where it stood and what was odd about it.

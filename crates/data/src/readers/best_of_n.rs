@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use super::fields::{expected, numbers_of};
 use super::{Dataset, Fields, Parsed, Row, Written, has};
-use gradus_core::{Fault, counted};
-use gradus_core::{Outcome, Problem, Record, Solution, id};
+use gradus_core::count::counted;
+use gradus_core::{Fault, Outcome, Problem, Record, Solution, id};
 
 const NAME: &str = "best-of-n";
 

@@ -12,8 +12,7 @@ use serde_json::Value;
 use super::fields::expected;
 use super::row::known_first_error;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
-use gradus_core::Fault;
-use gradus_core::{Annotation, Domain, LabelSource, Outcome, Problem, Record, Solution, id};
+use gradus_core::{Annotation, Domain, Fault, LabelSource, Outcome, Problem, Record, Solution, id};
 
 const NAME: &str = "bigbench-mistake";
 const MISTAKE: &str = "mistake_index";

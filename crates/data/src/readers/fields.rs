@@ -6,8 +6,7 @@
 use serde_json::Value;
 
 use super::row::NOTE;
-use gradus_core::Fault;
-use gradus_core::Metadata;
+use gradus_core::{Fault, Metadata};
 
 /// The fields of one record that have not been taken yet.
 #[derive(Debug, Clone)]

@@ -4,8 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Dataset, Fields, Parsed, Written, has};
-use gradus_core::Fault;
-use gradus_core::Record;
+use gradus_core::{Fault, Record};
 
 pub(super) const DATASET: Dataset = Dataset {
     name: "gradus",

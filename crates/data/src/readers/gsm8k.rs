@@ -9,8 +9,7 @@
 
 use super::row::problem_row;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
-use gradus_core::Fault;
-use gradus_core::{Problem, Record, id};
+use gradus_core::{Fault, Problem, Record, id};
 
 const NAME: &str = "gsm8k";
 const GOLD: &str = "####";

@@ -11,8 +11,7 @@
 use serde_json::Value;
 
 use super::{Dataset, Fields, Parsed, Row, Written, has};
-use gradus_core::Fault;
-use gradus_core::{Outcome, Problem, Record, Solution, id};
+use gradus_core::{Fault, Outcome, Problem, Record, Solution, id};
 
 const NAME: &str = "many-models";
 

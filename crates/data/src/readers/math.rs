@@ -12,8 +12,7 @@ use serde_json::Value;
 
 use super::row::problem_row;
 use super::{Dataset, Fields, Parsed, Row, Written};
-use gradus_core::Fault;
-use gradus_core::{Problem, Record, id};
+use gradus_core::{Fault, Problem, Record, id};
 
 const NAME: &str = "math";
 

@@ -13,8 +13,7 @@ use super::row::labelled_prefix;
 use super::tagged::{self, TAG};
 use super::verdicts::sign;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
-use gradus_core::Fault;
-use gradus_core::{Annotation, LabelSource, Mark, Problem, Record, Solution, StepLabel, id};
+use gradus_core::{Fault, LabelSource, Mark, Problem, Record, StepLabel, id};
 
 const NAME: &str = "math-shepherd";
 
@@ -47,16 +46,8 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
         ..Problem::default()
     };
     let mut metadata = fields.rest();
-    metadata.extend(text.metadata);
-    let solution = Solution {
-        id: id::solution(&problem.id, None, &text.steps),
-        problem_id: problem.id.clone(),
-        answer: tagged::final_answer(&text.steps),
-        annotations: vec![Annotation::from_labels(labels)],
-        steps: text.steps,
-        metadata,
-        ..Solution::default()
-    };
+    metadata.extend(text.metadata.clone());
+    let solution = tagged::solution(&problem, text, labels, metadata);
     Ok(Record::new(problem, vec![solution]).into())
 }
 

@@ -36,8 +36,7 @@ mod verdicts;
 use serde_json::Value;
 
 use fields::Fields;
-use gradus_core::Fault;
-use gradus_core::{Metadata, Record};
+use gradus_core::{Fault, Metadata, Record};
 use row::Row;
 
 /// What a reader returns.

@@ -17,8 +17,7 @@ use serde_json::Value;
 use super::numbered::Verdict;
 use super::tagged::numbered;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
-use gradus_core::Fault;
-use gradus_core::{Domain, Metadata, Problem, Record, Solution, id};
+use gradus_core::{Domain, Fault, Metadata, Problem, Record, Solution, id};
 
 const NAME: &str = "mr-ben";
 

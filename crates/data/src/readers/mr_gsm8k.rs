@@ -16,8 +16,7 @@ use super::gsm8k::lines;
 use super::numbered::Verdict;
 use super::tagged::numbered;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
-use gradus_core::Fault;
-use gradus_core::{Outcome, Problem, Record, Solution, id};
+use gradus_core::{Fault, Outcome, Problem, Record, Solution, id};
 
 const NAME: &str = "mr-gsm8k";
 const OUTCOME: &str = "model_output_answer_correctness";

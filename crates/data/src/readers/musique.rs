@@ -15,8 +15,7 @@ use serde_json::{Value, json};
 
 use super::row::problem_row;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
-use gradus_core::Fault;
-use gradus_core::{Domain, Problem, Record, id};
+use gradus_core::{Domain, Fault, Problem, Record, id};
 
 const NAME: &str = "musique";
 const PARAGRAPHS: &str = "paragraphs";

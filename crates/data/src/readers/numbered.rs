@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::fields::expected;
 use super::{Fields, Row};
-use gradus_core::Fault;
-use gradus_core::{Annotation, FirstError, LabelSource, Problem, Solution};
+use gradus_core::{Annotation, Fault, FirstError, LabelSource, Problem, Solution};
 
 /// The two fields that tell whether a solution is right and where it first goes wrong.
 pub(crate) struct Verdict {

@@ -13,8 +13,8 @@ use super::row::labelled_prefix;
 use super::tagged::{self, TAG};
 use super::verdicts::{self, Spelling};
 use super::{Dataset, Fields, Parsed, Row, Written};
-use gradus_core::{Annotation, Problem, Record, Solution, id};
-use gradus_core::{Fault, counted};
+use gradus_core::count::counted;
+use gradus_core::{Fault, Problem, Record, id};
 
 const NAME: &str = "openrlhf";
 
@@ -56,20 +56,12 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
         ..Problem::default()
     };
     let mut metadata = fields.rest();
-    metadata.extend(text.metadata);
+    metadata.extend(text.metadata.clone());
     if key == "label" {
         metadata.insert(LABELS_IN.into(), key.into());
     }
     verdicts::keep(&mut metadata, key, list, &labels, Spelling::Sign);
-    let solution = Solution {
-        id: id::solution(&problem.id, None, &text.steps),
-        problem_id: problem.id.clone(),
-        answer: tagged::final_answer(&text.steps),
-        annotations: vec![Annotation::from_labels(labels)],
-        steps: text.steps,
-        metadata,
-        ..Solution::default()
-    };
+    let solution = tagged::solution(&problem, text, labels, metadata);
     Ok(Record::new(problem, vec![solution]).into())
 }
 

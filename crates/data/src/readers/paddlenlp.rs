@@ -13,8 +13,7 @@ use super::fields::{expected, strings_of};
 use super::row::labelled_prefix;
 use super::verdicts::{self, Spelling};
 use super::{Dataset, Fields, Parsed, Row, Written, has};
-use gradus_core::Fault;
-use gradus_core::{Annotation, Problem, Record, Solution, id};
+use gradus_core::{Annotation, Fault, Problem, Record, Solution, id};
 
 const NAME: &str = "paddlenlp";
 

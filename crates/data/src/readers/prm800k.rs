@@ -16,8 +16,7 @@ use serde_json::{Value, json};
 
 use super::fields::expected;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
-use gradus_core::Fault;
-use gradus_core::{Annotation, LabelSource, Mark, Metadata, Problem, Record, Solution, StepLabel, id};
+use gradus_core::{Annotation, Fault, LabelSource, Mark, Metadata, Problem, Record, Solution, StepLabel, id};
 
 const NAME: &str = "prm800k";
 

@@ -17,8 +17,7 @@ use serde_json::Value;
 use super::fields::expected;
 use super::row::labelled_prefix;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
-use gradus_core::Fault;
-use gradus_core::{Annotation, LabelSource, Mark, Problem, Record, Solution, StepLabel, id};
+use gradus_core::{Annotation, Fault, LabelSource, Mark, Problem, Record, Solution, StepLabel, id};
 
 const NAME: &str = "prmbench";
 const ERRORS: &str = "error_steps";

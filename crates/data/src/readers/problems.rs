@@ -14,8 +14,7 @@ use super::fields::{expected, strings_of};
 use super::math::paragraphs;
 use super::row::problem_row;
 use super::{Dataset, Fields, Parsed, Row, Written};
-use gradus_core::Fault;
-use gradus_core::{Problem, Record, id};
+use gradus_core::{Fault, Problem, Record, id};
 
 const NAME: &str = "problems";
 

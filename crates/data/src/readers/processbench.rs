@@ -9,8 +9,7 @@
 
 use super::row::known_first_error;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
-use gradus_core::Fault;
-use gradus_core::{Annotation, LabelSource, Outcome, Problem, Record, Solution, id};
+use gradus_core::{Annotation, Fault, LabelSource, Outcome, Problem, Record, Solution, id};
 
 const NAME: &str = "processbench";
 

@@ -18,8 +18,7 @@ use super::fields::{expected, strings_of};
 use super::mr_gsm8k::{read_outcome, with_outcome};
 use super::row::known_first_error;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
-use gradus_core::Fault;
-use gradus_core::{Annotation, LabelSource, Mark, Problem, Record, Solution, StepLabel, id};
+use gradus_core::{Annotation, Fault, LabelSource, Mark, Problem, Record, Solution, StepLabel, id};
 
 const NAME: &str = "reasoneval";
 const STEPS: &str = "model_output_step_format";

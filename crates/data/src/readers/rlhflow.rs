@@ -16,8 +16,7 @@ use super::row::labelled_prefix;
 use super::tagged::{JOINED, numbered, question_end};
 use super::verdicts::sign;
 use super::{Dataset, Fields, Parsed, Row, Written};
-use gradus_core::Fault;
-use gradus_core::{Annotation, LabelSource, Mark, Metadata, Problem, Record, Solution, StepLabel, id};
+use gradus_core::{Annotation, Fault, LabelSource, Mark, Metadata, Problem, Record, Solution, StepLabel, id};
 
 const NAME: &str = "rlhflow";
 const NAMES: [&str; 2] = ["messages", "conversations"];

@@ -13,8 +13,7 @@
 use super::gsm8k::lines;
 use super::row::known_first_error;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
-use gradus_core::Fault;
-use gradus_core::{Annotation, LabelSource, Problem, Record, Solution, id};
+use gradus_core::{Annotation, Fault, LabelSource, Problem, Record, Solution, id};
 
 const NAME: &str = "stepverify";
 const STEPS: &str = "student_incorrect_solution";

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use gradus_core::{Metadata, Problem, Solution};
+use gradus_core::{Annotation, Metadata, Problem, Solution, StepLabel, id};
 
 pub(crate) const TAG: &str = "ки";
 
@@ -57,6 +57,24 @@ pub(crate) fn cut(input: &str) -> Option<Tagged> {
         steps[0].clone()
     };
     Some(Tagged { question, steps, metadata })
+}
+
+/// The solution that a text holds. `metadata` is what the record says beside it.
+pub(crate) fn solution(
+    problem: &Problem,
+    text: Tagged,
+    labels: Vec<Option<StepLabel>>,
+    metadata: Metadata,
+) -> Solution {
+    Solution {
+        id: id::solution(&problem.id, None, &text.steps),
+        problem_id: problem.id.clone(),
+        answer: final_answer(&text.steps),
+        annotations: vec![Annotation::from_labels(labels)],
+        steps: text.steps,
+        metadata,
+        ..Solution::default()
+    }
 }
 
 /// Where the question ends in a text of the question and the first step.
@@ -130,7 +148,7 @@ pub(crate) fn obstacle(problem: &Problem, steps: &[String]) -> Option<&'static s
 }
 
 /// What follows `The answer is:` in the last step.
-pub(crate) fn final_answer(steps: &[String]) -> Option<String> {
+fn final_answer(steps: &[String]) -> Option<String> {
     let (_, answer) = steps.last()?.rsplit_once("The answer is:")?;
     Some(answer.trim().to_owned())
 }

@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::fields::expected;
-use gradus_core::Fault;
-use gradus_core::{LabelSource, Mark, Metadata, StepLabel};
+use gradus_core::{Fault, LabelSource, Mark, Metadata, StepLabel};
 
 /// How a format spells a hard label.
 #[derive(Debug, Clone, Copy)]

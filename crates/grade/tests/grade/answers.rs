@@ -500,7 +500,7 @@ fn formula() -> impl Strategy<Value = String> {
     prop::collection::vec(token, 1..12).prop_map(|tokens| tokens.concat())
 }
 
-/// `correct` was made with math-verify, which is not infallible; docs/grading.md goes through every disagreement.
+/// `correct` was made with math-verify, which is not infallible; docs/reference/grading.md goes through every disagreement.
 #[test]
 fn agrees_with_the_stated_outcomes_of_real_solutions() {
     let Some(data) = gradus_testing::real_data() else { return };

@@ -63,7 +63,7 @@ async fn status_429_waits_as_long_as_it_is_told() {
 async fn a_wait_beyond_the_limit_is_an_error_at_once() {
     let server = Server::start(|_, _| Act::Say(429, "retry-after: 7200", String::new())).await;
     let error = post(&server.open()).await.unwrap_err().to_string();
-    assert!(error.ends_with("it asks to wait 7200 s, `longest_wait_seconds` is 60"), "{error}");
+    assert!(error.ends_with("it asks to wait 7200 s, but `longest_wait_seconds` is 60"), "{error}");
     assert_eq!(server.seen().len(), 1);
 }
 

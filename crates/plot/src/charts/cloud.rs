@@ -50,14 +50,6 @@ const RADIUS: f64 = 2.2;
 const LONGEST: usize = 80;
 
 /// The chart as HTML.
-///
-/// ```
-/// use gradus_plot::cloud::{Cloud, CloudSeries, Dot, draw};
-/// let dot = Dot { name: "What is 2 + 3?".to_owned(), x: 0.5, y: -3.0 };
-/// let series = vec![CloudSeries { name: "GSM8K".to_owned(), dots: vec![dot] }];
-/// let html = draw(&Cloud { title: "Questions".to_owned(), series, ..Cloud::default() });
-/// assert!(html.contains("GSM8K (1)") && html.contains("<title>What is 2 + 3?</title>"));
-/// ```
 pub(super) fn draw(cloud: &Cloud) -> String {
     let all: usize = cloud.series.iter().map(|series| series.dots.len()).sum();
     let dots = in_turns(cloud);
@@ -142,6 +134,14 @@ mod tests {
     fn series(count: usize, x: f64) -> CloudSeries {
         let dot = |index| Dot { name: String::new(), x: x + (index % 7) as f64, y: (index % 11) as f64 };
         CloudSeries { name: "a".to_owned(), dots: (0..count).map(dot).collect() }
+    }
+
+    #[test]
+    fn dots_have_names_and_series_have_counts() {
+        let dot = Dot { name: "What is 2 + 3?".to_owned(), x: 0.5, y: -3.0 };
+        let series = vec![CloudSeries { name: "GSM8K".to_owned(), dots: vec![dot] }];
+        let html = draw(&Cloud { title: "Questions".to_owned(), series, ..Cloud::default() });
+        assert!(html.contains("GSM8K (1)") && html.contains("<title>What is 2 + 3?</title>"));
     }
 
     #[test]

@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::sources::{Gathered, SourcesArgs, several, write};
 use crate::arguments::JsonOption;
-use crate::count::{counted, grouped, percent_of};
 use crate::exit::Status;
 use crate::terminal::paint;
 use crate::terminal::printer::Printer;
+use gradus_core::count::{counted, grouped, percent_of};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gradus annotate consensus mc.jsonl judged.jsonl -o agreed.jsonl\n  \

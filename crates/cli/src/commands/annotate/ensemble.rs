@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use super::sources::{Gathered, SourcesArgs, several, write};
 use crate::arguments::JsonOption;
-use crate::count::{counted, grouped};
 use crate::exit::{Status, Usage};
 use crate::terminal::paint;
 use crate::terminal::printer::Printer;
+use gradus_core::count::{counted, grouped};
 
 /// How labels are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

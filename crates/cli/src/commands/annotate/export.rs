@@ -14,11 +14,11 @@ use serde::Serialize;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
-use crate::count::{counted, grouped};
 use crate::exit::Status;
 use crate::input;
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
+use gradus_core::count::{counted, grouped};
 
 /// Formats of training sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

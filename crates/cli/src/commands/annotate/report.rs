@@ -7,10 +7,10 @@ use gradus_core::metrics::bootstrap;
 
 use super::sources::{SourcesArgs, gather};
 use crate::arguments::JsonOption;
-use crate::count::{counted, grouped, percent_of};
 use crate::exit::Status;
 use crate::terminal::paint;
 use crate::terminal::printer::Printer;
+use gradus_core::count::{counted, grouped, percent_of};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gradus annotate report mc.jsonl judged.jsonl\n  \

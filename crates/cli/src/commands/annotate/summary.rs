@@ -12,10 +12,10 @@ use gradus_core::{Problem, Solution};
 use serde::Serialize;
 
 use crate::backend::cost::CostSummary;
-use crate::count::{counted, grouped, percent_of};
 use crate::exit::Status;
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
+use gradus_core::count::{counted, grouped, percent_of};
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct LabelingSummary {

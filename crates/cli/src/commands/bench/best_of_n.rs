@@ -12,10 +12,10 @@ use super::args::BenchArgs;
 use super::judging::Judging;
 use super::measurement::Measurement;
 use super::tables::cell;
-use crate::count::counted;
 use crate::exit::Status;
 use crate::terminal::paint;
 use crate::terminal::printer::Printer;
+use gradus_core::count::counted;
 
 #[derive(Debug, Args)]
 pub(crate) struct BestOfNArgs {

@@ -8,10 +8,10 @@ use gradus_bench::compare::{FinishedRun, compare, page};
 use gradus_core::metrics::bootstrap::Settings;
 
 use crate::arguments::JsonOption;
-use crate::count::{counted, grouped};
 use crate::exit::Status;
 use crate::terminal::paint;
 use crate::terminal::printer::Printer;
+use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {

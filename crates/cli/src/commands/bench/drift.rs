@@ -7,9 +7,9 @@ use gradus_bench::report::BenchmarkResults;
 use super::args::BenchArgs;
 use super::measurement::Measurement;
 use super::tables::cell;
-use crate::count::grouped;
 use crate::exit::Status;
 use crate::terminal::printer::Printer;
+use gradus_core::count::grouped;
 
 pub(super) fn run(args: &BenchArgs) -> Result<Status> {
     let mut job = Measurement::read("drift", args)?;

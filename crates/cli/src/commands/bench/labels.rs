@@ -13,10 +13,10 @@ use super::args::BenchArgs;
 use super::judging::Judging;
 use super::measurement::Measurement;
 use super::tables::cell;
-use crate::count::grouped;
 use crate::exit::Status;
 use crate::input;
 use crate::terminal::printer::Printer;
+use gradus_core::count::grouped;
 
 #[derive(Debug, Args)]
 pub(crate) struct LabelsArgs {

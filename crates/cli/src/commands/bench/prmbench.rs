@@ -7,10 +7,10 @@ use gradus_bench::{prmbench, published};
 use super::args::BenchArgs;
 use super::measurement::Measurement;
 use super::tables::{cell, published_rows};
-use crate::count::{counted, grouped};
 use crate::exit::Status;
 use crate::terminal::paint;
 use crate::terminal::printer::Printer;
+use gradus_core::count::{counted, grouped};
 
 pub(super) fn run(args: &BenchArgs) -> Result<Status> {
     let mut job = Measurement::read("prmbench", args)?;

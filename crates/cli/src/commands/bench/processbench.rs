@@ -8,10 +8,10 @@ use gradus_core::FirstError;
 use super::args::BenchArgs;
 use super::measurement::Measurement;
 use super::tables::{cell, published_rows};
-use crate::count::grouped;
 use crate::exit::Status;
 use crate::terminal::paint;
 use crate::terminal::printer::Printer;
+use gradus_core::count::grouped;
 
 pub(super) fn run(args: &BenchArgs) -> Result<Status> {
     let mut job = Measurement::read("processbench", args)?;

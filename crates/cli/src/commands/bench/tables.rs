@@ -6,8 +6,8 @@ use anyhow::Result;
 use gradus_bench::published;
 use gradus_bench::report::SampleCounts;
 
-use crate::count::{counted, grouped};
 use crate::terminal::printer::Printer;
+use gradus_core::count::{counted, grouped};
 
 /// Published rows that are printed; the page has all.
 const PUBLISHED: usize = 8;

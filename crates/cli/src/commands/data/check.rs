@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetFiles;
-use crate::count::{counted, grouped};
 use crate::exit::Status;
 use crate::terminal::printer::Printer;
 use crate::terminal::progress::Progress;
+use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {

@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::{DatasetInput, format_name};
-use crate::count::{counted, grouped};
 use crate::exit::Status;
 use crate::input;
 use crate::terminal::printer::{self, Printer};
+use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArgs {

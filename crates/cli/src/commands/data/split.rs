@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
-use crate::count::{grouped, percent_of};
 use crate::exit::{Status, Usage};
 use crate::input;
 use crate::terminal::printer::Printer;
+use gradus_core::count::{grouped, percent_of};
 
 #[derive(Debug, Args)]
 pub(crate) struct SplitArgs {

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
-use crate::count::{counted, grouped, percent_of};
 use crate::exit::Status;
 use crate::input;
 use crate::terminal::printer::{self, Printer};
+use gradus_core::count::{counted, grouped, percent_of};
 
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {

@@ -16,13 +16,13 @@ use crate::arguments::model::ModelOptions;
 use crate::arguments::retrieval::PoolOption;
 use crate::arguments::values::at_least_one;
 use crate::backend::local;
-use crate::count::{counted, grouped};
 use crate::exit::Status;
 use crate::input;
 use crate::references::{Library, TextEncoder};
 use crate::terminal::interrupt;
 use crate::terminal::printer::Printer;
 use crate::terminal::progress::Progress;
+use gradus_core::count::{counted, grouped};
 
 /// Dimensions of the vectors that a pool keeps.
 #[derive(Debug, Clone, Copy, PartialEq)]

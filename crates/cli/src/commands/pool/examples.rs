@@ -15,11 +15,11 @@ use serde::Serialize;
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
 use crate::arguments::retrieval::PoolQuery;
-use crate::count::{counted, grouped};
 use crate::exit::{Status, Usage};
 use crate::input;
 use crate::references::{self, Library, RetrievalTally};
 use crate::terminal::printer::{self, Printer};
+use gradus_core::count::{counted, grouped};
 
 /// Formats of training examples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

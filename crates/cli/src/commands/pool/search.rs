@@ -13,12 +13,12 @@ use serde::Serialize;
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetOption;
 use crate::arguments::retrieval::PoolQuery;
-use crate::count::counted;
 use crate::exit::Status;
 use crate::input;
 use crate::references::{Library, RetrievalTally};
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
+use gradus_core::count::counted;
 
 #[derive(Debug, Args)]
 #[command(mut_arg("data", |arg| arg.help("Search for the questions and steps of all solutions of these datasets").requires("output")))]

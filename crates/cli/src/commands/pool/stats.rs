@@ -10,9 +10,9 @@ use gradus_retrieve::pool::{Pool, PoolManifest};
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
-use crate::count::grouped;
 use crate::exit::Status;
 use crate::terminal::printer::{self, Printer};
+use gradus_core::count::grouped;
 
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {

@@ -18,12 +18,12 @@ use super::plan::{Plan, name_of, solve};
 use super::show;
 use crate::arguments::dataset::OnError;
 use crate::backend::local;
-use crate::count::{counted, grouped};
 use crate::exit::Status;
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
 use crate::{input, journal};
+use gradus_core::count::{counted, grouped};
 
 /// Concurrent problems, so that batches and connections are full.
 const AHEAD: usize = 4;

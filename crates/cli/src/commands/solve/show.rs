@@ -4,9 +4,9 @@ use anyhow::Result;
 use gradus_core::select::search::{Found, SearchOutcome, SearchUsage, Settings, StopReason};
 use gradus_core::select::vote::{self, Power};
 
-use crate::count::counted;
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
+use gradus_core::count::counted;
 
 /// Other answers that are shown.
 const ANSWERS: usize = 10;

@@ -14,11 +14,11 @@ use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
 use crate::arguments::model::ModelOptions;
 use crate::backend::local::{self, Purpose};
-use crate::count::{counted, grouped};
 use crate::exit::Status;
 use crate::input;
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
+use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
 pub(crate) struct CriticDataArgs {
@@ -114,7 +114,7 @@ pub(super) fn run(args: &CriticDataArgs) -> Result<Status> {
 const AHEAD: usize = 64;
 
 /// A conversation in which the critic is right. It repeats each step before it judges it: a small model learns to judge
-/// what it has just written, and from a mere list of verdicts learns nothing (docs/LOG.md).
+/// what it has just written, and from a mere list of verdicts learns nothing (docs/experiments.md).
 fn ideal(example: &CriticExample) -> serde_json::Value {
     let read = example.truth.map_or(example.steps.len(), |first| first + 1);
     let judged = example.steps[..read].iter().enumerate();

@@ -9,8 +9,8 @@ use gradus_train::run::metrics;
 use gradus_train::{MetricValues, StepProgress, TrainingObserver, TrainingStart};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::count::{counted, grouped};
 use crate::terminal::{interrupt, printer};
+use gradus_core::count::{counted, grouped};
 
 /// How often a line is printed where no bar can be.
 const EVERY: Duration = Duration::from_secs(30);

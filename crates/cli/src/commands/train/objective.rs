@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::display::Display;
 use crate::arguments::JsonOption;
-use crate::count::{counted, grouped};
 use crate::exit::Status;
 use crate::terminal::printer::Printer;
+use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gradus train prm recipes/tiny/prm.toml -o runs/first\n  \

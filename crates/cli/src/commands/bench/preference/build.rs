@@ -11,10 +11,10 @@ use serde_json::json;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
-use crate::count::{counted, grouped};
 use crate::exit::Status;
 use crate::input;
 use crate::terminal::printer::{self, Printer};
+use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
 #[command(

@@ -17,11 +17,11 @@ use super::judging::AHEAD;
 use super::measurement::Measurement;
 use super::tables::published_rows;
 use crate::backend::local::{self, Purpose};
-use crate::count::{counted, grouped};
 use crate::exit::Status;
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
 use crate::terminal::{interrupt, paint};
+use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
