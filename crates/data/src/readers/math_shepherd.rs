@@ -46,8 +46,8 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
         ..Problem::default()
     };
     let mut metadata = fields.rest();
-    metadata.extend(text.metadata.clone());
-    let solution = tagged::solution(&problem, text, labels, metadata);
+    metadata.extend(text.metadata);
+    let solution = tagged::solution(&problem, text.steps, labels, metadata);
     Ok(Record::new(problem, vec![solution]).into())
 }
 

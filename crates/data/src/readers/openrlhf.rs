@@ -56,12 +56,12 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
         ..Problem::default()
     };
     let mut metadata = fields.rest();
-    metadata.extend(text.metadata.clone());
+    metadata.extend(text.metadata);
     if key == "label" {
         metadata.insert(LABELS_IN.into(), key.into());
     }
     verdicts::keep(&mut metadata, key, list, &labels, Spelling::Sign);
-    let solution = tagged::solution(&problem, text, labels, metadata);
+    let solution = tagged::solution(&problem, text.steps, labels, metadata);
     Ok(Record::new(problem, vec![solution]).into())
 }
 

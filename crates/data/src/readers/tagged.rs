@@ -59,19 +59,19 @@ pub(crate) fn cut(input: &str) -> Option<Tagged> {
     Some(Tagged { question, steps, metadata })
 }
 
-/// The solution that a text holds. `metadata` is what the record says beside it.
+/// The solution that a text holds.
 pub(crate) fn solution(
     problem: &Problem,
-    text: Tagged,
+    steps: Vec<String>,
     labels: Vec<Option<StepLabel>>,
     metadata: Metadata,
 ) -> Solution {
     Solution {
-        id: id::solution(&problem.id, None, &text.steps),
+        id: id::solution(&problem.id, None, &steps),
         problem_id: problem.id.clone(),
-        answer: final_answer(&text.steps),
+        answer: final_answer(&steps),
         annotations: vec![Annotation::from_labels(labels)],
-        steps: text.steps,
+        steps,
         metadata,
         ..Solution::default()
     }
