@@ -19,9 +19,14 @@ use tokio::task::JoinHandle;
 use crate::{Error, Result};
 
 /// Runs a future to its end on this thread.
-pub fn wait<T, E: Into<Error>>(future: impl Future<Output = Result<T, E>>) -> Result<T> {
+pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T> {
     let runtime = Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
-    runtime.block_on(future).map_err(Into::into)
+    Ok(runtime.block_on(future))
+}
+
+/// Waits on this thread for what a model answers.
+pub fn wait<T, E: Into<Error>>(answer: impl Future<Output = Result<T, E>>) -> Result<T> {
+    block_on(answer)?.map_err(Into::into)
 }
 
 /// A model whose calls run on a thread of their own, which ends with it.

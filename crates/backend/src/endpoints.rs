@@ -105,7 +105,7 @@ impl Spending {
     /// What to tell the user before anything is spent, if there is something.
     pub fn note(&self) -> Option<String> {
         let name = self.unpriced.as_ref()?;
-        Some(format!("--prices has no entry for {name}: the cost stays unknown"))
+        Some(format!("--prices has no entry for {name}: cost is unknown"))
     }
 
     /// What requests and tokens cost in money, where the price is known.

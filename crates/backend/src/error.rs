@@ -33,7 +33,7 @@ pub enum Error {
         message: String,
     },
     /// No runtime for requests could be started.
-    #[error("cannot wait for the model: {0}")]
+    #[error("cannot start the async runtime: {0}")]
     Runtime(std::io::Error),
     /// A model that was asked has no answer.
     #[error(transparent)]

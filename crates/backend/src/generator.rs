@@ -72,11 +72,11 @@ impl Generator {
         let http = endpoints.http;
         let chat = Background::start(Arc::new(Chat::new(http.clone())))?;
         let identity = format!("endpoint {}", endpoints.identity);
-        let tokenizer = settings.endpoints.tokenizer.as_deref().map(|name| {
+        let tokenizer = settings.template.as_deref().map(|name| {
             let tokenizer = local::tokenizer(name)?;
             match tokenizer.has_template() {
                 true => Ok(tokenizer),
-                false => Err(Error::settings(format!("--tokenizer: {name} has no chat template"))),
+                false => Err(Error::settings(format!("--template: {name} has no chat template"))),
             }
         });
         let backend = Backend::Endpoints(chat);
@@ -140,7 +140,7 @@ impl Generator {
             here: (!matches!(self.backend, Backend::Endpoints(_))).then_some(self.identity.as_str()),
             raw: self.settings.raw,
             system: self.settings.system.as_deref(),
-            template: self.settings.endpoints.tokenizer.as_deref(),
+            template: self.settings.template.as_deref(),
             prompts,
         }
     }
@@ -151,6 +151,19 @@ impl Generator {
         system.chain([Message::new("user", user)]).collect()
     }
 
+    /// A user message as a whole prompt: plain text with `--raw`, else a conversation.
+    pub fn opening(&self, user: &str) -> Prompt {
+        if self.settings.raw { Prompt::Text(user.to_owned()) } else { Prompt::Chat(self.messages(user)) }
+    }
+
+    /// A user message as what comes before a given answer.
+    pub fn context(&self, user: &str) -> Prompt {
+        match self.opening(user) {
+            Prompt::Text(text) => Prompt::Text(text + "\n\n"),
+            chat => chat,
+        }
+    }
+
     /// How the model is asked with `messages`: in its own template where that is known, as plain text with `--raw`,
     /// otherwise as `chat` says.
     pub fn prompt(&self, messages: &[Message], chat: impl FnOnce() -> Box<dyn Ask>) -> Result<Box<dyn Ask>> {
@@ -158,7 +171,7 @@ impl Generator {
             tokenizer if self.settings.raw => Box::new(RawPrompt { tokenizer: tokenizer.clone() }),
             Some(tokenizer) => {
                 let prompt = ContinuedPrompt::new(tokenizer, messages).map_err(|error| {
-                    let message = format!("the problem cannot be put as a conversation (see --raw): {error}");
+                    let message = format!("cannot apply the chat template (see --raw): {error}");
                     gradus_engine::Error::Request(message)
                 })?;
                 Box::new(prompt)

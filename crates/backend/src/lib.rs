@@ -38,7 +38,7 @@ mod recorded;
 mod scorer;
 mod settings;
 
-pub use background::wait;
+pub use background::{block_on, wait};
 pub use embedder::{DEFAULT_ENCODER, Embedder};
 pub use endpoints::{Spending, Traffic};
 pub use error::{Error, Result};
@@ -51,4 +51,5 @@ pub use recorded::{RecordedScores, RecordedVectors};
 pub use scorer::{ScoreSummary, Scorer, ScorerKind};
 pub use settings::{
     EmbedderSettings, EndpointSettings, GeneratorSettings, LocalSettings, ScoreApi, ScorerSettings,
+    at_least_one,
 };

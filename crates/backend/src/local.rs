@@ -56,7 +56,7 @@ impl Local {
         let identity = format!("{files} {:?} {device:?} {dequantize:?} {profile:?}", settings.precision);
         let name = profile.as_ref().map(|profile| profile.name.clone());
         let service = ServiceOptions {
-            token_budget: settings.token_budget,
+            token_budget: settings.max_batch_tokens,
             tree_packing: !unpacked,
             ..ServiceOptions::default()
         };
@@ -85,15 +85,15 @@ impl<'a> LocalScorer<'a> {
         }
         if settings.adapter.is_some() {
             return Err(Error::settings(format!(
-                "{SHIPPED} is itself an adapter on smollm2-135m: name your adapter's base instead of it"
+                "{SHIPPED} is itself an adapter on smollm2-135m: set --model to the base of your adapter"
             )));
         }
         if let Some(profile) = profile
             && !matches!(Profile::find(profile)?.score, Score::Classes { .. })
         {
             return Err(Error::settings(format!(
-                "{SHIPPED} answers with two classes, which the profile {profile} does not read: leave out --profile and \
-                 --pool, or name another model"
+                "{SHIPPED} has a two-class head, which the profile {profile} does not read: omit --profile and --pool, \
+                 or use another model"
             )));
         }
         let shipped = models::shipped()?;

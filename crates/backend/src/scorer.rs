@@ -19,6 +19,8 @@ const POOLING_PROFILE: &str = "qwen2.5-math-prm";
 const COMPLETIONS_PROFILE: &str = "plain";
 /// Solutions that are with a local model at once, so that it can fill its passes.
 const AHEAD: usize = 64;
+/// Solutions that are asked about in one call to endpoints.
+const BATCH: usize = 8;
 
 /// Where scores come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +68,8 @@ pub struct Scorer {
     pub kind: ScorerKind,
     /// Solutions to have with it at once.
     pub ahead: usize,
+    /// Solutions to ask about in one call; those of a call may travel in one request.
+    pub batch: usize,
     /// What it spends.
     pub spending: Spending,
     backend: Backend,
@@ -102,7 +106,7 @@ impl Scorer {
         let spending = Spending::open(&settings.endpoints, model, None)?;
         let (identity, profile) = (local.identity.clone(), local.profile.clone());
         let scorer = Self::new(model, ScorerKind::Local, identity, spending, Backend::Local(local));
-        Ok(Self { profile, ..scorer })
+        Ok(Self { profile, ahead: settings.endpoints.concurrency.unwrap_or(AHEAD), ..scorer })
     }
 
     fn served(settings: &ScorerSettings, profile: Option<&str>) -> Result<Self> {
@@ -110,18 +114,18 @@ impl Scorer {
         let local = &settings.local;
         if local.adapter.is_some() || local.precision.is_some() || local.dequantize().is_some() {
             return Err(Error::settings(
-                "--adapter, --precision, --dequantize and --keep-quantized are for a local model: leave them out with \
+                "--adapter, --precision, --dequantize and --keep-quantized apply to a local model: omit them with \
                  --endpoint",
             ));
         }
         let endpoints = Endpoints::open(&settings.endpoints, settings.model.as_deref())?;
-        let tokenizer = settings.endpoints.tokenizer.as_deref();
+        let tokenizer = settings.tokenizer.as_deref();
         let profile = match api {
             ScoreApi::Pooling => Some(Profile::find(profile.unwrap_or(POOLING_PROFILE))?),
             ScoreApi::Completions => Some(Profile::find(profile.unwrap_or(COMPLETIONS_PROFILE))?),
             ScoreApi::Score if profile.is_some() || tokenizer.is_some() => {
                 return Err(Error::settings(
-                    "--api score sends problems and steps, which the server writes out itself: leave out --profile and \
+                    "--api score sends problems and steps, and the server formats its own prompts: omit --profile and \
                      --tokenizer",
                 ));
             }
@@ -148,7 +152,7 @@ impl Scorer {
         let spending = Spending::open(&settings.endpoints, &endpoints.name, Some(http))?;
         let backend = Backend::Endpoints(Background::start(model)?);
         let scorer = Self::new(&endpoints.name, ScorerKind::Endpoints(api), identity, spending, backend);
-        Ok(Self { profile: name, ahead: AHEAD.max(4 * endpoints.concurrency), ..scorer })
+        Ok(Self { profile: name, ahead: AHEAD.max(4 * endpoints.concurrency), batch: BATCH, ..scorer })
     }
 
     fn new(model: &str, kind: ScorerKind, identity: String, spending: Spending, backend: Backend) -> Self {
@@ -157,6 +161,7 @@ impl Scorer {
             profile: None,
             kind,
             ahead: AHEAD,
+            batch: 1,
             spending,
             backend,
             identity,

@@ -14,24 +14,24 @@ use gradus_llm::Dialect;
 #[derive(Debug, Clone, PartialEq, Args)]
 #[command(next_help_heading = "Model")]
 pub struct LocalSettings {
-    /// LoRA adapter folder (PEFT layout) to put on top of the model
+    /// LoRA adapter folder (PEFT layout) to apply to the model
     #[arg(long, value_name = "FOLDER")]
     pub adapter: Option<PathBuf>,
-    /// Device: cpu, cuda, cuda:1, metal
+    /// Device: cpu, cuda, cuda:N or metal
     #[arg(long, default_value = "cpu")]
     pub device: Device,
-    /// Arithmetic of matrix products: f32, bf16x3 (default for f32 and f16 weights) or bf16 (default for the rest)
+    /// Matrix multiplication precision: f32, bf16x3 or bf16 (default: bf16x3 for f32 and f16 weights, else bf16)
     #[arg(long)]
     pub precision: Option<Precision>,
-    /// Dequantize weights when they are loaded (more memory); GPUs do so by default
+    /// Dequantize quantized weights at load time (default: on GPUs only)
     #[arg(long, alias = "dequantise")]
     pub dequantize: bool,
-    /// Keep quantized weights quantized on a GPU as well
+    /// Keep quantized weights quantized on GPUs
     #[arg(long, alias = "keep-quantised", conflicts_with = "dequantize")]
     pub keep_quantized: bool,
     /// Maximum tokens per forward pass
-    #[arg(long, default_value_t = 4096, value_name = "TOKENS", value_parser = at_least_one)]
-    pub token_budget: usize,
+    #[arg(long, alias = "token-budget", default_value_t = 4096, value_name = "TOKENS", value_parser = at_least_one)]
+    pub max_batch_tokens: usize,
 }
 
 impl Default for LocalSettings {
@@ -42,7 +42,7 @@ impl Default for LocalSettings {
             precision: None,
             dequantize: false,
             keep_quantized: false,
-            token_budget: 4096,
+            max_batch_tokens: 4096,
         }
     }
 }
@@ -58,67 +58,69 @@ impl LocalSettings {
     }
 }
 
-/// Servers of one model, and how they are called. Flattened beside [`LocalSettings`], whose adapter it excludes.
+/// Servers of one model, and how they are called. Flattened beside [`LocalSettings`], most of which it excludes.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Endpoints")]
 pub struct EndpointSettings {
-    /// Use the model behind this server instead of a local one; repeat to share the work among servers of the same model
-    #[arg(long, value_name = "URL", conflicts_with = "adapter")]
+    /// Base URL of a server that runs the model; repeat to share the load among servers of the same model
+    #[arg(long, value_name = "URL", conflicts_with_all = ["adapter", "precision", "dequantize", "keep_quantized"])]
     pub endpoint: Vec<String>,
-    /// With --endpoint: environment variable that holds the API key
+    /// With --endpoint, environment variable that holds the API key
     #[arg(long, value_name = "VARIABLE", requires = "endpoint")]
     pub key_env: Option<String>,
-    /// With --endpoint: file that holds the API key
+    /// With --endpoint, file that holds the API key
     #[arg(long, value_name = "FILE", requires = "endpoint", conflicts_with = "key_env")]
     pub key_file: Option<PathBuf>,
-    /// Maximum requests in flight at each endpoint [default: 16]; for a local model, maximum problems or solutions at once [default: 8]
+    /// Maximum concurrent requests per server (default: 16), or concurrent tasks of a local model (default: 8,
+    /// or 64 when scoring)
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub concurrency: Option<usize>,
-    /// With --endpoint: maximum requests per minute at each endpoint [default: no limit]
+    /// With --endpoint, maximum requests per minute per server (default: unlimited)
     #[arg(long, value_name = "N", requires = "endpoint")]
     pub requests_per_minute: Option<f64>,
-    /// With --endpoint: maximum tokens per minute at each endpoint [default: no limit]
+    /// With --endpoint, maximum tokens per minute per server (default: unlimited)
     #[arg(long, value_name = "N", requires = "endpoint")]
     pub tokens_per_minute: Option<f64>,
-    /// With --endpoint: timeout of a request in seconds [default: 600]
+    /// With --endpoint, request timeout in seconds (default: 600)
     #[arg(long, value_name = "SECONDS", requires = "endpoint")]
     pub timeout: Option<f64>,
-    /// With --endpoint: retries of a failed request [default: 5]
+    /// With --endpoint, maximum retries per request (default: 5)
     #[arg(long, value_name = "N", requires = "endpoint")]
     pub retries: Option<u32>,
-    /// With --endpoint: folder of cached responses [default: `answers` in the Gradus home folder]
+    /// With --endpoint, response cache folder (default: answers in the Gradus home folder)
     #[arg(long, value_name = "FOLDER", requires = "endpoint")]
     pub cache: Option<PathBuf>,
-    /// With --endpoint: do not cache responses
+    /// With --endpoint, disable the response cache
     #[arg(long, requires = "endpoint", conflicts_with = "cache")]
     pub no_cache: bool,
-    /// Price table per million tokens, to report the cost in money (see docs/guide/machines.md)
+    /// Prices per million tokens, for cost estimates (TOML)
     #[arg(long, value_name = "FILE")]
     pub prices: Option<PathBuf>,
-    /// With --endpoint: request fields that the server knows, `open` (vLLM, SGLang, llama.cpp) or `openai` [default: open]
+    /// With --endpoint, request fields that the server accepts: open (vLLM, SGLang, llama.cpp) or openai (default: open)
     #[arg(long, value_name = "DIALECT", value_parser = dialect, requires = "endpoint")]
     pub dialect: Option<Dialect>,
-    /// With --endpoint: local model (name, folder or .gguf file) that has the served model's tokenizer and chat template
-    #[arg(long, alias = "template", value_name = "MODEL", requires = "endpoint")]
-    pub tokenizer: Option<String>,
 }
 
 /// A model that continues text.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Model")]
 pub struct GeneratorSettings {
-    /// Model name, folder or .gguf file [default: smollm2-135m]; with --endpoint, the server's name for the model
+    /// Model name, folder or .gguf file (default: smollm2-135m); with --endpoint, the model's name on the server
     #[arg(short, long)]
     pub model: Option<String>,
-    /// Recorded completions instead of a model: a JSONL file of {"prompt": …, "completions": […]}
+    /// JSONL file of recorded completions to replay instead of a model: {"prompt": …, "completions": […]}
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "endpoint", "adapter"])]
     pub recorded: Option<PathBuf>,
     /// System message
     #[arg(long, conflicts_with = "raw")]
     pub system: Option<String>,
-    /// Send the problem as plain text, without a chat template
-    #[arg(long, conflicts_with = "tokenizer")]
+    /// Use plain-text prompts without a chat template
+    #[arg(long)]
     pub raw: bool,
+    /// With --endpoint, local model with the same chat template, to continue partial solutions (default: the server
+    /// is instructed to continue)
+    #[arg(long, alias = "tokenizer", value_name = "MODEL", requires = "endpoint", conflicts_with = "raw")]
+    pub template: Option<String>,
     /// Where it is served.
     #[command(flatten)]
     pub endpoints: EndpointSettings,
@@ -130,14 +132,14 @@ pub struct GeneratorSettings {
 /// What an endpoint of scores speaks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum ScoreApi {
-    /// vLLM's /pooling with a process reward model
+    /// vLLM /pooling with a process reward model: one score per step
     #[default]
     Pooling,
-    /// A server of scores: POST /v1/score with a problem and its steps
+    /// Score server: POST /v1/score with a problem and its steps
     Score,
-    /// A language model behind /v1/completions, for profiles that compare two tokens; needs --tokenizer
+    /// Language model behind /v1/completions, for profiles that compare two tokens; needs --tokenizer
     Completions,
-    /// An OpenAI-compatible chat model, asked as a critic
+    /// OpenAI-compatible chat model, prompted as a critic (benchmarks only)
     Chat,
 }
 
@@ -145,17 +147,20 @@ pub enum ScoreApi {
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Model")]
 pub struct ScorerSettings {
-    /// Reward model name, folder or .gguf file [default: gradus-prm, or smollm2-135m with --adapter, --profile or --pool]; with
-    /// --endpoint, the server's name for the model
+    /// Reward model name, folder or .gguf file (default: gradus-prm; smollm2-135m with --adapter, --profile or
+    /// --pool); with --endpoint, the model's name on the server
     #[arg(short, long)]
     pub model: Option<String>,
-    /// PRM profile, built in or a .toml file [default: from the checkpoint, else `plain`; `retrieval-prm` with --pool;
-    /// `qwen2.5-math-prm` with --api pooling]
+    /// Scoring profile: a built-in name or a .toml file (default: retrieval-prm with --pool, else detected from the
+    /// checkpoint, else plain; with --endpoint, qwen2.5-math-prm)
     #[arg(short, long)]
     pub profile: Option<String>,
-    /// With --endpoint: protocol of the endpoint
+    /// With --endpoint, API of the server
     #[arg(long, value_enum, default_value = "pooling", requires = "endpoint")]
     pub api: ScoreApi,
+    /// With --endpoint, local model with the same tokenizer, for profiles whose prompts are sent as token ids
+    #[arg(long, value_name = "MODEL", requires = "endpoint")]
+    pub tokenizer: Option<String>,
     /// The scores that the data has under this name, instead of a model's; set by commands that read scored data.
     #[arg(skip)]
     pub recorded: Option<String>,
@@ -174,11 +179,11 @@ pub struct ScorerSettings {
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Model")]
 pub struct EmbedderSettings {
-    /// Encoder name or folder [default: all-minilm-l6-v2]; a decoder's embedding is the mean of its hidden states; with
-    /// --endpoint, the server's name for the model
+    /// Embedding model name or folder (default: all-minilm-l6-v2; decoders use mean pooling); with --endpoint, the
+    /// model's name on the server
     #[arg(short, long)]
     pub model: Option<String>,
-    /// Recorded vectors instead of a model: a JSONL file that gradus embed wrote
+    /// JSONL file of recorded embeddings, as gradus embed writes it, to use instead of a model
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "endpoint", "adapter"])]
     pub recorded: Option<PathBuf>,
     /// Where it is served.
@@ -197,7 +202,8 @@ fn dialect(text: &str) -> Result<Dialect, String> {
     }
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
+/// Parses a count that is not zero.
+pub fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err(format!("`{text}` is not a whole number of at least 1")),
         Ok(number) => Ok(number),
@@ -246,21 +252,24 @@ mod tests {
     fn old_spellings_still_work() {
         assert!(parse::<GeneratorSettings>(&["--dequantise"]).unwrap().local.dequantize);
         assert!(parse::<GeneratorSettings>(&["--keep-quantised"]).unwrap().local.keep_quantized);
-        let settings: GeneratorSettings = parse(&["--endpoint", "http://a", "--template", "qwen"]).unwrap();
-        assert_eq!(settings.endpoints.tokenizer.as_deref(), Some("qwen"));
+        let settings: GeneratorSettings = parse(&["--endpoint", "http://a", "--token-budget", "64"]).unwrap();
+        assert_eq!(settings.local.max_batch_tokens, 64);
+        let settings: GeneratorSettings = parse(&["--endpoint", "http://a", "--tokenizer", "qwen"]).unwrap();
+        assert_eq!(settings.template.as_deref(), Some("qwen"));
     }
 
     #[test]
     fn options_that_do_not_go_together_are_refused() {
         for line in [
             "--endpoint http://a --adapter x",
+            "--endpoint http://a --precision f32",
             "--retries 3",
             "--key-env A --key-file b --endpoint http://a",
             "--cache x --no-cache --endpoint http://a",
             "--concurrency 0",
             "--device tpu",
             "--recorded x --model y",
-            "--raw --tokenizer m --endpoint http://a",
+            "--raw --template m --endpoint http://a",
         ] {
             let arguments: Vec<&str> = line.split_whitespace().collect();
             assert!(parse::<GeneratorSettings>(&arguments).is_err(), "{line}");

@@ -20,6 +20,14 @@ pub(crate) enum Status {
     Interrupted,
 }
 
+impl Status {
+    /// The status of a command that failed.
+    pub(crate) fn of(error: &anyhow::Error) -> Self {
+        let settings = matches!(error.downcast_ref(), Some(gradus_backend::Error::Settings(_)));
+        if settings || error.is::<Usage>() { Self::Misused } else { Self::Unusable }
+    }
+}
+
 /// An invalid option, in one sentence.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);

@@ -4,12 +4,13 @@
 //! 2 invalid command line; 3 invalid input or output; 130 interrupted with Ctrl-C.
 
 mod arguments;
-mod backend;
 mod commands;
+mod cost;
 mod exit;
 mod input;
 mod job;
 mod journal;
+mod prompting;
 mod references;
 mod terminal;
 
@@ -41,10 +42,7 @@ fn main() -> ExitCode {
         Err(error) if printer::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             printer::error(&error);
-            match error.downcast_ref::<exit::Usage>() {
-                Some(_) => exit::Status::Misused.into(),
-                None => exit::Status::Unusable.into(),
-            }
+            exit::Status::of(&error).into()
         }
     }
 }

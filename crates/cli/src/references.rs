@@ -3,62 +3,50 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use gradus_backend::{Embedder, EndpointSettings, LocalSettings, ScoreApi, ScorerSettings, block_on};
 use gradus_engine::profile::{Profile, Templates};
 use gradus_retrieve::pool::{Encoder, Pool};
 use gradus_retrieve::two_stage::{self, Found, Settings, Target};
 
-use crate::arguments::model::ModelOptions;
-use crate::arguments::retrieval::{Augmentation, PoolOption};
-use crate::backend::local::{self, Local, Purpose};
+use crate::arguments::retrieval::{Augmentation, EncoderOptions, PoolOption};
 use crate::exit::Usage;
 use crate::terminal::interrupt;
 use crate::terminal::progress::Progress;
+use gradus_core::count::{counted, grouped};
 use gradus_core::count::{counted, grouped};
 
 /// The default profile of a model that uses references.
 pub(crate) const PROFILE: &str = "retrieval-prm";
 
-/// An embedding model with its name.
-pub(crate) struct TextEncoder {
-    local: Local,
-    name: String,
-}
-
-impl TextEncoder {
-    pub(crate) fn start(name: &str, options: &ModelOptions) -> Result<Self> {
-        let local = local::start(name, options, &Purpose::default())?;
-        Ok(Self { local, name: name.to_owned() })
-    }
-
-    pub(crate) fn named(&self) -> Encoder<'_> {
-        Encoder { model: &self.local.engine, name: &self.name, fingerprint: &self.local.files }
-    }
-}
-
 /// An open pool with its encoder.
 pub(crate) struct Library {
     pub(crate) pool: Pool,
-    pub(crate) encoder: TextEncoder,
+    embedder: Embedder,
 }
 
 impl Library {
     /// Opens a pool and starts its encoder: the given one, or the one recorded in the pool.
-    pub(crate) fn open(option: &PoolOption, options: &ModelOptions) -> Result<Self> {
+    pub(crate) fn open(option: &PoolOption, options: &EncoderOptions) -> Result<Self> {
         Self::open_in(&option.pool, option.encoder.as_deref(), options)
     }
 
-    fn open_in(folder: &Path, encoder: Option<&str>, options: &ModelOptions) -> Result<Self> {
+    fn open_in(folder: &Path, encoder: Option<&str>, options: &EncoderOptions) -> Result<Self> {
         let pool = Pool::open_any(folder)?;
-        let name = encoder.unwrap_or(&pool.manifest().encoder);
-        let encoder = TextEncoder::start(name, options)?;
-        pool.expect(&encoder.named())?;
-        Ok(Self { pool, encoder })
+        let embedder = Embedder::open(&options.settings(encoder.unwrap_or(&pool.manifest().encoder)))?;
+        pool.expect(&encoder_of(&embedder))?;
+        Ok(Self { pool, embedder })
     }
 
-    /// The pool that a scoring command names, if it names one. The encoder runs where the scorer does.
-    pub(crate) fn of(augmentation: &Augmentation, options: &ModelOptions) -> Result<Option<Self>> {
+    /// The encoder, as pools know it.
+    pub(crate) fn encoder(&self) -> Encoder<'_> {
+        encoder_of(&self.embedder)
+    }
+
+    /// The pool that a scoring command names, if it names one. The encoder is local, on the scorer's device.
+    pub(crate) fn of(augmentation: &Augmentation, local: &LocalSettings) -> Result<Option<Self>> {
         let Some(folder) = &augmentation.pool else { return Ok(None) };
-        let options = ModelOptions { adapter: None, precision: None, ..options.clone() };
+        let local = LocalSettings { adapter: None, precision: None, ..local.clone() };
+        let options = EncoderOptions { endpoints: EndpointSettings::default(), local };
         Self::open_in(folder, augmentation.encoder.as_deref(), &options).map(Some)
     }
 
@@ -70,9 +58,13 @@ impl Library {
             bar.now(done as u64, "texts embedded for retrieval");
             !interrupt::asked()
         };
-        let encoder: &dyn gradus_core::contracts::Embed = &self.encoder.local.engine;
-        Ok(local::wait(two_stage::retrieve(&self.pool, encoder, targets, settings, watch))??)
+        Ok(block_on(two_stage::retrieve(&self.pool, &self.embedder, targets, settings, watch))??)
     }
+}
+
+/// An embedding model with its name, as pools know it.
+pub(crate) fn encoder_of(embedder: &Embedder) -> Encoder<'_> {
+    Encoder { model: embedder, name: &embedder.name, fingerprint: embedder.fingerprint() }
 }
 
 /// Counts of retrieval over all passes of a command.
@@ -132,9 +124,12 @@ impl RetrievalTally {
     }
 }
 
-/// The profile to score with: the given one, or with a pool the one that uses references.
-pub(crate) fn profile<'a>(named: Option<&'a str>, augmentation: &Augmentation) -> Option<&'a str> {
-    named.or_else(|| augmentation.pool.as_ref().map(|_| PROFILE))
+/// A scorer's settings with the profile that uses references, where there is a pool and no other profile is named. A
+/// score server formats its own prompts.
+pub(crate) fn with_profile(scorer: &ScorerSettings, augmentation: &Augmentation) -> ScorerSettings {
+    let formats = !scorer.endpoints.endpoint.is_empty() && scorer.api == ScoreApi::Score;
+    let of_pool = augmentation.pool.as_ref().filter(|_| !formats).map(|_| PROFILE.to_owned());
+    ScorerSettings { profile: scorer.profile.clone().or(of_pool), ..scorer.clone() }
 }
 
 /// Refuses references that the profile does not use.

@@ -38,7 +38,7 @@ fn a_served_generator_is_asked_in_words_or_in_its_template() {
     assert_eq!(generator.spending.traffic().unwrap().requests, 1);
 
     let mut written = settings.clone();
-    written.endpoints.tokenizer = Some(model("qwen2"));
+    written.template = Some(model("qwen2"));
     let written = open(&written);
     assert!(written.continues());
     let Prompt::Text(text) = written.prompt(&messages, chat).unwrap().prompt("1 + 1?", "Add.") else {
@@ -115,7 +115,8 @@ fn a_conversation_is_judged_by_a_server_in_its_template() {
     });
     let settings = GeneratorSettings {
         model: Some("m".into()),
-        endpoints: EndpointSettings { tokenizer: Some(tiny), ..endpoints(&[&server]) },
+        template: Some(tiny),
+        endpoints: endpoints(&[&server]),
         ..GeneratorSettings::default()
     };
     let messages = vec![Message::new("user", "Is 1 + 1 = 3?")];
@@ -125,7 +126,7 @@ fn a_conversation_is_judged_by_a_server_in_its_template() {
     assert!(wait(local.logprobs(request())).unwrap().perplexity().is_some());
     // Without the template there is nothing to send.
     let mut plain = settings;
-    plain.endpoints.tokenizer = None;
+    plain.template = None;
     let error = wait(open(&plain).logprobs(request())).unwrap_err().to_string();
     assert!(error.contains("a chat server cannot score a given text"), "{error}");
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gradus_backend::{EndpointSettings, LocalSettings, ScoreApi, Scorer, ScorerSettings, wait};
+use gradus_backend::{LocalSettings, ScoreApi, Scorer, ScorerSettings, wait};
 use gradus_core::contracts::{Message, ScoreRequest, ScoreSteps};
 use gradus_core::{Mark, ReferenceProblem, ReferenceStep};
 use gradus_engine::models::ModelPath;
@@ -196,10 +196,15 @@ fn refuse(message: &str) -> Act {
     Act::Say(400, "", json!({"error": {"message": message}}).to_string())
 }
 
-fn open(profile: &Path, api: ScoreApi, endpoints: EndpointSettings) -> Scorer {
-    let profile = Some(profile.display().to_string());
-    let settings =
-        ScorerSettings { model: Some("served".into()), profile, api, endpoints, ..ScorerSettings::default() };
+fn open(profile: &Path, api: ScoreApi, tokenizer: Option<String>, server: &Server) -> Scorer {
+    let settings = ScorerSettings {
+        model: Some("served".into()),
+        profile: Some(profile.display().to_string()),
+        api,
+        tokenizer,
+        endpoints: endpoints(&[server]),
+        ..ScorerSettings::default()
+    };
     Scorer::open(&settings).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -229,8 +234,7 @@ fn every_profile_scores_over_pooling_as_it_does_here() {
             }
             let rule = Arc::clone(&known);
             let server = Server::in_thread(move |_, seen| rule.pooling(seen, at_tags));
-            let settings = EndpointSettings { tokenizer: Some(tiny.clone()), ..endpoints(&[&server]) };
-            let scorer = open(&profile, ScoreApi::Pooling, settings);
+            let scorer = open(&profile, ScoreApi::Pooling, Some(tiny.clone()), &server);
             agree(name, &scorer, &requests, &known.local);
             assert_eq!(server.seen().len(), 1, "{name}: all solutions travel together");
             assert_eq!(scorer.summary().tokens, 60);
@@ -249,7 +253,7 @@ fn text_is_cut_into_the_same_tokens_where_a_profile_allows_it() {
         let known = Arc::new(Known::new(&profile, &tiny, &requests));
         let rule = Arc::clone(&known);
         let server = Server::in_thread(move |_, seen| rule.pooling(seen, at_tags));
-        agree(name, &open(&profile, ScoreApi::Pooling, endpoints(&[&server])), &requests, &known.local);
+        agree(name, &open(&profile, ScoreApi::Pooling, None, &server), &requests, &known.local);
         assert_eq!(server.seen().len(), sent, "{name}");
     }
 }
@@ -265,8 +269,8 @@ fn profiles_of_two_tokens_score_over_completions_as_they_do_here() {
         let known = Arc::new(Known::new(&profile, &tiny, &requests));
         let rule = Arc::clone(&known);
         let server = Server::in_thread(move |_, seen| rule.completions(seen));
-        let settings = EndpointSettings { tokenizer: Some(tiny), ..endpoints(&[&server]) };
-        agree(name, &open(&profile, ScoreApi::Completions, settings), &requests, &known.local);
+        let scorer = open(&profile, ScoreApi::Completions, Some(tiny), &server);
+        agree(name, &scorer, &requests, &known.local);
         assert_eq!(server.seen().len(), requests.len(), "{name}: one request per solution");
     }
 }

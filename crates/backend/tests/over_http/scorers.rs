@@ -38,14 +38,14 @@ fn settings_that_cannot_work_are_refused_before_anything_is_sent() {
     let found = error(&ScorerSettings { api: ScoreApi::Completions, ..base.clone() });
     assert!(found.contains("--api completions sends token ids"), "{found}");
     let found = error(&ScorerSettings { api: ScoreApi::Score, ..profile("plain") });
-    assert!(found.contains("leave out --profile"), "{found}");
+    assert!(found.contains("omit --profile"), "{found}");
     let found = error(&ScorerSettings { api: ScoreApi::Chat, ..base.clone() });
     assert!(found.contains("gives no scores"), "{found}");
     let mut keyed = base.clone();
     keyed.endpoints.key_env = Some("NO_SUCH_KEY".into());
     assert!(error(&keyed).starts_with("--endpoint: "), "{}", error(&keyed));
     let mut wrong = profile("qwen2.5-math-prm");
-    wrong.endpoints.tokenizer = Some(model("bert-mean"));
+    wrong.tokenizer = Some(model("bert-mean"));
     assert!(error(&wrong).contains("needs `<extra_0>` as one token"), "{}", error(&wrong));
 }
 
@@ -60,7 +60,7 @@ fn the_identity_is_the_model_and_how_it_is_asked() {
     elsewhere.endpoints.endpoint.push("http://127.0.0.1:3".into());
     assert_eq!(identity(&elsewhere), first);
     let mut tokenized = base.clone();
-    tokenized.endpoints.tokenizer = Some(model("qwen2-prm"));
+    tokenized.tokenizer = Some(model("qwen2-prm"));
     let others = [
         ScorerSettings { model: Some("other".into()), ..base.clone() },
         ScorerSettings { model: None, ..base.clone() },
@@ -159,7 +159,7 @@ fn a_server_of_scores_and_prices() {
     assert_eq!(scorer.spending.money(&cost).unwrap(), "2.0000 USD");
     let unknown = ScorerSettings { model: Some("else".into()), endpoints, ..settings };
     let note = Scorer::open(&unknown).unwrap().spending.note().unwrap();
-    assert_eq!(note, "--prices has no entry for else: the cost stays unknown");
+    assert_eq!(note, "--prices has no entry for else: cost is unknown");
 }
 
 #[test]

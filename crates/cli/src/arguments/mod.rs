@@ -1,9 +1,7 @@
 //! Argument groups that several commands share, as clap reads them.
 
 pub(crate) mod dataset;
-pub(crate) mod generator;
 pub(crate) mod job;
-pub(crate) mod model;
 pub(crate) mod retrieval;
 pub(crate) mod values;
 

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use gradus_backend::{EmbedderSettings, EndpointSettings, LocalSettings};
 use gradus_retrieve::two_stage;
 
-use crate::arguments::model::ModelOptions;
 use crate::arguments::values::at_least_one;
 
 /// The pool to use.
@@ -115,5 +115,26 @@ pub(crate) struct PoolQuery {
     #[command(flatten)]
     pub(crate) retrieval: RetrievalOptions,
     #[command(flatten)]
-    pub(crate) options: ModelOptions,
+    pub(crate) options: EncoderOptions,
+}
+
+/// Where a pool's embedding model runs.
+#[derive(Debug, Args)]
+pub(crate) struct EncoderOptions {
+    #[command(flatten)]
+    pub(crate) endpoints: EndpointSettings,
+    #[command(flatten)]
+    pub(crate) local: LocalSettings,
+}
+
+impl EncoderOptions {
+    pub(crate) fn settings(&self, model: &str) -> EmbedderSettings {
+        let Self { endpoints, local } = self;
+        EmbedderSettings {
+            model: Some(model.to_owned()),
+            recorded: None,
+            endpoints: endpoints.clone(),
+            local: local.clone(),
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Parsers of option values.
 
+pub(crate) use gradus_backend::at_least_one;
 use gradus_core::steps::Strategy;
 
 /// Finds a thing by its name, and lists the names there are when it is unknown.
@@ -14,12 +15,4 @@ pub(crate) fn named<T: Copy>(name: &str, all: &[T], name_of: fn(T) -> &'static s
 /// A step-splitting strategy by its name.
 pub(crate) fn strategy(name: &str) -> Result<Strategy, String> {
     named(name, &Strategy::ALL, Strategy::name)
-}
-
-/// A count that is not zero.
-pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) | Err(_) => Err(format!("`{text}` is not a whole number of at least 1")),
-        Ok(number) => Ok(number),
-    }
 }

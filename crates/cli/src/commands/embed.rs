@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
+use gradus_backend::{Embedder, EmbedderSettings, block_on};
 use gradus_core::contracts::{Embed as _, Embeddings};
 use serde::Serialize;
 
 use crate::arguments::dataset::DatasetOption;
-use crate::arguments::model::ModelOptions;
-use crate::backend::local::{self, Local, Purpose};
+use crate::cost;
 use crate::exit::Status;
 use crate::input::{self, standard_input};
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
+use gradus_core::count::counted;
 use gradus_core::count::counted;
 
 /// Output formats on standard output.
@@ -34,9 +35,6 @@ pub(super) struct EmbedArgs {
     /// Texts (default: lines of standard input)
     #[arg(conflicts_with = "data")]
     texts: Vec<String>,
-    /// Embedding model name or folder (see gradus models list); decoders use mean pooling
-    #[arg(short, long, default_value = "all-minilm-l6-v2")]
-    model: String,
     /// Output file, JSONL or NumPy (.npy) (default: standard output)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -46,7 +44,7 @@ pub(super) struct EmbedArgs {
     #[command(flatten)]
     dataset: DatasetOption,
     #[command(flatten)]
-    options: ModelOptions,
+    embedder: EmbedderSettings,
 }
 
 /// Texts that are sent to the engine at once.
@@ -60,8 +58,10 @@ struct EmbeddingRow<'a> {
 
 pub(super) fn run(args: &EmbedArgs) -> Result<Status> {
     let texts = texts(args)?;
-    let local = local::start(&args.model, &args.options, &Purpose::default())?;
-    let all = embed(&local, &texts)?;
+    let embedder = Embedder::open(&args.embedder)?;
+    cost::announce(&embedder.spending);
+    let all = embed(&embedder, &texts)?;
+    cost::conclude(&embedder.spending);
     if all.truncated > 0 {
         let texts = counted(all.truncated, "text");
         printer::note(format!("{texts} truncated to the model's limit"));
@@ -89,11 +89,11 @@ fn texts(args: &EmbedArgs) -> Result<Vec<String>> {
     Ok(args.texts.clone())
 }
 
-fn embed(local: &Local, texts: &[String]) -> Result<Embeddings> {
+fn embed(embedder: &Embedder, texts: &[String]) -> Result<Embeddings> {
     let mut all = Embeddings { dimension: 0, values: Vec::new(), truncated: 0, usage: Default::default() };
     let mut progress = Progress::new(texts.len() as u64, false);
     for (done, chunk) in texts.chunks(CHUNK).enumerate() {
-        let part = local::wait(local.engine.embed(chunk.to_vec()))??;
+        let part = block_on(embedder.embed(chunk.to_vec()))??;
         all.dimension = part.dimension;
         all.values.extend(part.values);
         all.truncated += part.truncated;

@@ -4,12 +4,12 @@ use std::io::Write;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use gradus_core::contracts::{Constraint, GenerateRequest, Message, Prompt, Sampling};
+use gradus_backend::{Generator, GeneratorSettings, block_on};
+use gradus_core::contracts::{Constraint, Generate as _, GenerateRequest, Sampling};
 
 use crate::arguments::JsonOption;
-use crate::arguments::model::ModelOptions;
 use crate::arguments::values::at_least_one;
-use crate::backend::local::{self, Purpose};
+use crate::cost;
 use crate::exit::{Status, Usage};
 use crate::input::standard_input;
 use crate::terminal::printer::Printer;
@@ -21,15 +21,6 @@ gradus generate 'Name a city.' --schema '{\"type\":\"object\",\"properties\":{\"
 pub(super) struct GenerateArgs {
     /// Prompt (default: standard input)
     prompt: Option<String>,
-    /// Model name, folder or .gguf file (see gradus models list)
-    #[arg(short, long, default_value = "smollm2-135m")]
-    model: String,
-    /// Continue the prompt as plain text without a chat template
-    #[arg(long, conflicts_with = "system")]
-    raw: bool,
-    /// System message
-    #[arg(long)]
-    system: Option<String>,
     /// Number of completions
     #[arg(short = 'n', long, default_value_t = 1, value_parser = at_least_one)]
     samples: usize,
@@ -67,30 +58,39 @@ pub(super) struct GenerateArgs {
     #[arg(long, requires = "json")]
     logprobs: bool,
     #[command(flatten)]
-    options: ModelOptions,
+    generator: GeneratorSettings,
     #[command(flatten)]
     print: JsonOption,
 }
 
 pub(super) fn run(args: &GenerateArgs) -> Result<Status> {
-    let request = request(args)?;
-    let local = local::start(&args.model, &args.options, &Purpose::default())?;
+    let (text, constraint) = (prompt(args)?, constraint(args)?);
+    let generator = Generator::open(&args.generator)?;
+    cost::announce(&generator.spending);
+    let request = request(args, &generator, &text, constraint);
     let printer = Printer::new(None);
     let several = args.samples > 1;
-    let (mut pieces, answer) = local.engine.generate_streaming(request);
-    let generated = local::wait(async {
-        // One sample is shown while it grows; several would be interleaved and are shown when they are whole.
-        if !several && !args.print.json {
-            while let Some(piece) = pieces.recv().await {
-                let mut out = std::io::stdout();
-                write!(out, "{}", piece.text)?;
-                out.flush()?;
-            }
+    let generated = match generator.engine() {
+        Some(engine) => {
+            let (mut pieces, answer) = engine.generate_streaming(request);
+            block_on(async {
+                // One sample is shown while it grows; several would be interleaved and are shown when they are whole.
+                if !several && !args.print.json {
+                    while let Some(piece) = pieces.recv().await {
+                        let mut out = std::io::stdout();
+                        write!(out, "{}", piece.text)?;
+                        out.flush()?;
+                    }
+                }
+                Ok::<_, anyhow::Error>(answer.await?)
+            })??
         }
-        Ok::<_, anyhow::Error>(answer.await?)
-    })??;
+        None => block_on(generator.generate(request))??,
+    };
     if args.print.json {
         printer.json(&generated)?;
+    } else if let (None, [choice]) = (generator.engine(), generated.choices.as_slice()) {
+        printer.line(&choice.text)?;
     } else if several {
         for (number, choice) in generated.choices.iter().enumerate() {
             printer.line(format!("── sample {number} ──\n{}", choice.text))?;
@@ -98,27 +98,33 @@ pub(super) fn run(args: &GenerateArgs) -> Result<Status> {
     } else {
         printer.line("")?;
     }
+    cost::conclude(&generator.spending);
     Ok(Status::Done)
 }
 
-fn request(args: &GenerateArgs) -> Result<GenerateRequest> {
-    let text = match &args.prompt {
-        Some(prompt) => prompt.clone(),
-        None => standard_input("a prompt")?,
-    };
-    let prompt = if args.raw {
-        Prompt::Text(text)
-    } else {
-        let system = args.system.iter().map(|system| Message::new("system", system));
-        Prompt::Chat(system.chain([Message::new("user", text)]).collect())
-    };
-    let constraint = match (&args.schema, &args.regex) {
+fn prompt(args: &GenerateArgs) -> Result<String> {
+    match &args.prompt {
+        Some(prompt) => Ok(prompt.clone()),
+        None => standard_input("a prompt"),
+    }
+}
+
+fn constraint(args: &GenerateArgs) -> Result<Option<Constraint>> {
+    Ok(match (&args.schema, &args.regex) {
         (Some(schema), _) => Some(Constraint::JsonSchema(read_schema(schema)?)),
         (None, Some(regex)) => Some(Constraint::Regex(regex.clone())),
         (None, None) => None,
-    };
-    Ok(GenerateRequest {
-        prompt,
+    })
+}
+
+fn request(
+    args: &GenerateArgs,
+    generator: &Generator,
+    prompt: &str,
+    constraint: Option<Constraint>,
+) -> GenerateRequest {
+    GenerateRequest {
+        prompt: generator.opening(prompt),
         n: args.samples,
         max_tokens: args.max_tokens,
         sampling: Sampling {
@@ -132,7 +138,7 @@ fn request(args: &GenerateArgs) -> Result<GenerateRequest> {
         seed: args.seed,
         constraint,
         logprobs: args.logprobs,
-    })
+    }
 }
 
 /// A schema given in place, or the file that holds it.

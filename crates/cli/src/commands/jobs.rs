@@ -3,16 +3,17 @@
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use gradus_annotate::Annotated;
+use gradus_backend::block_on;
 use gradus_store::{Job, JobState, Store as _, TaskFault};
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
 use crate::arguments::job::JobOptions;
-use crate::backend::local;
 use crate::exit::Status;
 use crate::job;
 use crate::terminal::paint;
 use crate::terminal::printer::Printer;
+use gradus_core::count::{counted, grouped};
 use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Subcommand)]
@@ -81,7 +82,7 @@ pub(super) fn run(command: &JobsCommand) -> Result<Next> {
 
 fn list(args: &ListArgs) -> Result<Status> {
     let store = job::open(&args.jobs)?;
-    let jobs = local::wait(store.jobs())??;
+    let jobs = block_on(store.jobs())??;
     let printer = Printer::new(None);
     if args.print.json {
         printer.json(&jobs)?;
@@ -129,7 +130,7 @@ struct UndecidedTask {
 
 fn show(args: &ShowArgs) -> Result<Status> {
     let store = job::open(&args.jobs)?;
-    let (job, results, faults) = local::wait(async {
+    let (job, results, faults) = block_on(async {
         let job = store.job(args.id).await?;
         Ok::<_, gradus_store::Error>((job, store.results(args.id).await?, store.faults(args.id).await?))
     })??;
@@ -190,7 +191,7 @@ fn show(args: &ShowArgs) -> Result<Status> {
 /// Enters the job's folder; its command is parsed and run by the caller.
 fn resume(args: &JobArgs) -> Result<Job> {
     let store = job::open(&args.jobs)?;
-    let job = local::wait(store.job(args.id))??;
+    let job = block_on(store.job(args.id))??;
     std::env::set_current_dir(&job.folder)
         .with_context(|| format!("cannot enter the job's folder {}", job.folder.display()))?;
     Ok(job)
@@ -198,11 +199,11 @@ fn resume(args: &JobArgs) -> Result<Job> {
 
 fn cancel(args: &JobArgs) -> Result<Status> {
     let store = job::open(&args.jobs)?;
-    let job = local::wait(store.job(args.id))??;
+    let job = block_on(store.job(args.id))??;
     if job.state == JobState::Done {
         bail!("job {} is done and cannot be canceled", job.id);
     }
-    local::wait(store.set_state(args.id, JobState::Cancelled))??;
+    block_on(store.set_state(args.id, JobState::Cancelled))??;
     let printer = Printer::new(None);
     printer.line(format!(
         "job {} canceled ({}/{} done); `gradus jobs resume {}` resumes it",
@@ -216,7 +217,7 @@ fn cancel(args: &JobArgs) -> Result<Status> {
 
 fn remove(args: &JobArgs) -> Result<Status> {
     let store = job::open(&args.jobs)?;
-    local::wait(store.remove(args.id))??;
+    block_on(store.remove(args.id))??;
     Printer::new(None).line(format!("job {} removed", args.id))?;
     Ok(Status::Done)
 }

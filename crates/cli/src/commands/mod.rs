@@ -58,17 +58,17 @@ enum Command {
     #[command(subcommand)]
     Jobs(jobs::JobsCommand),
     /// Score solution steps with a process reward model
-    Score(score::ScoreArgs),
+    Score(Box<score::ScoreArgs>),
     /// Select one of several scored solutions to each problem
     Select(select::SelectArgs),
     /// Solve problems by best-of-N, voting, or search guided by a reward model
     Solve(Box<solve::args::SolveArgs>),
     /// Generate text with a model
-    Generate(generate::GenerateArgs),
+    Generate(Box<generate::GenerateArgs>),
     /// Compute text embeddings
-    Embed(embed::EmbedArgs),
+    Embed(Box<embed::EmbedArgs>),
     /// Compute perplexity
-    Perplexity(perplexity::PerplexityArgs),
+    Perplexity(Box<perplexity::PerplexityArgs>),
     /// Build and query a retrieval index of solved problems
     #[command(subcommand)]
     Pool(Box<pool::PoolCommand>),

@@ -5,19 +5,20 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use gradus_backend::{Generator, GeneratorSettings, block_on};
 use gradus_core::Record;
-use gradus_core::contracts::{LogProbs as _, LogProbsRequest, Message, Prompt, TokenLogProbs};
+use gradus_core::contracts::{LogProbs as _, LogProbsRequest, Prompt, TokenLogProbs};
 use gradus_data::files::{Sink, Target};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::{DatasetOption, OnError};
-use crate::arguments::model::ModelOptions;
-use crate::backend::local::{self, Local, Purpose};
+use crate::cost;
 use crate::exit::Status;
 use crate::input::{self, standard_input};
 use crate::terminal::printer::{self, Printer};
+use gradus_core::count::{counted, grouped};
 use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
@@ -37,35 +38,36 @@ pub(super) struct PerplexityArgs {
     /// With --data, output file with `perplexity` in each solution's metadata (Gradus format)
     #[arg(short, long, value_name = "FILE", requires = "data")]
     output: Option<PathBuf>,
-    /// Model name, folder or .gguf file (see gradus models list)
-    #[arg(short, long, default_value = "smollm2-135m")]
-    model: String,
     /// Print the log-probability of each token
     #[arg(long, conflicts_with = "data")]
     tokens: bool,
     #[command(flatten)]
     dataset: DatasetOption,
     #[command(flatten)]
-    options: ModelOptions,
+    generator: GeneratorSettings,
     #[command(flatten)]
     print: JsonOption,
 }
 
 pub(super) fn run(args: &PerplexityArgs) -> Result<Status> {
-    let local = local::start(&args.model, &args.options, &Purpose::default())?;
-    if args.dataset.data.is_empty() { text(args, &local) } else { dataset(args, &local) }
+    let generator = Generator::open(&args.generator)?;
+    cost::announce(&generator.spending);
+    let status =
+        if args.dataset.data.is_empty() { text(args, &generator) } else { dataset(args, &generator) }?;
+    cost::conclude(&generator.spending);
+    Ok(status)
 }
 
-fn text(args: &PerplexityArgs, local: &Local) -> Result<Status> {
+fn text(args: &PerplexityArgs, generator: &Generator) -> Result<Status> {
     let continuation = match &args.text {
         Some(text) => text.clone(),
         None => standard_input("a text")?,
     };
     let prompt = match &args.prompt {
-        Some(prompt) => Prompt::Chat(vec![Message::new("user", prompt)]),
+        Some(prompt) => generator.context(prompt),
         None => Prompt::Text(String::new()),
     };
-    let answer = local::wait(local.engine.logprobs(LogProbsRequest { prompt, continuation }))??;
+    let answer = block_on(generator.logprobs(LogProbsRequest { prompt, continuation }))??;
     let printer = Printer::new(None);
     let perplexity = answer.perplexity();
     if args.print.json {
@@ -104,12 +106,12 @@ struct GeneratorPerplexity {
     values: Vec<f64>,
 }
 
-fn dataset(args: &PerplexityArgs, local: &Local) -> Result<Status> {
+fn dataset(args: &PerplexityArgs, generator: &Generator) -> Result<Status> {
     let mut report = PerplexitySummary::default();
     let mut sink = args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?;
     let tally = input::for_each_of(&args.dataset, |item| {
         let mut record = item.record;
-        judge(&mut record, local, args.dataset.on_error, &mut report)?;
+        judge(&mut record, generator, args.dataset.on_error, &mut report)?;
         sink.as_mut().map_or(Ok(()), |sink| sink.push(&record))?;
         Ok(())
     })?;
@@ -154,21 +156,21 @@ fn dataset(args: &PerplexityArgs, local: &Local) -> Result<Status> {
 /// All solutions of a record at once: the engine batches them.
 fn judge(
     record: &mut Record,
-    local: &Local,
+    generator: &Generator,
     on_error: OnError,
     report: &mut PerplexitySummary,
 ) -> Result<()> {
-    let prompt = Prompt::Chat(vec![Message::new("user", record.problem.question())]);
+    let prompt = generator.context(&record.problem.question());
     let asked: Vec<_> = record
         .solutions
         .iter()
         .map(|solution| {
             let request = LogProbsRequest { prompt: prompt.clone(), continuation: solution.full_text() };
-            local.engine.logprobs(request)
+            generator.logprobs(request)
         })
         .collect();
     for (solution, answer) in record.solutions.iter_mut().zip(asked) {
-        let answer: TokenLogProbs = match local::wait(answer)? {
+        let answer: TokenLogProbs = match block_on(answer)? {
             Ok(answer) => answer,
             Err(error) if on_error == OnError::Skip => {
                 report.refused += 1;

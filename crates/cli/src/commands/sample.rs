@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use gradus_annotate::prompt::Template;
 use gradus_annotate::sample::{SampleConfig, Sampled, sample};
+use gradus_backend::{GeneratorSettings, block_on};
 use gradus_core::contracts::{CallError, Sampling};
 use gradus_core::steps;
 use gradus_core::{Outcome, Problem, Record};
@@ -15,17 +16,16 @@ use serde::Serialize;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
-use crate::arguments::generator::GeneratorOptions;
 use crate::arguments::job::RunOptions;
 use crate::arguments::values::{at_least_one, strategy};
-use crate::backend::cost::{CostSummary, Running};
-use crate::backend::generator::Generator;
-use crate::backend::local;
+use crate::cost::{CostSummary, Running};
 use crate::exit::{Status, Usage};
 use crate::input;
 use crate::job::{self, JobEnd, JobPlan};
+use crate::prompting::PromptedGenerator;
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
+use gradus_core::count::{counted, percent_of};
 use gradus_core::count::{counted, percent_of};
 
 #[derive(Debug, Args)]
@@ -62,7 +62,7 @@ pub(super) struct SampleArgs {
     #[command(flatten)]
     run: RunOptions,
     #[command(flatten)]
-    generator: GeneratorOptions,
+    generator: GeneratorSettings,
     #[command(flatten)]
     print: JsonOption,
 }
@@ -109,14 +109,14 @@ pub(super) fn run(args: &SampleArgs) -> Result<Status> {
     };
     config.check().map_err(|error| Usage(error.to_string()))?;
     let solve = args.prompt.as_deref().map_or_else(|| Ok(Template::solve()), Template::read)?;
-    let generator = Generator::open(&args.generator, solve, Template::go_on())?;
+    let generator = PromptedGenerator::open(&args.generator, solve, Template::go_on())?;
     let running = Running::default();
     let work = JobPlan {
         kind: "sample",
         output: &args.output,
-        determined_by: (generator.identity(&args.generator), &config, texts(&problems)),
+        determined_by: (generator.identity(), &config, texts(&problems)),
         tasks: problems.iter().map(|problem| problem.id.clone()).collect(),
-        concurrency: generator.concurrency,
+        concurrency: generator.model.concurrency,
         skip_failed: args.run.skip_failed,
         quiet: args.print.json,
     };
@@ -125,21 +125,22 @@ pub(super) fn run(args: &SampleArgs) -> Result<Status> {
         async move {
             let ask = generator.ask(problem).map_err(|error| CallError::Invalid(format!("{error:#}")))?;
             let started = Instant::now();
-            let model = generator.model.as_ref();
-            let mut sampled = sample(model, &generator.name, ask.as_ref(), problem, config).await?;
+            let model = &generator.model;
+            let mut sampled = sample(model, &model.name, ask.as_ref(), problem, config).await?;
             sampled.cost.seconds = started.elapsed().as_secs_f64();
             running.add(&sampled.cost);
             Ok(sampled)
         }
     };
-    local::wait(async {
-        let ended = job::run(&args.run.jobs, work, each, || running.message(&generator)).await?;
+    block_on(async {
+        let ended =
+            job::run(&args.run.jobs, work, each, || running.message(&generator.model.spending)).await?;
         let complete = match ended {
             JobEnd::Complete(complete) => complete,
             JobEnd::Stopped(status) => return Ok(status),
         };
         let mut report = SampleSummary {
-            generator: generator.name.clone(),
+            generator: generator.model.name.clone(),
             problems: problems.len(),
             failed: complete.failed,
             resumed: complete.resumed,
@@ -154,7 +155,7 @@ pub(super) fn run(args: &SampleArgs) -> Result<Status> {
         }
         sink.finish()?;
         complete.done().await?;
-        report.cost.complete(&generator);
+        report.cost.complete(&generator.model.spending);
         report.print(args)
     })?
 }

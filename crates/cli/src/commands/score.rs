@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use gradus_backend::{Scorer, ScorerSettings, block_on};
 use gradus_core::contracts::{Answer, CallError, ScoreRequest, ScoreSteps as _, StepScores};
 use gradus_core::{FirstError, Record, Solution};
 use gradus_data::files::{Sink, Target};
@@ -15,31 +16,21 @@ use serde_json::Value;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::{DatasetInput, OnError};
-use crate::arguments::model::ModelOptions;
 use crate::arguments::retrieval::Augmentation;
-use crate::backend::local::{self, Local, Purpose};
 use crate::exit::Status;
 use crate::references::{self, Library, RetrievalTally};
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
-use crate::{input, journal};
+use crate::{cost, input, journal};
 use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  gradus score solutions.jsonl\n  gradus score data.jsonl --model ./Qwen2.5-Math-PRM-7B -o scored.jsonl --json\n  gradus score data.jsonl --model ./my-retrieval-prm --pool math.pool -o scored.jsonl"
+    after_help = "Examples:\n  gradus score solutions.jsonl\n  gradus score data.jsonl --model ./Qwen2.5-Math-PRM-7B -o scored.jsonl --json\n  gradus score data.jsonl --model ./my-retrieval-prm --pool math.pool -o scored.jsonl\n  gradus score data.jsonl --endpoint http://localhost:8000 --model Qwen/Qwen2.5-Math-PRM-7B -o scored.jsonl"
 )]
 pub(super) struct ScoreArgs {
     #[command(flatten)]
     input: DatasetInput,
-    /// Reward model name, folder or .gguf file (default: gradus-prm; smollm2-135m with --adapter, --profile or
-    /// --pool)
-    #[arg(short, long)]
-    model: Option<String>,
-    /// Scoring profile: a built-in name or a .toml file (default: retrieval-prm with --pool, else detected from the
-    /// checkpoint, else plain)
-    #[arg(short, long)]
-    profile: Option<String>,
     /// Output file with the scored dataset (Gradus format); rerun to resume
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -53,18 +44,18 @@ pub(super) struct ScoreArgs {
     #[arg(long, default_value_t = 5)]
     show: usize,
     /// Disable prefix sharing between the prompts of a solution (slower, same scores)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "endpoint")]
     no_tree_packing: bool,
     #[command(flatten)]
     augmentation: Augmentation,
     #[command(flatten)]
-    options: ModelOptions,
+    scorer: ScorerSettings,
     #[command(flatten)]
     print: JsonOption,
 }
 
-/// Solutions in flight, so that the engine can fill its batches.
-const AHEAD: usize = 64;
+/// Consecutive solutions without an answer after which a run stops, also with `--on-error skip`.
+const PATIENCE: usize = 8;
 /// Solutions per retrieval pass.
 const GATHERED: usize = 4096;
 /// Metadata key of a solution's references, by the name of the scores.
@@ -95,42 +86,47 @@ struct ScoreSummary {
 }
 
 /// A record whose solutions are being scored.
-struct Waiting<'a> {
+struct Sent {
     record: Record,
-    /// Positions of the solutions that were sent, and their answer.
-    sent: Vec<usize>,
+    /// Positions of the solutions that were sent.
+    solutions: Vec<usize>,
     /// Which references each solution sees, with a pool.
     seen: Vec<Seen>,
+}
+
+/// Records that were sent together, and their answer.
+struct Waiting<'a> {
+    records: Vec<Sent>,
     answer: Answer<'a, Vec<Result<StepScores, CallError>>>,
 }
 
 pub(super) fn run(args: &ScoreArgs) -> Result<Status> {
     let settings = args.augmentation.retrieval.settings();
-    let named = references::profile(args.profile.as_deref(), &args.augmentation);
-    let model = args.model.as_deref().unwrap_or_else(|| local::default_scorer(named, &args.options));
-    let chosen = local::choose(model, &args.options, named)?;
-    if args.augmentation.pool.is_some() {
-        references::check_profile(named.unwrap_or_default(), &settings)?;
+    let named = references::with_profile(&args.scorer, &args.augmentation);
+    if let (Some(_), Some(profile)) = (&args.augmentation.pool, &named.profile) {
+        references::check_profile(profile, &settings)?;
     }
-    let library = Library::of(&args.augmentation, &args.options)?;
-    let purpose = Purpose { score: Some(chosen.profile), unpacked: args.no_tree_packing };
-    let local = local::start(chosen.model, &chosen.options, &purpose)?;
-    let profile = local.profile.clone().unwrap_or_default();
+    let library = Library::of(&args.augmentation, &args.scorer.local)?;
+    let scorer = Scorer::open(&ScorerSettings { no_tree_packing: args.no_tree_packing, ..named })?;
+    cost::announce(&scorer.spending);
     let retrieval = library.as_ref().map(|_| RetrievalTally::default());
     let mut run = ScoreRun {
-        name: args.name.clone().unwrap_or_else(|| local::title(model, &profile)),
+        name: args.name.clone().unwrap_or_else(|| scorer.name()),
         args,
-        local: &local,
+        scorer: &scorer,
         library,
         settings,
         gathered: Vec::new(),
         journal: journal::beside(args.output.as_deref())?,
         sink: args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?,
         printer: Printer::new(args.output.as_deref()),
+        batch: Vec::new(),
+        requests: Vec::new(),
         waiting: VecDeque::new(),
+        failures: 0,
         report: ScoreSummary {
-            model: model.to_owned(),
-            profile,
+            model: scorer.model.clone(),
+            profile: scorer.profile.clone().unwrap_or_default(),
             threshold: args.threshold,
             retrieval,
             ..ScoreSummary::default()
@@ -143,7 +139,7 @@ pub(super) fn run(args: &ScoreArgs) -> Result<Status> {
 
 struct ScoreRun<'a> {
     args: &'a ScoreArgs,
-    local: &'a Local,
+    scorer: &'a Scorer,
     library: Option<Library>,
     settings: Settings,
     /// Records that wait for a retrieval pass.
@@ -152,7 +148,12 @@ struct ScoreRun<'a> {
     journal: Journal<Vec<f64>>,
     sink: Option<Sink>,
     printer: Printer,
+    /// Records of the next call, and what is asked about them.
+    batch: Vec<Sent>,
+    requests: Vec<ScoreRequest>,
     waiting: VecDeque<Waiting<'a>>,
+    /// Solutions without an answer since the last one that has scores.
+    failures: usize,
     report: ScoreSummary,
 }
 
@@ -190,49 +191,64 @@ impl<'a> ScoreRun<'a> {
         Ok(())
     }
 
-    /// Sends a record's solutions to the engine, and settles the oldest record when enough are in flight.
+    /// Sends a record's solutions to the scorer, those of several records together where it gains from that.
     fn send(&mut self, mut record: Record, seen: Vec<Seen>) -> Result<()> {
-        let mut requests = Vec::new();
-        let mut sent = Vec::new();
+        let mut solutions = Vec::new();
         for (position, solution) in record.solutions.iter_mut().enumerate() {
             let request = ScoreRequest::of(&record.problem, solution);
-            if let Some(scores) = self.journal.find(&journal::key(&self.local.identity, &request)) {
+            if let Some(scores) = self.journal.find(&journal::key(self.scorer.identity(), &request)) {
                 self.report.resumed += 1;
                 solution.scores.insert(self.name.clone(), scores);
             } else {
-                requests.push(request);
-                sent.push(position);
+                self.requests.push(request);
+                solutions.push(position);
             }
         }
-        let local: &'a Local = self.local;
-        let answer = local.engine.score_steps(requests);
-        self.waiting.push_back(Waiting { record, sent, seen, answer });
-        while self.waiting.iter().map(|waiting| waiting.sent.len().max(1)).sum::<usize>() > AHEAD {
+        self.batch.push(Sent { record, solutions, seen });
+        if self.requests.is_empty() || self.requests.len() >= self.scorer.batch { self.ask() } else { Ok(()) }
+    }
+
+    /// Asks about the batch, and settles the oldest records when enough solutions are in flight.
+    fn ask(&mut self) -> Result<()> {
+        let scorer: &'a Scorer = self.scorer;
+        let answer = scorer.score_steps(std::mem::take(&mut self.requests));
+        self.waiting.push_back(Waiting { records: std::mem::take(&mut self.batch), answer });
+        let in_flight = |waiting: &VecDeque<Waiting<'_>>| -> usize {
+            waiting.iter().flat_map(|waiting| &waiting.records).map(|sent| sent.solutions.len().max(1)).sum()
+        };
+        while in_flight(&self.waiting) > self.scorer.ahead {
             self.settle()?;
         }
         Ok(())
     }
 
-    /// Waits for the scores of the oldest record, writes and prints it.
+    /// Waits for the scores of the oldest records, writes and prints them.
     fn settle(&mut self) -> Result<()> {
-        let Some(Waiting { mut record, sent, seen, answer }) = self.waiting.pop_front() else {
-            return Ok(());
-        };
-        let scores = local::wait(answer)??;
-        for (position, outcome) in sent.into_iter().zip(scores) {
+        let Some(Waiting { records, answer }) = self.waiting.pop_front() else { return Ok(()) };
+        let mut scores = block_on(answer)??.into_iter();
+        records.into_iter().try_for_each(|sent| self.finish_record(sent, &mut scores))
+    }
+
+    fn finish_record(
+        &mut self,
+        Sent { mut record, solutions, seen }: Sent,
+        scores: &mut impl Iterator<Item = Result<StepScores, CallError>>,
+    ) -> Result<()> {
+        for (position, outcome) in solutions.into_iter().zip(scores) {
             let solution = &mut record.solutions[position];
             match outcome {
                 Ok(scored) => {
-                    let key =
-                        journal::key(&self.local.identity, &ScoreRequest::of(&record.problem, solution));
+                    let request = ScoreRequest::of(&record.problem, solution);
+                    let key = journal::key(self.scorer.identity(), &request);
                     self.journal.add(&key, &solution.id, &scored.scores)?;
                     solution.scores.insert(self.name.clone(), scored.scores);
+                    self.failures = 0;
                 }
-                Err(error) if self.args.input.on_error == OnError::Skip => {
-                    self.report.refused += 1;
-                    printer::note(format!("not scored: {error}"));
+                Err(error) if self.args.input.on_error == OnError::Skip => self.refuse(&error)?,
+                Err(error @ CallError::Invalid(_)) => {
+                    bail!("{error} (use --on-error skip to leave such solutions unscored)")
                 }
-                Err(error) => bail!("{error} (use --on-error skip to leave such solutions unscored)"),
+                Err(error) => bail!("{error}. Rerun to resume"),
             }
         }
         for (solution, seen) in record.solutions.iter_mut().zip(seen) {
@@ -244,6 +260,20 @@ impl<'a> ScoreRun<'a> {
             self.count(solution, &record)?;
         }
         self.sink.as_mut().map_or(Ok(()), |sink| sink.push(&record))?;
+        Ok(())
+    }
+
+    /// Leaves a solution unscored. A scorer that answers nothing any more ends the run, which can be resumed.
+    fn refuse(&mut self, error: &CallError) -> Result<()> {
+        self.report.refused += 1;
+        printer::note(format!("not scored: {error}"));
+        self.failures += usize::from(!matches!(error, CallError::Invalid(_)));
+        if self.failures >= PATIENCE {
+            let scored = counted(self.report.solutions, "solution");
+            bail!(
+                "Stopped after {PATIENCE} consecutive failures ({scored} scored): {error}. Rerun to resume"
+            );
+        }
         Ok(())
     }
 
@@ -298,6 +328,9 @@ impl<'a> ScoreRun<'a> {
 
     fn finish(mut self) -> Result<Status> {
         self.retrieve()?;
+        if !self.batch.is_empty() {
+            self.ask()?;
+        }
         while !self.waiting.is_empty() {
             self.settle()?;
         }
@@ -305,10 +338,11 @@ impl<'a> ScoreRun<'a> {
             sink.finish()?;
         }
         self.journal.remove()?;
-        let metrics = self.local.engine.metrics();
-        self.report.tokens = metrics.prompt_tokens;
-        self.report.seconds = metrics.busy_seconds;
-        self.report.tokens_per_second = metrics.tokens_per_second;
+        cost::conclude(&self.scorer.spending);
+        let speed = self.scorer.summary();
+        self.report.tokens = speed.tokens;
+        self.report.seconds = speed.seconds;
+        self.report.tokens_per_second = speed.tokens_per_second;
         if self.args.print.json {
             self.printer.json(&self.report)?;
             return Ok(Status::Done);
@@ -321,13 +355,14 @@ impl<'a> ScoreRun<'a> {
             grouped(report.suspected),
             report.threshold,
         ))?;
+        let profile = self.scorer.profile.as_ref().map(|profile| format!(" (profile {profile})"));
         self.printer.line(format!(
-            "{} in {:.1} s: {:.0} tokens/s with {} (profile {})",
+            "{} in {:.1} s: {:.0} tokens/s with {}{}",
             counted(report.tokens, "token"),
             report.seconds,
             report.tokens_per_second,
             report.model,
-            report.profile
+            profile.unwrap_or_default()
         ))?;
         for line in report.retrieval.iter().flat_map(RetrievalTally::lines) {
             self.printer.line(line)?;

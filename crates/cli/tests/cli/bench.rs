@@ -235,7 +235,7 @@ fn a_servers_failures_count_against_it() {
         "bench processbench world.jsonl --endpoint {} --api score --model served -o run --json",
         score_server()
     );
-    let report = folder.run(&line).json();
+    let report = folder.run_at_home(&line).json();
     assert_eq!((&report["counts"]["samples"], &report["counts"]["undecided"]), (&json!(12), &json!(2)));
     let reasons = report["counts"]["reasons"].as_object().unwrap();
     assert!(reasons.keys().any(|reason| reason.contains("I refuse")), "{reasons:?}");

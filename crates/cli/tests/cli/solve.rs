@@ -4,8 +4,10 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 
+use gradus_llm::scripted::server::Server;
 use serde_json::{Value, json};
 
+use super::endpoints::pooling;
 use super::{Folder, model};
 
 #[test]
@@ -173,7 +175,7 @@ fn answer(request: &Value) -> Value {
 fn a_server_proposes_and_the_majority_decides() {
     let folder = Folder::new();
     let line = format!("solve 2+2? --strategy majority -n 6 --endpoint {} --model served", serve());
-    insta::assert_snapshot!("solve_endpoint", folder.run(&line).succeeds());
+    insta::assert_snapshot!("solve_endpoint", folder.run_at_home(&line).succeeds());
 }
 
 #[test]
@@ -183,11 +185,32 @@ fn a_server_is_given_the_template_and_the_steps_so_far() {
     let line = format!(
         "solve 2+2? --strategy beam --beam-width 2 --expansions 2 --endpoint {address} --template {model} --scorer {model} --json"
     );
-    let outcome = folder.run(&line).json();
+    let outcome = folder.run_at_home(&line).json();
     assert_eq!(outcome["stopped"], "enough", "{outcome}");
     for found in outcome["solutions"].as_array().unwrap() {
         assert_eq!((&found["answer"], &found["complete"]), (&"4".into(), &true.into()), "{outcome}");
         assert_eq!(found["steps"].as_array().unwrap().len(), 2, "{outcome}");
         assert!(found["aggregate"].is_f64(), "{outcome}");
     }
+}
+
+#[test]
+fn servers_propose_and_score() {
+    let folder = Folder::with_world();
+    let servers = [(); 2].map(|()| Server::in_thread(|_, seen| pooling(seen)));
+    let line = format!(
+        "solve --data world.jsonl --strategy best-of-n -n 3 --endpoint {0} --endpoint {0} --model served --concurrency 2 \
+         --scorer-endpoint {1} --scorer-endpoint {2} --scorer prm --profile gradus -o solved.jsonl --json",
+        serve(),
+        servers[0].url,
+        servers[1].url
+    );
+    let report = folder.run_at_home(&line).json();
+    assert_eq!((&report["problems"], &report["scorer"]), (&6.into(), &"prm/gradus".into()), "{report}");
+    assert!(servers.iter().any(|server| !server.seen().is_empty()));
+    let rows = folder.rows("solved.jsonl");
+    let first = &rows[0]["solutions"][0];
+    assert_eq!(first["scores"]["prm/gradus"].as_array().unwrap().len(), 2, "{first}");
+    let wrong = "solve 1+1? --endpoint http://127.0.0.1:9 --scorer-endpoint http://127.0.0.1:9 --scorer-api score --profile gradus";
+    assert!(folder.run_at_home(wrong).fails(2).contains("omit --profile"));
 }

@@ -6,12 +6,12 @@ use anyhow::Result;
 use clap::Args;
 use gradus_annotate::judge as by_judge;
 use gradus_annotate::prompt::Template;
+use gradus_backend::GeneratorSettings;
 use gradus_core::contracts::Sampling;
 use gradus_core::{Problem, Solution};
 
 use super::labeling::{Labeling, LabelingArgs, refuse_continuation};
 use crate::arguments::JsonOption;
-use crate::arguments::generator::GeneratorOptions;
 use crate::arguments::values::at_least_one;
 use crate::exit::{Status, Usage};
 
@@ -36,7 +36,7 @@ pub(crate) struct JudgeArgs {
     #[arg(long, value_name = "FILE")]
     prompt: Option<PathBuf>,
     #[command(flatten)]
-    generator: GeneratorOptions,
+    generator: GeneratorSettings,
     #[command(flatten)]
     print: JsonOption,
 }
@@ -55,8 +55,8 @@ pub(super) fn run(args: &JudgeArgs) -> Result<Status> {
     by_judge::check_template(&template)?;
     let ready = Labeling::open(&args.labeling, &args.generator, Template::solve(), Template::go_on())?;
     let judge = by_judge::Judge {
-        model: ready.generator.model.as_ref(),
-        name: &ready.generator.name,
+        model: &ready.generator.model,
+        name: &ready.generator.model.name,
         template: &template,
         system: args.generator.system.as_deref(),
     };

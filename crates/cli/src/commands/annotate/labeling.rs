@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use gradus_annotate::Annotated;
 use gradus_annotate::prompt::Template;
+use gradus_backend::{GeneratorSettings, block_on};
 use gradus_core::contracts::CallError;
 use gradus_core::{Problem, Record, Solution};
 use gradus_data::files::{Sink, Target};
@@ -14,14 +15,12 @@ use serde::Serialize;
 
 use super::summary::LabelingSummary;
 use crate::arguments::dataset::DatasetInput;
-use crate::arguments::generator::GeneratorOptions;
 use crate::arguments::job::RunOptions;
-use crate::backend::cost::Running;
-use crate::backend::generator::Generator;
-use crate::backend::local;
+use crate::cost::Running;
 use crate::exit::{Status, Usage};
 use crate::input;
 use crate::job::{self, JobEnd, JobPlan};
+use crate::prompting::PromptedGenerator;
 
 /// Input and output of the annotators that prompt a model.
 #[derive(Debug, Args)]
@@ -39,7 +38,7 @@ pub(crate) struct LabelingArgs {
 }
 
 /// Refuses options about how a partial solution is continued: this annotator sends whole conversations.
-pub(super) fn refuse_continuation(options: &GeneratorOptions) -> Result<()> {
+pub(super) fn refuse_continuation(options: &GeneratorSettings) -> Result<()> {
     let given = [("--raw", options.raw), ("--template", options.template.is_some())];
     if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
         bail!(Usage(format!("{name} does not apply here: it is an option of sample and monte-carlo")));
@@ -50,8 +49,7 @@ pub(super) fn refuse_continuation(options: &GeneratorOptions) -> Result<()> {
 /// Solutions to label, and the model that labels them.
 pub(super) struct Labeling<'a> {
     labeling: &'a LabelingArgs,
-    options: &'a GeneratorOptions,
-    pub(super) generator: Generator,
+    pub(super) generator: PromptedGenerator,
     records: Vec<Record>,
     /// Record and solution index of each task.
     places: Vec<(usize, usize)>,
@@ -61,7 +59,7 @@ pub(super) struct Labeling<'a> {
 impl<'a> Labeling<'a> {
     pub(super) fn open(
         labeling: &'a LabelingArgs,
-        options: &'a GeneratorOptions,
+        options: &GeneratorSettings,
         solve: Template,
         go_on: Template,
     ) -> Result<Self> {
@@ -73,8 +71,8 @@ impl<'a> Labeling<'a> {
         if places.is_empty() {
             bail!("the input contains no solutions (`gradus sample` creates them)");
         }
-        let generator = Generator::open(options, solve, go_on)?;
-        Ok(Self { labeling, options, generator, records, places, skipped: tally.skipped })
+        let generator = PromptedGenerator::open(options, solve, go_on)?;
+        Ok(Self { labeling, generator, records, places, skipped: tally.skipped })
     }
 
     fn pair(&self, task: usize) -> (&Problem, &Solution) {
@@ -95,9 +93,9 @@ impl<'a> Labeling<'a> {
         let spec = JobPlan {
             kind,
             output: &self.labeling.output,
-            determined_by: (self.generator.identity(self.options), determined_by, texts(&pairs)),
+            determined_by: (self.generator.identity(), determined_by, texts(&pairs)),
             tasks: pairs.iter().map(|(_, solution)| solution.id.clone()).collect(),
-            concurrency: self.generator.concurrency,
+            concurrency: self.generator.model.concurrency,
             skip_failed: self.labeling.run.skip_failed,
             quiet: json,
         };
@@ -111,15 +109,15 @@ impl<'a> Labeling<'a> {
                 Ok(annotated)
             }
         };
-        local::wait(async {
-            let message = || running.message(&self.generator);
+        block_on(async {
+            let message = || running.message(&self.generator.model.spending);
             let complete = match job::run(&self.labeling.run.jobs, spec, each, message).await? {
                 JobEnd::Complete(complete) => complete,
                 JobEnd::Stopped(status) => return Ok(status),
             };
             let mut summary = LabelingSummary {
                 annotator: kind.trim_start_matches("annotate ").to_owned(),
-                model: self.generator.name.clone(),
+                model: self.generator.model.name.clone(),
                 failed: complete.failed,
                 resumed: complete.resumed,
                 skipped: self.skipped,
@@ -128,7 +126,7 @@ impl<'a> Labeling<'a> {
             self.write(&complete.results)?;
             complete.done().await?;
             summary.count(&pairs, &complete.results);
-            summary.cost.complete(&self.generator);
+            summary.cost.complete(&self.generator.model.spending);
             summary.print(&self.labeling.output, json)
         })?
     }

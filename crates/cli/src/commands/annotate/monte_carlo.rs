@@ -6,12 +6,12 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use gradus_annotate::monte_carlo as by_sampling;
 use gradus_annotate::prompt::Template;
+use gradus_backend::GeneratorSettings;
 use gradus_core::contracts::{CallError, Sampling};
 use gradus_core::{Problem, Solution};
 
 use super::labeling::{Labeling, LabelingArgs};
 use crate::arguments::JsonOption;
-use crate::arguments::generator::GeneratorOptions;
 use crate::arguments::values::at_least_one;
 use crate::exit::{Status, Usage};
 
@@ -68,7 +68,7 @@ pub(crate) struct MonteCarloArgs {
     #[arg(long, value_name = "FILE", requires = "endpoint")]
     continue_prompt: Option<PathBuf>,
     #[command(flatten)]
-    generator: GeneratorOptions,
+    generator: GeneratorSettings,
     #[command(flatten)]
     print: JsonOption,
 }
@@ -98,7 +98,7 @@ pub(super) fn run(args: &MonteCarloArgs) -> Result<Status> {
     let each = async |problem: &Problem, solution: &Solution| {
         let generator = &ready.generator;
         let ask = generator.ask(problem).map_err(|error| CallError::Invalid(format!("{error:#}")))?;
-        by_sampling::annotate(generator.model.as_ref(), ask.as_ref(), problem, solution, &config).await
+        by_sampling::annotate(&generator.model, ask.as_ref(), problem, solution, &config).await
     };
     ready.run("annotate monte-carlo", &config, &each, args.print.json)
 }

@@ -7,12 +7,12 @@ use clap::Args;
 use gradus_annotate::prompt::Template;
 use gradus_annotate::reference as by_reference;
 use gradus_annotate::reference::{Guide, ReferenceAnnotator};
+use gradus_backend::GeneratorSettings;
 use gradus_core::contracts::Sampling;
 use gradus_core::{Problem, Solution};
 
 use super::labeling::{Labeling, LabelingArgs, refuse_continuation};
 use crate::arguments::JsonOption;
-use crate::arguments::generator::GeneratorOptions;
 use crate::arguments::values::at_least_one;
 use crate::exit::{Status, Usage};
 
@@ -46,7 +46,7 @@ pub(crate) struct ReferenceArgs {
     #[arg(long, value_name = "FILE")]
     exemplars: Option<PathBuf>,
     #[command(flatten)]
-    generator: GeneratorOptions,
+    generator: GeneratorSettings,
     #[command(flatten)]
     print: JsonOption,
 }
@@ -74,8 +74,8 @@ pub(super) fn run(args: &ReferenceArgs) -> Result<Status> {
     }
     let ready = Labeling::open(&args.labeling, &args.generator, Template::solve(), Template::go_on())?;
     let annotator = ReferenceAnnotator {
-        model: ready.generator.model.as_ref(),
-        name: &ready.generator.name,
+        model: &ready.generator.model,
+        name: &ready.generator.model.name,
         guide: &guide,
     };
     let each = async |problem: &Problem, solution: &Solution| {

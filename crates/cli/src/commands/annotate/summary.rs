@@ -11,10 +11,11 @@ use gradus_core::metrics::process::ProcessScores;
 use gradus_core::{Problem, Solution};
 use serde::Serialize;
 
-use crate::backend::cost::CostSummary;
+use crate::cost::CostSummary;
 use crate::exit::Status;
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
+use gradus_core::count::{counted, grouped, percent_of};
 use gradus_core::count::{counted, grouped, percent_of};
 
 #[derive(Debug, Default, Serialize)]

@@ -2,36 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use gradus_backend::ScorerSettings;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
-use crate::arguments::model::ModelOptions;
 use crate::arguments::retrieval::Augmentation;
-
-/// APIs of servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::commands) enum Api {
-    /// vLLM /pooling with a process reward model: one score per step
-    Pooling,
-    /// Score server: POST /v1/score with a problem and its steps
-    Score,
-    /// OpenAI-compatible chat model, prompted as a critic
-    Chat,
-}
 
 /// The judge to measure.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Judge")]
 pub(in crate::commands) struct JudgeOptions {
-    /// Reward model name, folder or .gguf file (default: gradus-prm; smollm2-135m with --critic, --profile, --adapter
-    /// or --pool); with --endpoint, the model's name on the server
-    #[arg(short, long)]
-    pub(in crate::commands::bench) model: Option<String>,
-    /// Scoring profile: a built-in name or a .toml file (default: retrieval-prm with --pool, else detected from the
-    /// checkpoint, else plain)
-    #[arg(short, long, conflicts_with_all = ["scores", "endpoint"])]
-    pub(in crate::commands::bench) profile: Option<String>,
     /// Prompt the model for a critique with a verdict instead of step scores
     #[arg(long, conflicts_with_all = ["profile", "scores", "endpoint", "pool"])]
     pub(in crate::commands::bench) critic: bool,
@@ -39,17 +20,8 @@ pub(in crate::commands) struct JudgeOptions {
     #[arg(long, default_value_t = 512, value_name = "TOKENS")]
     pub(in crate::commands::bench) max_tokens: usize,
     /// Use the scores of this name in the data instead of a model
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["model", "endpoint", "pool", "adapter", "precision", "dequantize", "keep_quantized"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["model", "profile", "endpoint", "pool", "adapter", "precision", "dequantize", "keep_quantized"])]
     pub(in crate::commands::bench) scores: Option<String>,
-    /// Base URL of a server
-    #[arg(long, value_name = "URL", requires = "model", conflicts_with_all = ["adapter", "precision", "dequantize", "keep_quantized"])]
-    pub(in crate::commands::bench) endpoint: Option<String>,
-    /// With --endpoint, API of the server
-    #[arg(long, value_enum, default_value = "pooling", requires = "endpoint")]
-    pub(in crate::commands::bench) api: Api,
-    /// With --endpoint, environment variable that holds the API key
-    #[arg(long, value_name = "VARIABLE", requires = "endpoint")]
-    pub(in crate::commands::bench) key_env: Option<String>,
     /// Score threshold; steps below it are wrong
     #[arg(long, default_value_t = 0.5)]
     pub(in crate::commands::bench) threshold: f64,
@@ -58,10 +30,22 @@ pub(in crate::commands) struct JudgeOptions {
     pub(in crate::commands::bench) name: Option<String>,
     #[command(flatten)]
     pub(in crate::commands::bench) augmentation: Augmentation,
+    #[command(flatten)]
+    pub(in crate::commands::bench) scorer: ScorerSettings,
+}
+
+impl JudgeOptions {
+    /// Whether a judge is named, rather than the default reward model.
+    pub(in crate::commands::bench) fn is_named(&self) -> bool {
+        let served = !self.scorer.endpoints.endpoint.is_empty();
+        self.scorer.model.is_some() || served || self.scores.is_some() || self.critic
+    }
 }
 
 /// Options of every benchmark.
 #[derive(Debug, Args)]
+#[command(mut_arg("model", |arg| arg.help("Model name, folder or .gguf file (default: gradus-prm; smollm2-135m with \
+--critic, --profile, --adapter or --pool); with --endpoint, the model's name on the server")))]
 #[command(
     after_help = "Examples:\n  gradus bench processbench gsm8k.json math.json --model ./Qwen2.5-Math-PRM-7B --device cuda\n  \
 gradus bench processbench scored.jsonl --scores my-prm --threshold 0.3\n  \
@@ -89,8 +73,6 @@ pub(crate) struct BenchArgs {
     pub(in crate::commands::bench) seed: u64,
     #[command(flatten)]
     pub(in crate::commands::bench) judge: JudgeOptions,
-    #[command(flatten)]
-    pub(in crate::commands::bench) options: ModelOptions,
     #[command(flatten)]
     pub(in crate::commands::bench) print: JsonOption,
 }

@@ -1,22 +1,24 @@
-//! The judge that the command line names: a local reward model or critic, a server, or scores in the data.
+//! The judge that the command line names: a reward model or a critic, local or behind servers, or scores in the data.
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
-use gradus_bench::judge::{Judge, Judged, Scorer};
+use anyhow::{Result, bail};
+use gradus_backend::{
+    DEFAULT_GENERATOR, Generator, GeneratorSettings, Local, ScoreApi, Scorer, ScorerKind, Spending,
+    scorer_name,
+};
+use gradus_bench::judge::{Judge, Judged, Scorer as ScorerJudge};
 use gradus_bench::run::JudgeSource;
-use gradus_core::contracts::{Answer, ScoreRequest, ScoreSteps};
-use gradus_engine::models::SHIPPED;
-use gradus_llm::{Chat, Endpoint, Http, Key, Pooling, Render, RewardServer};
+use gradus_core::contracts::{Answer, ScoreRequest};
+use gradus_engine::models::{self, SHIPPED};
 
-use super::args::{Api, JudgeOptions};
+use super::args::JudgeOptions;
 use super::critic;
-use crate::arguments::model::ModelOptions;
-use crate::backend::local::{self, DEFAULT_MODEL, Local, Purpose};
+use crate::cost;
 use crate::exit::Usage;
 use crate::references;
 
-/// Problems that are with a judge at once, so that it can fill its passes.
+/// Problems that are with a local critic at once, so that it can fill its passes.
 pub(super) const AHEAD: usize = 64;
 
 /// A judge that is ready to use.
@@ -25,10 +27,12 @@ pub(super) struct Judging {
     pub(super) name: String,
     /// What kind of judge it is, in words.
     pub(super) kind: &'static str,
-    /// The profile of a local reward model.
+    /// The profile of a reward model.
     pub(super) profile: Option<String>,
     /// The language model under the reward model that the program carries: that one's adapter knows classes, not texts.
     pub(super) base: Option<String>,
+    /// Solutions to have with it at once.
+    pub(super) ahead: usize,
     /// All that determines its opinions.
     identity: String,
     backend: Backend,
@@ -37,79 +41,86 @@ pub(super) struct Judging {
 
 enum Backend {
     Recorded(String),
-    Scorer(Local),
-    Critic(Local),
-    Server(Box<dyn ScoreSteps>),
-    Chat(Chat),
+    Scorer(Scorer),
+    Critic(Box<Generator>),
 }
 
 impl Judging {
-    /// Loads the model or opens the connection.
-    pub(super) fn start(judge: &JudgeOptions, options: &ModelOptions) -> Result<Self> {
-        let named = |default: String| judge.name.clone().unwrap_or(default);
-        let new = |name, kind, profile, identity, backend| Self {
-            name,
-            kind,
-            profile,
-            base: None,
-            identity,
-            backend,
-            max_tokens: judge.max_tokens,
-        };
+    /// Loads the model or opens the connections.
+    pub(super) fn start(judge: &JudgeOptions) -> Result<Self> {
         if let Some(scores) = &judge.scores {
-            let backend = Backend::Recorded(scores.clone());
-            return Ok(new(named(scores.clone()), "scores in the data", None, String::new(), backend));
+            return Ok(Self::new(judge, scores.clone(), Backend::Recorded(scores.clone())));
         }
-        let profile = references::profile(judge.profile.as_deref(), &judge.augmentation);
-        let default = if judge.critic { DEFAULT_MODEL } else { local::default_scorer(profile, options) };
-        let model = judge.model.as_deref().unwrap_or(default);
-        if let Some(url) = &judge.endpoint {
-            let mut endpoint = Endpoint::new(url, model);
-            endpoint.key = judge.key_env.clone().map(Key::Env);
-            let http = Http::open(&endpoint).context("--endpoint")?;
-            let identity = format!("{url} {model} {:?} {}", judge.api, judge.max_tokens);
-            let (kind, backend) = match judge.api {
-                Api::Pooling => (
-                    "reward model behind /pooling",
-                    Backend::Server(Box::new(Pooling::new(http, Render::qwen()))),
-                ),
-                Api::Score => ("server of scores", Backend::Server(Box::new(RewardServer::new(http)))),
-                Api::Chat => ("critic behind a server", Backend::Chat(Chat::new(http))),
-            };
-            return Ok(new(named(model.to_owned()), kind, None, identity, backend));
-        }
-        if judge.critic && model == SHIPPED {
-            bail!(Usage(format!("{SHIPPED} scores steps and writes no critiques: leave out --critic")));
-        }
-        let chosen = local::choose(model, options, profile)?;
-        let purpose = Purpose { score: (!judge.critic).then_some(chosen.profile), unpacked: false };
-        let local = local::start(chosen.model, &chosen.options, &purpose)?;
-        let mut identity = local.identity.clone();
-        let adapter =
-            options.adapter.as_deref().map_or(String::new(), |folder| format!(" + {}", last_of(folder)));
-        let base = (model == SHIPPED).then(|| chosen.model.to_owned());
-        let model = last_of(Path::new(model));
-        let profile = local.profile.clone();
-        if judge.critic {
-            identity += &format!(" critic, {} tokens", judge.max_tokens);
-            let name = named(format!("{model}{adapter} as a critic"));
-            return Ok(new(name, "local critic", None, identity, Backend::Critic(local)));
-        }
-        let name = named(local::title(&format!("{model}{adapter}"), profile.as_deref().unwrap_or_default()));
-        Ok(Self { base, ..new(name, "local reward model", profile, identity, Backend::Scorer(local)) })
+        let chat = !judge.scorer.endpoints.endpoint.is_empty() && judge.scorer.api == ScoreApi::Chat;
+        let judging = if judge.critic || chat { Self::critic(judge)? } else { Self::scorer(judge)? };
+        judging.spending().into_iter().for_each(cost::announce);
+        Ok(judging)
     }
 
     /// Scores that the data has, under whatever names.
     pub(super) fn recorded(name: &str, judge: &JudgeOptions) -> Self {
+        Self::new(judge, name.to_owned(), Backend::Recorded(String::new()))
+    }
+
+    fn new(judge: &JudgeOptions, name: String, backend: Backend) -> Self {
         Self {
-            name: judge.name.clone().unwrap_or_else(|| name.to_owned()),
-            kind: "scores in the data",
+            name: judge.name.clone().unwrap_or(name),
+            kind: ScorerKind::Recorded.description(),
             profile: None,
             base: None,
+            ahead: AHEAD,
             identity: String::new(),
-            backend: Backend::Recorded(String::new()),
+            backend,
             max_tokens: judge.max_tokens,
         }
+    }
+
+    fn scorer(judge: &JudgeOptions) -> Result<Self> {
+        let scorer = Scorer::open(&references::with_profile(&judge.scorer, &judge.augmentation))?;
+        let (kind, profile, identity) = (scorer.kind, scorer.profile.clone(), scorer.identity().to_owned());
+        let name = match kind {
+            ScorerKind::Local => {
+                scorer_name(&local_name(&scorer.model, judge), profile.as_deref().unwrap_or_default())
+            }
+            // Runs from before profiles could be chosen over HTTP are found by the model's name.
+            _ if judge.scorer.profile.is_none() => scorer.model.clone(),
+            _ => scorer.name(),
+        };
+        let shipped = kind == ScorerKind::Local && scorer.model == SHIPPED;
+        let base = shipped.then(models::shipped).transpose()?.map(|shipped| shipped.base.to_owned());
+        let (kind, ahead) = (kind.description(), scorer.ahead);
+        let judging = Self::new(judge, name, Backend::Scorer(scorer));
+        Ok(Self { kind, profile, base, ahead, identity, ..judging })
+    }
+
+    fn critic(judge: &JudgeOptions) -> Result<Self> {
+        let scorer = &judge.scorer;
+        if scorer.profile.is_some() || scorer.tokenizer.is_some() {
+            bail!(Usage(
+                "--api chat prompts for a critique, which has no scoring profile: omit --profile and --tokenizer"
+                    .to_owned()
+            ));
+        }
+        if scorer.model.as_deref() == Some(SHIPPED) && scorer.endpoints.endpoint.is_empty() {
+            bail!(Usage(format!("{SHIPPED} scores steps and writes no critiques: leave out --critic")));
+        }
+        let settings = GeneratorSettings {
+            model: scorer.model.clone(),
+            endpoints: scorer.endpoints.clone(),
+            local: scorer.local.clone(),
+            ..GeneratorSettings::default()
+        };
+        let generator = Generator::open(&settings)?;
+        let identity = format!("{} critic, {} tokens", generator.identity(), judge.max_tokens);
+        let (name, kind) = match generator.local() {
+            Some(_) => {
+                let model = scorer.model.as_deref().unwrap_or(DEFAULT_GENERATOR);
+                (format!("{} as a critic", local_name(model, judge)), "local critic")
+            }
+            None => (generator.name.clone(), ScorerKind::Endpoints(ScoreApi::Chat).description()),
+        };
+        let ahead = AHEAD.max(generator.concurrency);
+        Ok(Self { kind, ahead, identity, ..Self::new(judge, name, Backend::Critic(Box::new(generator))) })
     }
 
     /// Where opinions come from.
@@ -122,9 +133,20 @@ impl Judging {
 
     /// The local engine, and all that determines what it says; none for other judges.
     pub(super) fn local(&self) -> Option<(&Local, &str)> {
+        let local = match &self.backend {
+            Backend::Scorer(scorer) => scorer.local(),
+            Backend::Critic(generator) => generator.local(),
+            Backend::Recorded(_) => None,
+        };
+        local.map(|local| (local, self.identity.as_str()))
+    }
+
+    /// What it spends; nothing for scores in the data.
+    pub(super) fn spending(&self) -> Option<&Spending> {
         match &self.backend {
-            Backend::Scorer(local) | Backend::Critic(local) => Some((local, &self.identity)),
-            _ => None,
+            Backend::Scorer(scorer) => Some(&scorer.spending),
+            Backend::Critic(generator) => Some(&generator.spending),
+            Backend::Recorded(_) => None,
         }
     }
 }
@@ -133,14 +155,21 @@ impl Judge for Judging {
     fn judge(&self, requests: Vec<ScoreRequest>) -> Answer<'_, Vec<Judged>> {
         Box::pin(async move {
             match &self.backend {
-                Backend::Scorer(local) => Scorer(&local.engine).judge(requests).await,
-                Backend::Server(server) => Scorer(server.as_ref()).judge(requests).await,
-                Backend::Critic(local) => Ok(critic::judge(&local.engine, requests, self.max_tokens).await),
-                Backend::Chat(chat) => Ok(critic::judge(chat, requests, self.max_tokens).await),
+                Backend::Scorer(scorer) => ScorerJudge(scorer).judge(requests).await,
+                Backend::Critic(generator) => {
+                    Ok(critic::judge(generator.as_ref(), requests, self.max_tokens).await)
+                }
                 Backend::Recorded(_) => Ok(Vec::new()),
             }
         })
     }
+}
+
+/// What a local model is called: the last part of its path, with its adapter's.
+fn local_name(model: &str, judge: &JudgeOptions) -> String {
+    let adapter = judge.scorer.local.adapter.as_deref();
+    let adapter = adapter.map_or(String::new(), |folder| format!(" + {}", last_of(folder)));
+    format!("{}{adapter}", last_of(Path::new(model)))
 }
 
 /// The last part of a path: what a model in a folder is called. `runs/mine/adapter` is `mine/adapter`.

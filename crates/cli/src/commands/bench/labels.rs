@@ -34,7 +34,7 @@ pub(super) fn run(args: &LabelsArgs) -> Result<Status> {
         join(&mut job, args)?;
     }
     job.keep("nobody says which steps are right", |sample| sample.marks().iter().any(Option::is_some));
-    let asked = bench.judge.model.is_some() || bench.judge.scores.is_some() || bench.judge.critic;
+    let asked = bench.judge.is_named();
     let (judging, judged) = if asked {
         let judging = job.judge()?;
         let judged = job.ask(&judging)?;

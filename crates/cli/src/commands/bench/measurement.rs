@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use gradus_backend::{ScoreApi, block_on};
 use gradus_bench::fact::{self, Fact};
 use gradus_bench::judge::Judged;
 use gradus_bench::report::{BenchmarkReport, BenchmarkResults, InputFile, SCHEMA, SampleCounts, input_file};
@@ -15,10 +16,10 @@ use gradus_plot::Section;
 use gradus_retrieve::two_stage::Target;
 use serde_json::{Value, json};
 
-use super::args::{Api, BenchArgs};
-use super::judging::{AHEAD, Judging};
+use super::args::BenchArgs;
+use super::judging::Judging;
 use super::tables;
-use crate::backend::local;
+use crate::cost;
 use crate::exit::{Status, Usage};
 use crate::input;
 use crate::references::{self, Library, RetrievalTally};
@@ -100,7 +101,7 @@ impl<'a> Measurement<'a> {
         if let Some(name) = &self.args.judge.scores {
             self.check_scores(name)?;
         }
-        let judging = Judging::start(&self.args.judge, &self.args.options)?;
+        let judging = Judging::start(&self.args.judge)?;
         self.open(&judging)?;
         Ok(judging)
     }
@@ -156,12 +157,12 @@ impl<'a> Measurement<'a> {
         let mut bar = Progress::new(samples.len() as u64, false);
         let began = Instant::now();
         let source = judging.source();
-        let asked = self.run()?.judge(&samples, &source, AHEAD, |done: Done| {
+        let asked = self.run()?.judge(&samples, &source, judging.ahead, |done: Done| {
             let speed = done.tokens as f64 / began.elapsed().as_secs_f64().max(1e-9);
             bar.now(done.done as u64, &format!("{} undecided  {speed:.0} tokens/s", done.undecided));
             !interrupt::asked()
         });
-        let (judged, done) = local::wait(asked)??;
+        let (judged, done) = block_on(asked)??;
         self.samples = samples;
         self.counts.samples = self.samples.len();
         self.counts.undecided = done.undecided;
@@ -177,16 +178,15 @@ impl<'a> Measurement<'a> {
         let augmentation = &self.args.judge.augmentation;
         let Some(pool) = &augmentation.pool else { return Ok(()) };
         let settings = augmentation.retrieval.settings();
-        match (&judging.profile, self.args.judge.api) {
+        match (&judging.profile, self.args.judge.scorer.api) {
             (Some(profile), _) => references::check_profile(profile, &settings)?,
-            (None, Api::Score) => {}
+            (None, ScoreApi::Score) => {}
             (None, _) => {
-                let message =
-                    "--pool needs a local reward model or --api score: other judges do not use references";
+                let message = "--pool needs a reward model: other judges do not use references";
                 return Err(Usage(message.to_owned()).into());
             }
         }
-        let Some(library) = Library::of(augmentation, &self.args.options)? else { return Ok(()) };
+        let Some(library) = Library::of(augmentation, &self.args.judge.scorer.local)? else { return Ok(()) };
         let targets: Vec<Target> =
             self.samples.iter().map(|sample| Target::from(&sample.request())).collect();
         let found = library.retrieve(&targets, &settings)?;
@@ -240,6 +240,7 @@ impl<'a> Measurement<'a> {
             numbers,
         };
         let folder = self.run()?.folder().to_owned();
+        judging.spending().into_iter().for_each(cost::conclude);
         fact::write(&folder, facts)?;
         report.write(&folder, sections)?;
         if args.print.json {

@@ -6,22 +6,23 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
+use gradus_backend::{Embedder, block_on};
 use gradus_retrieve::pca::{self, Keep, Pca};
 use gradus_retrieve::pool::{self, PoolBuildSummary, Progress as Embedded, Settings};
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
-use crate::arguments::model::ModelOptions;
-use crate::arguments::retrieval::PoolOption;
+use crate::arguments::retrieval::{EncoderOptions, PoolOption};
 use crate::arguments::values::at_least_one;
-use crate::backend::local;
+use crate::cost;
 use crate::exit::Status;
 use crate::input;
-use crate::references::{Library, TextEncoder};
+use crate::references::{Library, encoder_of};
 use crate::terminal::interrupt;
 use crate::terminal::printer::Printer;
 use crate::terminal::progress::Progress;
+use gradus_core::count::{counted, grouped};
 use gradus_core::count::{counted, grouped};
 
 /// Dimensions of the vectors that a pool keeps.
@@ -78,7 +79,7 @@ pub(crate) struct GrowthArgs {
     #[arg(long, alias = "batch", default_value_t = 256, value_name = "TEXTS", value_parser = at_least_one)]
     batch_size: usize,
     #[command(flatten)]
-    options: ModelOptions,
+    options: EncoderOptions,
     #[command(flatten)]
     print: JsonOption,
 }
@@ -117,7 +118,8 @@ struct BuildSummary<'a> {
 pub(super) fn build(args: &BuildArgs) -> Result<Status> {
     let began = Instant::now();
     let (records, tally) = input::records(&args.growth.input)?;
-    let encoder = TextEncoder::start(&args.encoder, &args.growth.options)?;
+    let embedder = Embedder::open(&args.growth.options.settings(&args.encoder))?;
+    cost::announce(&embedder.spending);
     let explained = Mutex::new(None);
     let reduce = |rows: &[f32], dimension: usize| -> gradus_retrieve::Result<Pca> {
         let keep = match args.dimensions {
@@ -132,10 +134,11 @@ pub(super) fn build(args: &BuildArgs) -> Result<Status> {
     };
     let reduce: Option<&pca::Reduce<'_>> = (args.dimensions != Dimensions::All).then_some(&reduce);
     let mut watching = Watching::new();
-    let named = encoder.named();
+    let named = encoder_of(&embedder);
     let settings = settings(&args.growth);
     let work = pool::build(&args.output, records, &named, &settings, reduce, |done| watching.see(done));
-    let report = local::wait(work)??;
+    let report = block_on(work)??;
+    cost::conclude(&embedder.spending);
     let explained = *lock(&explained);
     let outcome = BuildSummary {
         pool: &args.output,
@@ -154,10 +157,10 @@ pub(super) fn add(args: &AddArgs) -> Result<Status> {
     let (records, tally) = input::records(&args.growth.input)?;
     let library = Library::open(&args.pool, &args.growth.options)?;
     let mut watching = Watching::new();
-    let named = library.encoder.named();
+    let named = library.encoder();
     let settings = settings(&args.growth);
     let work = pool::add(&args.pool.pool, records, &named, &settings, |done| watching.see(done));
-    let report = local::wait(work)??;
+    let report = block_on(work)??;
     let outcome = BuildSummary {
         pool: &args.pool.pool,
         encoder: &library.pool.manifest().encoder,

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
+use gradus_backend::{Embedder, block_on};
+use gradus_core::contracts::Embed as _;
 use gradus_plot::cloud::{Cloud, CloudSeries, Dot};
 use gradus_plot::histogram::{Distribution, Histogram};
 use gradus_plot::{Block, Page, Section, Unit};
@@ -13,12 +15,11 @@ use serde::Serialize;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::OnError;
-use crate::arguments::model::ModelOptions;
+use crate::arguments::retrieval::EncoderOptions;
 use crate::arguments::values::at_least_one;
-use crate::backend::local;
+use crate::cost;
 use crate::exit::{Status, Usage};
 use crate::input;
-use crate::references::TextEncoder;
 use crate::terminal::interrupt;
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
@@ -63,7 +64,7 @@ pub(crate) struct MapArgs {
     #[arg(long, value_enum, default_value = "fail")]
     on_error: OnError,
     #[command(flatten)]
-    options: ModelOptions,
+    options: EncoderOptions,
     #[command(flatten)]
     print: JsonOption,
 }
@@ -99,7 +100,8 @@ struct DatasetCounts<'a> {
 
 pub(super) fn run(args: &MapArgs) -> Result<Status> {
     let datasets = read(args)?;
-    let encoder = TextEncoder::start(&args.encoder, &args.options)?;
+    let encoder = Embedder::open(&args.options.settings(&args.encoder))?;
+    cost::announce(&encoder.spending);
     interrupt::be_patient();
     let texts = |of: fn(&Dataset) -> &[String]| datasets.iter().map(of).collect::<Vec<_>>();
     let (questions, steps) = (texts(|set| &set.questions), texts(|set| &set.steps));
@@ -108,6 +110,7 @@ pub(super) fn run(args: &MapArgs) -> Result<Status> {
     let (dimension, question_rows) = embed(&encoder, &questions, &mut bar)?;
     let (_, step_rows) = embed(&encoder, &steps, &mut bar)?;
     drop(bar);
+    cost::conclude(&encoder.spending);
     let shifts = |rows: &[Vec<f32>]| {
         let sets: Vec<Set<'_>> =
             datasets.iter().zip(rows).map(|(set, rows)| Set { name: &set.name, rows }).collect();
@@ -260,11 +263,7 @@ struct EmbeddingBar {
 }
 
 /// The vectors of each set, of length 1.
-fn embed(
-    encoder: &TextEncoder,
-    sets: &[&[String]],
-    bar: &mut EmbeddingBar,
-) -> Result<(usize, Vec<Vec<f32>>)> {
+fn embed(encoder: &Embedder, sets: &[&[String]], bar: &mut EmbeddingBar) -> Result<(usize, Vec<Vec<f32>>)> {
     let mut dimension = 1;
     let mut all = Vec::new();
     for texts in sets {
@@ -273,7 +272,7 @@ fn embed(
             if interrupt::asked() {
                 return Err(gradus_retrieve::Error::Stopped.into());
             }
-            let answer = local::wait(encoder.named().model.embed(batch.to_vec()))??;
+            let answer = block_on(encoder.embed(batch.to_vec()))??;
             dimension = answer.dimension;
             for row in answer.rows() {
                 let norm = row.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);

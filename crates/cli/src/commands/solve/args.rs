@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use gradus_backend::{EndpointSettings, GeneratorSettings, ScoreApi};
 use gradus_core::select::Aggregation;
 use gradus_core::select::vote::Power;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetOption;
-use crate::arguments::model::ModelOptions;
 use crate::arguments::values::at_least_one;
 
 /// Search strategies.
@@ -33,7 +33,8 @@ pub(super) enum Strategy {
 #[command(mut_arg("on_error", |arg| arg.help("With --data, how to handle invalid records and problems that the model rejects")))]
 #[command(after_help = "Examples:\n  gradus solve 'What is 17 + 25?' --strategy best-of-n -n 8\n  \
 gradus solve --data problems.jsonl --strategy beam --model ./solver --scorer ./Qwen2.5-Math-PRM-7B -o solved.jsonl\n  \
-gradus solve 'What is 17 + 25?' --strategy majority --endpoint http://localhost:8000 --model my-model\n\n\
+gradus solve 'What is 17 + 25?' --strategy majority --endpoint http://localhost:8000 --model my-model\n  \
+gradus solve --data problems.jsonl --endpoint http://localhost:8000 --model my-model --scorer-endpoint http://localhost:8001 --scorer my-prm -o solved.jsonl\n\n\
 Steps end at the separator. A solution is complete when it states its answer or the model ends it.")]
 pub(crate) struct SolveArgs {
     /// Problem (default: standard input)
@@ -53,9 +54,9 @@ pub(crate) struct SolveArgs {
     #[command(flatten)]
     pub(super) search: SearchOptions,
     #[command(flatten)]
-    pub(super) models: ModelArgs,
+    pub(super) generator: GeneratorSettings,
     #[command(flatten)]
-    pub(super) options: ModelOptions,
+    pub(super) scorer: ScorerArgs,
     #[command(flatten)]
     pub(super) print: JsonOption,
 }
@@ -105,38 +106,76 @@ pub(in crate::commands) struct SearchOptions {
     pub(super) vote_power: Option<Power>,
 }
 
-/// The generator and the reward model.
+/// The reward model. The generator's options have no prefix.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Models")]
-pub(crate) struct ModelArgs {
-    /// Model name, folder or .gguf file (default: smollm2-135m); with --endpoint, the model's name on the server
-    #[arg(short, long)]
-    pub(super) model: Option<String>,
-    /// Base URL of an OpenAI-compatible server that generates instead
-    #[arg(long, value_name = "URL", conflicts_with = "adapter")]
-    pub(super) endpoint: Option<String>,
-    /// With --endpoint, environment variable that holds the API key
-    #[arg(long, value_name = "VARIABLE", requires = "endpoint")]
-    pub(super) key_env: Option<String>,
-    /// With --endpoint, for beam and tree: local model with the same chat template
-    #[arg(long, value_name = "MODEL", requires = "endpoint", conflicts_with = "raw")]
-    pub(super) template: Option<String>,
-    /// System message
-    #[arg(long, conflicts_with = "raw")]
-    pub(super) system: Option<String>,
-    /// Use plain-text prompts without a chat template
-    #[arg(long)]
-    pub(super) raw: bool,
+#[command(next_help_heading = "Reward model")]
+pub(crate) struct ScorerArgs {
     /// Process reward model (default: gradus-prm; with --profile, the generator; with --scorer-adapter, the
-    /// generator's base)
+    /// generator's base); with --scorer-endpoint, the model's name on the server
     #[arg(long, value_name = "MODEL")]
     pub(super) scorer: Option<String>,
-    /// Scoring profile: a built-in name or a .toml file (default: detected from the checkpoint, else plain)
+    /// Scoring profile: a built-in name or a .toml file (default: detected from the checkpoint, else plain; with
+    /// --scorer-endpoint, qwen2.5-math-prm)
     #[arg(short, long)]
     pub(super) profile: Option<String>,
     /// LoRA adapter folder to apply to the reward model
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "scorer_endpoint")]
     pub(super) scorer_adapter: Option<PathBuf>,
+    /// Base URL of a server that runs the reward model; repeat to share the load among servers of the same model
+    #[arg(long, value_name = "URL")]
+    pub(super) scorer_endpoint: Vec<String>,
+    /// With --scorer-endpoint, API of the server
+    #[arg(long, value_enum, default_value = "pooling", requires = "scorer_endpoint")]
+    pub(super) scorer_api: ScoreApi,
+    /// With --scorer-endpoint, local model with the same tokenizer, for profiles whose prompts are sent as token ids
+    #[arg(long, value_name = "MODEL", requires = "scorer_endpoint")]
+    pub(super) scorer_tokenizer: Option<String>,
+    /// With --scorer-endpoint, environment variable that holds the API key
+    #[arg(long, value_name = "VARIABLE", requires = "scorer_endpoint")]
+    pub(super) scorer_key_env: Option<String>,
+    /// With --scorer-endpoint, file that holds the API key
+    #[arg(long, value_name = "FILE", requires = "scorer_endpoint", conflicts_with = "scorer_key_env")]
+    pub(super) scorer_key_file: Option<PathBuf>,
+    /// With --scorer-endpoint, maximum concurrent requests per server (default: 16)
+    #[arg(long, value_name = "N", requires = "scorer_endpoint", value_parser = at_least_one)]
+    pub(super) scorer_concurrency: Option<usize>,
+    /// With --scorer-endpoint, maximum requests per minute per server (default: unlimited)
+    #[arg(long, value_name = "N", requires = "scorer_endpoint")]
+    pub(super) scorer_requests_per_minute: Option<f64>,
+    /// With --scorer-endpoint, maximum tokens per minute per server (default: unlimited)
+    #[arg(long, value_name = "N", requires = "scorer_endpoint")]
+    pub(super) scorer_tokens_per_minute: Option<f64>,
+    /// With --scorer-endpoint, request timeout in seconds (default: 600)
+    #[arg(long, value_name = "SECONDS", requires = "scorer_endpoint")]
+    pub(super) scorer_timeout: Option<f64>,
+    /// With --scorer-endpoint, maximum retries per request (default: 5)
+    #[arg(long, value_name = "N", requires = "scorer_endpoint")]
+    pub(super) scorer_retries: Option<u32>,
+    /// With --scorer-endpoint, response cache folder (default: answers in the Gradus home folder)
+    #[arg(long, value_name = "FOLDER", requires = "scorer_endpoint")]
+    pub(super) scorer_cache: Option<PathBuf>,
+    /// With --scorer-endpoint, disable the response cache
+    #[arg(long, requires = "scorer_endpoint", conflicts_with = "scorer_cache")]
+    pub(super) scorer_no_cache: bool,
+}
+
+impl ScorerArgs {
+    /// The servers of the reward model.
+    pub(super) fn endpoints(&self) -> EndpointSettings {
+        EndpointSettings {
+            endpoint: self.scorer_endpoint.clone(),
+            key_env: self.scorer_key_env.clone(),
+            key_file: self.scorer_key_file.clone(),
+            concurrency: self.scorer_concurrency,
+            requests_per_minute: self.scorer_requests_per_minute,
+            tokens_per_minute: self.scorer_tokens_per_minute,
+            timeout: self.scorer_timeout,
+            retries: self.scorer_retries,
+            cache: self.scorer_cache.clone(),
+            no_cache: self.scorer_no_cache,
+            ..EndpointSettings::default()
+        }
+    }
 }
 
 fn separator(text: &str) -> Result<String, String> {

@@ -5,6 +5,7 @@
 
 use anyhow::{Result, bail};
 use futures_util::stream::{self, StreamExt as _};
+use gradus_backend::{Scorer, block_on};
 use gradus_core::contracts::CallError;
 use gradus_core::select::search::{SearchOutcome, SearchUsage, StopReason};
 use gradus_core::{Metadata, Outcome, Problem, Record, Solution};
@@ -17,15 +18,14 @@ use super::parties::Parties;
 use super::plan::{Plan, name_of, solve};
 use super::show;
 use crate::arguments::dataset::OnError;
-use crate::backend::local;
 use crate::exit::Status;
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
-use crate::{input, journal};
+use crate::{cost, input, journal};
 use gradus_core::count::{counted, grouped};
 
-/// Concurrent problems, so that batches and connections are full.
+/// Concurrent problems where no concurrency is set, so that batches and connections are full.
 const AHEAD: usize = 4;
 
 #[derive(Debug, Serialize)]
@@ -85,7 +85,7 @@ pub(super) fn run(args: &SolveArgs, plan: &Plan) -> Result<Status> {
         report: SolveSummary {
             strategy: name_of(args.strategy),
             generator: parties.generator.name.clone(),
-            scorer: parties.judge.as_ref().map(|judge| judge.name.clone()),
+            scorer: parties.scorer.as_ref().map(Scorer::name),
             skipped: tally.skipped,
             ..SolveSummary::default()
         },
@@ -93,7 +93,8 @@ pub(super) fn run(args: &SolveArgs, plan: &Plan) -> Result<Status> {
     let keys: Vec<String> = problems.iter().map(|problem| key(args, plan, &parties, problem)).collect();
     let known: Vec<Option<SearchOutcome>> = keys.iter().map(|key| run.journal.find(key)).collect();
     let mut progress = Progress::new(problems.len() as u64, false);
-    local::wait(async {
+    let ahead = args.generator.endpoints.concurrency.map_or(AHEAD, |_| parties.generator.concurrency);
+    block_on(async {
         let searches = problems.iter().zip(keys).zip(known).map(|((problem, key), known)| {
             let parties = &parties;
             async move {
@@ -104,7 +105,7 @@ pub(super) fn run(args: &SolveArgs, plan: &Plan) -> Result<Status> {
                 (problem, Some(key), outcome)
             }
         });
-        let mut searches = stream::iter(searches).buffered(AHEAD);
+        let mut searches = stream::iter(searches).buffered(ahead);
         while let Some((problem, key, outcome)) = searches.next().await {
             run.take(problem, key, outcome)?;
             progress.now(run.report.problems, &format!("{} correct", run.report.right));
@@ -117,7 +118,7 @@ pub(super) fn run(args: &SolveArgs, plan: &Plan) -> Result<Status> {
 
 /// A hash of all that determines an outcome.
 fn key(args: &SolveArgs, plan: &Plan, parties: &Parties, problem: &Problem) -> String {
-    let asked = (&args.models.template, &args.models.system, args.models.raw);
+    let asked = (&args.generator.template, &args.generator.system, args.generator.raw);
     journal_key(&(name_of(args.strategy), plan, parties.identity(), asked, problem.question()))
 }
 
@@ -216,6 +217,7 @@ impl SolveRun<'_> {
             sink.finish()?;
         }
         self.journal.remove()?;
+        self.parties.spending().for_each(cost::conclude);
         let report = &mut self.report;
         let decided = report.right + report.wrong + report.unanswered;
         report.accuracy = (decided > 0).then(|| report.right as f64 / decided as f64);
@@ -258,7 +260,7 @@ impl Parties {
         let complete = outcome.solutions.iter().enumerate().filter(|(_, found)| found.complete);
         let solutions = complete.map(|(index, found)| {
             let right = found.answer.as_deref().and_then(|answer| problem.accepts(answer));
-            let scores = self.judge.as_ref().filter(|_| !found.scores.is_empty());
+            let scores = self.scorer.as_ref().filter(|_| !found.scores.is_empty());
             let mut metadata = Metadata::new();
             metadata.insert("strategy".to_owned(), name_of(args.strategy).into());
             metadata.insert("chosen".to_owned(), (outcome.chosen == Some(index)).into());
@@ -270,7 +272,7 @@ impl Parties {
                 text: Some(found.steps.join(&args.search.separator)),
                 answer: found.answer.clone(),
                 outcome: right.map_or(Outcome::Unknown, Outcome::from_correct),
-                scores: scores.map(|judge| (judge.name.clone(), found.scores.clone())).into_iter().collect(),
+                scores: scores.map(|scorer| (scorer.name(), found.scores.clone())).into_iter().collect(),
                 metadata,
                 ..Solution::default()
             }

@@ -11,10 +11,11 @@ mod show;
 
 use anyhow::{Result, bail};
 use args::SolveArgs;
+use gradus_backend::block_on;
 use parties::Parties;
 use plan::{plan, solve};
 
-use crate::backend::local;
+use crate::cost;
 use crate::exit::{Status, Usage};
 use crate::input::standard_input;
 use crate::terminal::printer::Printer;
@@ -32,7 +33,8 @@ pub(super) fn run(args: &SolveArgs) -> Result<Status> {
         bail!(Usage("the problem is empty".to_owned()));
     }
     let parties = Parties::open(args)?;
-    let outcome = local::wait(solve(&parties, &plan, &problem))??;
+    let outcome = block_on(solve(&parties, &plan, &problem))??;
+    parties.spending().for_each(cost::conclude);
     let printer = Printer::new(None);
     if args.print.json {
         printer.json(&outcome)?;

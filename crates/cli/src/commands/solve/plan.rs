@@ -24,14 +24,17 @@ pub(super) enum Plan {
 pub(super) async fn solve(parties: &Parties, plan: &Plan, problem: &str) -> Result<SearchOutcome, CallError> {
     let ask = parties.ask(problem).map_err(|error| CallError::Invalid(format!("{error:#}")))?;
     let question = Question { text: problem, ask: ask.as_ref() };
-    let generate: &dyn Generate = parties.generator.generate.as_ref();
-    let score: &dyn ScoreSteps = parties.judge.as_ref().map_or(&Nobody, |judge| judge.score.as_ref());
+    let generate: &dyn Generate = &parties.generator;
+    let score: &dyn ScoreSteps = match &parties.scorer {
+        Some(scorer) => scorer,
+        None => &Nobody,
+    };
     let mut outcome = match plan {
         Plan::Sample(config) => search::sample(generate, score, question, config).await,
         Plan::Beam(config) => search::beam(generate, score, question, config).await,
         Plan::Tree(config) => search::tree(generate, score, question, config).await,
     }?;
-    if parties.judge.is_none() {
+    if parties.scorer.is_none() {
         // Without a reward model nothing is scored or undecided.
         (outcome.usage.score_calls, outcome.usage.undecided) = (0, 0);
     }

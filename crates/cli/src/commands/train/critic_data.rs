@@ -5,19 +5,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use gradus_core::contracts::{LogProbs as _, LogProbsRequest, Message, Prompt};
+use gradus_backend::{Generator, GeneratorSettings, block_on};
+use gradus_core::contracts::{LogProbs as _, LogProbsRequest, Message};
 use gradus_train::critic;
 use gradus_train::critic::{Answer, CriticExample, Curation, CurationCounts, TruthSource, curate, prompt};
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
-use crate::arguments::model::ModelOptions;
-use crate::backend::local::{self, Purpose};
+use crate::cost;
 use crate::exit::Status;
 use crate::input;
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
+use gradus_core::count::{counted, grouped};
 use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
@@ -42,11 +43,8 @@ pub(crate) struct CriticDataArgs {
     /// Random seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Policy model used to compute perplexities
-    #[arg(short, long, default_value = "smollm2-135m")]
-    model: String,
     #[command(flatten)]
-    options: ModelOptions,
+    generator: GeneratorSettings,
     #[command(flatten)]
     print: JsonOption,
 }
@@ -71,18 +69,19 @@ pub(super) fn run(args: &CriticDataArgs) -> Result<Status> {
     };
     let curation = Curation { truth, balance: !args.no_balance, seed: args.seed };
     let (mut examples, generators) = curate(&records, &curation);
-    let local = local::start(&args.model, &args.options, &Purpose::default())?;
+    let generator = Generator::open(&args.generator)?;
+    cost::announce(&generator.spending);
     let mut progress = Progress::new(examples.len() as u64, false);
     let (mut without_perplexity, mut done) = (0, 0);
     let mut waiting = Vec::new();
     for chunk in examples.chunks_mut(AHEAD) {
         for example in chunk.iter() {
-            let asked = Prompt::Chat(vec![Message::new("user", &example.problem)]);
+            let asked = generator.context(&example.problem);
             let continuation = example.steps.join("\n");
-            waiting.push(local.engine.logprobs(LogProbsRequest { prompt: asked, continuation }));
+            waiting.push(generator.logprobs(LogProbsRequest { prompt: asked, continuation }));
         }
         for (example, answer) in chunk.iter_mut().zip(waiting.drain(..)) {
-            match local::wait(answer)? {
+            match block_on(answer)? {
                 Ok(answer) => example.perplexity = answer.perplexity(),
                 Err(error) => {
                     without_perplexity += 1;
@@ -94,6 +93,7 @@ pub(super) fn run(args: &CriticDataArgs) -> Result<Status> {
         progress.now(done, "perplexities");
     }
     drop(progress);
+    cost::conclude(&generator.spending);
     write(&args.output, &examples)?;
     if let Some(path) = &args.sft_output {
         write(path, &examples.iter().map(ideal).collect::<Vec<_>>())?;

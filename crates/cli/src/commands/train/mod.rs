@@ -23,7 +23,7 @@ pub(super) enum TrainCommand {
     /// Train a critic with group relative policy optimization (GRPO)
     Grpo(objective::TrainArgs),
     /// Build a balanced and filtered training set for critics
-    CriticData(critic_data::CriticDataArgs),
+    CriticData(Box<critic_data::CriticDataArgs>),
     /// Plot the training curves of runs as an HTML page
     Plot(plot::PlotArgs),
 }

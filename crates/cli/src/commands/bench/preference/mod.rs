@@ -6,6 +6,7 @@ mod build;
 use analyze::regression;
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use gradus_backend::{Local, Purpose, block_on};
 use gradus_bench::report::BenchmarkResults;
 use gradus_bench::run::Progress as Done;
 use gradus_bench::{perplexity, preference, published};
@@ -16,11 +17,11 @@ use super::args::BenchArgs;
 use super::judging::AHEAD;
 use super::measurement::Measurement;
 use super::tables::published_rows;
-use crate::backend::local::{self, Purpose};
 use crate::exit::Status;
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
 use crate::terminal::{interrupt, paint};
+use gradus_core::count::{counted, grouped};
 use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
@@ -70,7 +71,7 @@ fn measure(args: &MeasureArgs) -> Result<Status> {
     let judged = job.ask(&judging)?;
     if !args.no_perplexity {
         if let Some(model) = args.perplexity_model.as_ref().or(judging.base.as_ref()) {
-            let other = local::start(model, &bench.options, &Purpose::default())?;
+            let other = Local::start(model, &bench.judge.scorer.local, Purpose::Text)?;
             fill(&mut job, &other.engine, &other.identity)?;
             job.extra.insert("perplexity_model".to_owned(), json!(model));
         } else if let Some((local, identity)) = judging.local() {
@@ -92,7 +93,7 @@ fn fill(job: &mut Measurement<'_>, model: &dyn LogProbs, identity: &str) -> Resu
         bar.now(done.done as u64, "perplexities");
         !interrupt::asked()
     });
-    let missing = local::wait(filled)??;
+    let missing = block_on(filled)??;
     drop(bar);
     job.samples = samples;
     if missing > 0 {

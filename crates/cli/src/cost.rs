@@ -3,13 +3,35 @@
 use std::cell::RefCell;
 
 use anyhow::Result;
+use gradus_backend::{Spending, Traffic};
 use gradus_core::Cost;
 use serde::Serialize;
 
-use crate::backend::generator::{Generator, Traffic};
 use crate::terminal::paint;
-use crate::terminal::printer::Printer;
+use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped};
+
+/// Notes before a run that the price table lacks its model.
+pub(crate) fn announce(spending: &Spending) {
+    if let Some(note) = spending.note() {
+        printer::note(note);
+    }
+}
+
+/// Notes after a run what its requests to servers cost, where prices are known.
+pub(crate) fn conclude(spending: &Spending) {
+    let Some(traffic) = spending.traffic() else { return };
+    let Traffic { requests, prompt_tokens, completion_tokens, .. } = traffic;
+    let cost = Cost { requests, prompt_tokens, completion_tokens, ..Cost::default() };
+    if let Some(money) = spending.money(&cost) {
+        printer::note(format!(
+            "this run: {}, {}, {}, {money}",
+            counted(requests, "request"),
+            counted(prompt_tokens, "prompt token"),
+            counted(completion_tokens, "completion token"),
+        ));
+    }
+}
 
 /// What was spent so far in this run.
 #[derive(Debug, Default)]
@@ -21,10 +43,10 @@ impl Running {
     }
 
     /// For the progress bar.
-    pub(crate) fn message(&self, generator: &Generator) -> String {
+    pub(crate) fn message(&self, spending: &Spending) -> String {
         let cost = self.0.borrow();
         let tokens = counted(cost.prompt_tokens + cost.completion_tokens, "token");
-        let money = generator.money(&cost).map_or_else(String::new, |money| format!("  {money}"));
+        let money = spending.money(&cost).map_or_else(String::new, |money| format!("  {money}"));
         format!("{tokens}{money}")
     }
 }
@@ -53,9 +75,9 @@ impl CostSummary {
     }
 
     /// Adds the price and what was sent.
-    pub(crate) fn complete(&mut self, generator: &Generator) {
-        self.money = generator.money(&self.cost);
-        self.traffic = generator.traffic();
+    pub(crate) fn complete(&mut self, spending: &Spending) {
+        self.money = spending.money(&self.cost);
+        self.traffic = spending.traffic();
     }
 
     /// Prints the lines at the end of a job about solutions.

@@ -1,0 +1,183 @@
+//! Models behind servers in every command: several endpoints, several solutions in one request, a killed run that
+//! resumes, and options that are refused in one sentence.
+
+use std::time::{Duration, Instant};
+
+use gradus_llm::scripted::server::{Act, Seen, Server, replies};
+use serde_json::{Value, json};
+
+use super::Folder;
+
+/// The tag of the profile `gradus`, after each step.
+const TAG: &str = "<file_sep>";
+
+/// The prompts of a request to `/pooling`.
+fn prompts(seen: &Seen) -> Vec<&str> {
+    match &seen.body["input"] {
+        Value::Array(texts) => texts.iter().filter_map(Value::as_str).collect(),
+        text => text.as_str().into_iter().collect(),
+    }
+}
+
+/// A reward model with the profile `gradus` behind `/pooling`: every step is right with the same probability.
+pub(super) fn pooling(seen: &Seen) -> Act {
+    if seen.path != "/pooling" {
+        return Act::Say(404, "", json!({ "error": { "message": "no such path" } }).to_string());
+    }
+    let prompts = prompts(seen);
+    let rows = |(index, text): (usize, &&str)| json!({ "index": index, "data": vec![[0.25, 0.75]; text.matches(TAG).count()] });
+    let data: Vec<Value> = prompts.iter().enumerate().map(rows).collect();
+    Act::ok(&json!({ "data": data, "usage": { "prompt_tokens": 10 * prompts.len() } }))
+}
+
+fn server() -> Server {
+    Server::in_thread(|_, seen| pooling(seen))
+}
+
+/// Each solution of a file with its scores of this name.
+fn scored(folder: &Folder, file: &str, name: &str) -> usize {
+    let rows = folder.rows(file);
+    let solutions = rows.iter().flat_map(|row| row["solutions"].as_array().unwrap());
+    let has = |solution: &&Value| {
+        let scores = solution["scores"][name].as_array();
+        scores.is_some_and(|scores| scores.len() == solution["steps"].as_array().unwrap().len())
+    };
+    solutions.filter(has).count()
+}
+
+#[test]
+fn two_endpoints_score_and_solutions_travel_together() {
+    let folder = Folder::with_world();
+    let servers = [server(), server()];
+    let line = format!(
+        "score world.jsonl --endpoint {} --endpoint {} --model prm --profile gradus -o scored.jsonl --json",
+        servers[0].url, servers[1].url
+    );
+    let report = folder.run_at_home(&line).json();
+    assert_eq!(
+        (&report["model"], &report["profile"], &report["solutions"], &report["tokens"]),
+        (&json!("prm"), &json!("gradus"), &json!(12), &json!(120))
+    );
+    assert_eq!(scored(&folder, "scored.jsonl", "prm/gradus"), 12);
+    assert!(!folder.path("scored.jsonl.journal").exists());
+    let seen: Vec<Seen> = servers.iter().flat_map(Server::seen).collect();
+    assert!(servers.iter().all(|server| !server.seen().is_empty()), "both share the work");
+    assert!(seen.len() <= 6, "{} requests for 12 solutions", seen.len());
+    assert_eq!(seen.iter().map(|seen| prompts(seen).len()).sum::<usize>(), 12, "nothing is asked twice");
+    // The same prompts again come from the cache.
+    folder.run_at_home(&line.replace("scored.jsonl", "again.jsonl")).json();
+    assert_eq!(servers.iter().map(|server| server.seen().len()).sum::<usize>(), seen.len());
+    assert_eq!(folder.bytes("again.jsonl"), folder.bytes("scored.jsonl"));
+}
+
+#[test]
+fn a_killed_run_over_an_endpoint_resumes() {
+    let folder = Folder::with_world();
+    let last = folder.rows("world.jsonl")[5]["problem"]["text"].as_str().unwrap().to_owned();
+    let hanging =
+        Server::in_thread(move |_, seen| match prompts(seen).iter().any(|text| text.contains(&last)) {
+            true => Act::Hang,
+            false => pooling(seen),
+        });
+    let line = |server: &Server, output: &str| {
+        format!(
+            "score world.jsonl --endpoint {} --model prm --profile gradus --no-cache -o {output} --json",
+            server.url
+        )
+    };
+    let command = line(&hanging, "scored.jsonl");
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let mut child = folder.command(&words).env("GRADUS_HOME", folder.path("home")).spawn().unwrap();
+    let (journal, begun) = (folder.path("scored.jsonl.journal"), Instant::now());
+    let kept = || std::fs::read_to_string(&journal).map_or(0, |text| text.lines().count());
+    while kept() < 8 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{} solutions are kept", kept());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!folder.path("scored.jsonl").exists());
+    // The model's name identifies it, so another server of it goes on.
+    let other = server();
+    let report = folder.run_at_home(&line(&other, "scored.jsonl")).json();
+    assert_eq!((&report["solutions"], &report["resumed"]), (&json!(12), &json!(8)));
+    assert_eq!(other.seen().iter().map(|seen| prompts(seen).len()).sum::<usize>(), 4);
+    folder.run_at_home(&line(&other, "whole.jsonl")).json();
+    assert_eq!(folder.bytes("scored.jsonl"), folder.bytes("whole.jsonl"));
+}
+
+#[test]
+fn what_cannot_work_is_refused_in_one_sentence() {
+    let folder = Folder::with_world();
+    let endpoint = "score world.jsonl --endpoint http://127.0.0.1:9 --model prm --retries 0";
+    for (options, code, words) in [
+        ("--profile math-shepherd", 2, "--tokenizer"),
+        ("--profile nonsense", 3, "nonsense"),
+        ("--api score --profile gradus", 2, "omit --profile"),
+        ("--api chat", 2, "gives no scores"),
+        ("--api completions", 2, "--tokenizer"),
+        ("--key-env NO_SUCH_KEY", 3, "NO_SUCH_KEY"),
+        ("--prices nowhere.toml", 3, "--prices"),
+        ("--profile gradus -o scored.jsonl", 3, "Rerun to resume"),
+    ] {
+        let said = folder.run_at_home(&format!("{endpoint} {options}")).fails(code);
+        assert!(said.contains(words), "{options}: {said}");
+        assert!(!folder.path("scored.jsonl").exists(), "{options}");
+    }
+    // A server that answers nothing any more ends the run also where single solutions may fail.
+    let skip = format!("{endpoint} --profile gradus --on-error skip -o scored.jsonl");
+    let done = folder.run_at_home(&skip);
+    assert_eq!(done.code, Some(3), "{done}");
+    assert!(done.stderr.contains("Stopped after 8 consecutive failures"), "{done}");
+    assert!(!folder.path("scored.jsonl").exists());
+    // What belongs to a local model, or needs an endpoint, is no option here.
+    for options in ["--adapter x", "--precision f32", "--no-tree-packing"] {
+        let done = folder.run_at_home(&format!("{endpoint} {options}"));
+        assert_eq!(done.code, Some(2), "{done}");
+    }
+    assert_eq!(folder.run_at_home("score world.jsonl --requests-per-minute 5").code, Some(2));
+}
+
+#[test]
+fn a_benchmark_over_two_endpoints_with_a_profile() {
+    let folder = Folder::with_world();
+    let servers = [server(), server()];
+    let line = format!(
+        "bench processbench world.jsonl --endpoint {} --endpoint {} --model prm --profile gradus --concurrency 2 -o run --json",
+        servers[0].url, servers[1].url
+    );
+    let report = folder.run_at_home(&line).json();
+    assert_eq!((&report["judge"], &report["settings"]["profile"]), (&json!("prm/gradus"), &json!("gradus")));
+    assert_eq!((&report["counts"]["samples"], &report["counts"]["undecided"]), (&json!(12), &json!(0)));
+    let asked: usize = servers.iter().map(|server| server.seen().len()).sum();
+    let again = folder.run_at_home(&line).json();
+    assert_eq!(again["counts"]["resumed"], 12);
+    assert_eq!(servers.iter().map(|server| server.seen().len()).sum::<usize>(), asked);
+    let refused =
+        format!("bench processbench world.jsonl --endpoint {} --api chat --profile gradus", servers[0].url);
+    assert!(folder.run_at_home(&refused).fails(2).contains("omit --profile"));
+}
+
+#[test]
+fn text_and_vectors_come_from_servers_too() {
+    let folder = Folder::new();
+    let chat = Server::in_thread(replies(|prompt, sample, _| format!("{prompt} is {sample}")));
+    let line = format!("generate 1+1? --endpoint {} --model m -n 2", chat.url);
+    let said = folder.run_at_home(&line).succeeds();
+    assert!(said.contains("── sample 1 ──\n") && said.contains("is 1"), "{said}");
+    let one = folder.run_at_home(&format!("generate 1+1? --endpoint {} --model m", chat.url)).succeeds();
+    assert!(one.ends_with("is 0\n"), "{one}");
+    let vectors = Server::in_thread(|_, seen| {
+        let texts = seen.body["input"].as_array().map_or(1, Vec::len);
+        let data: Vec<Value> =
+            (0..texts).map(|index| json!({ "index": index, "embedding": [1.0, index] })).collect();
+        Act::ok(&json!({ "data": data, "usage": { "prompt_tokens": texts } }))
+    });
+    let line = format!("embed a b --endpoint {} --model m", vectors.url);
+    let rows: Vec<Value> =
+        folder.run_at_home(&line).succeeds().lines().map(|row| serde_json::from_str(row).unwrap()).collect();
+    assert_eq!(
+        rows,
+        [json!({ "text": "a", "embedding": [1.0, 0.0] }), json!({ "text": "b", "embedding": [1.0, 1.0] })]
+    );
+}
