@@ -13,7 +13,6 @@ use crate::exit::Usage;
 use crate::terminal::interrupt;
 use crate::terminal::progress::Progress;
 use gradus_core::count::{counted, grouped};
-use gradus_core::count::{counted, grouped};
 
 /// The default profile of a model that uses references.
 pub(crate) const PROFILE: &str = "retrieval-prm";

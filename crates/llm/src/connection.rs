@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gradus_core::contracts::CallError;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
-use reqwest::{Client, StatusCode, Url, redirect, retry};
+use reqwest::{Client, StatusCode, redirect, retry};
 use serde_json::Value;
 
 use crate::counters::AtomicCounters;

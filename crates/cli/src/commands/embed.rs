@@ -16,7 +16,6 @@ use crate::input::{self, standard_input};
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
 use gradus_core::count::counted;
-use gradus_core::count::counted;
 
 /// Output formats on standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -14,7 +14,6 @@ use crate::job;
 use crate::terminal::paint;
 use crate::terminal::printer::Printer;
 use gradus_core::count::{counted, grouped};
-use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum JobsCommand {

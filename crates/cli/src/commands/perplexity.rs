@@ -19,7 +19,6 @@ use crate::exit::Status;
 use crate::input::{self, standard_input};
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped};
-use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
 #[command(mut_arg("data", |arg| arg.help("Compute the perplexity of all solutions of these datasets, given their problems")))]

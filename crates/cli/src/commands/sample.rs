@@ -26,7 +26,6 @@ use crate::prompting::PromptedGenerator;
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, percent_of};
-use gradus_core::count::{counted, percent_of};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gradus sample gsm8k.jsonl -n 8 -o sampled.jsonl\n  \

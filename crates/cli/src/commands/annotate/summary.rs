@@ -16,7 +16,6 @@ use crate::exit::Status;
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped, percent_of};
-use gradus_core::count::{counted, grouped, percent_of};
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct LabelingSummary {

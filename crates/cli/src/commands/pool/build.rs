@@ -23,7 +23,6 @@ use crate::terminal::interrupt;
 use crate::terminal::printer::Printer;
 use crate::terminal::progress::Progress;
 use gradus_core::count::{counted, grouped};
-use gradus_core::count::{counted, grouped};
 
 /// Dimensions of the vectors that a pool keeps.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -19,7 +19,6 @@ use crate::input;
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
 use gradus_core::count::{counted, grouped};
-use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
 pub(crate) struct CriticDataArgs {

@@ -22,7 +22,6 @@ use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
 use crate::terminal::{interrupt, paint};
 use gradus_core::count::{counted, grouped};
-use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
