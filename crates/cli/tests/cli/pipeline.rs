@@ -27,7 +27,7 @@ fn convert() {
     for name in ["a.json", "a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.json.gz", "no-ending"] {
         folder.run(&format!("data convert world.jsonl -o {name}")).succeeds();
         let back = folder.run(&format!("data convert {name} -o back.jsonl"));
-        assert_eq!(back.succeeds(), "6 records (gradus) → 6 rows (gradus) in back.jsonl\n", "{name}");
+        assert_eq!(back.succeeds(), "6 records (gradus) → 6 rows (gradus) written to back.jsonl\n", "{name}");
         assert_eq!(folder.rows("back.jsonl"), world, "{name}");
     }
     let said: Vec<_> = ["trl", "processbench", "math-shepherd", "gsm8k"]
