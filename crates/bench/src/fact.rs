@@ -19,7 +19,6 @@ use gradus_core::metrics::prmbench::Counts;
 use gradus_core::metrics::process::{self, Located};
 use serde::{Deserialize, Serialize};
 
-use crate::atomic_file::replace;
 use crate::error::{Error, Result};
 use crate::estimate::{MetricEstimate, estimates};
 
@@ -228,7 +227,7 @@ pub fn write(folder: &Path, facts: &[Fact]) -> Result<()> {
         text += &serde_json::to_string(fact).unwrap_or_default();
         text.push('\n');
     }
-    replace(&folder.join("facts.jsonl"), text.as_bytes())
+    Ok(gradus_durable::replace_file(&folder.join("facts.jsonl"), text.as_bytes())?)
 }
 
 /// Reads a run's facts.

@@ -11,7 +11,6 @@
 //!
 //! A solution without a usable judgment stays in every denominator, counts as incorrect, and is reported.
 
-mod atomic_file;
 pub mod best_of_n;
 mod cells;
 pub mod compare;

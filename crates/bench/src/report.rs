@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use gradus_durable::replace_file;
 use gradus_plot::{Block, Page, Section, counted};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::atomic_file::replace;
 use crate::error::{Error, Result};
 use crate::{best_of_n, drift, labels, preference, prmbench, processbench};
 
@@ -97,14 +97,14 @@ impl BenchmarkReport {
     pub fn write(&self, folder: &Path, sections: Vec<Section>) -> Result<()> {
         let json =
             serde_json::to_string_pretty(self).map_err(|error| Error::run(folder, error.to_string()))?;
-        replace(&folder.join("report.json"), json.as_bytes())?;
+        replace_file(&folder.join("report.json"), json.as_bytes())?;
         let page = Page {
             title: format!("{} of {}", self.benchmark, self.judge),
             subtitle: self.subtitle(),
             sections: sections.into_iter().chain([self.circumstances()]).collect(),
             data_json: Some(json),
         };
-        replace(&folder.join("report.html"), page.html().as_bytes())
+        Ok(replace_file(&folder.join("report.html"), page.html().as_bytes())?)
     }
 
     /// Reads the report of a run.

@@ -1,4 +1,10 @@
 //! Long work as a job: results are stored task by task, so that an interrupted run can be resumed.
+//!
+//! [`run`] keeps the results of its tasks in the job database; commands that keep them elsewhere are only listed there,
+//! see [`registered`].
+
+mod database;
+mod registration;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -6,7 +12,6 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use gradus_core::contracts::CallError;
 use gradus_durable::journal_key;
-use gradus_engine::models::Store as Home;
 use gradus_store::{
     JobId, JobSpec, JobState, SqliteStore, StopReason, Store as _, TaskError, TaskEvent, TaskRunnerSettings,
     run_tasks,
@@ -20,14 +25,8 @@ use crate::terminal::progress::Progress;
 use crate::terminal::{interrupt, printer};
 use gradus_core::count::{counted, grouped};
 
-/// Opens the job database.
-pub(crate) fn open(options: &JobOptions) -> Result<SqliteStore> {
-    let path = match &options.jobs {
-        Some(path) => path.clone(),
-        None => Home::from_env()?.home.join("jobs.sqlite"),
-    };
-    SqliteStore::open(&path).context("--jobs")
-}
+pub(crate) use database::{command_line, open, resume};
+pub(crate) use registration::{registered, registered_with_output};
 
 /// A job to run.
 pub(crate) struct JobPlan<'a, D> {
@@ -92,7 +91,7 @@ where
     let spec = JobSpec {
         kind: planned.kind.to_owned(),
         fingerprint: journal_key(&(planned.kind, &planned.determined_by, &planned.tasks)),
-        command: std::env::args().skip(1).collect(),
+        command: command_line(),
         folder: std::env::current_dir().context("cannot determine the current folder")?,
         output: Some(planned.output.to_owned()),
         tasks: planned.tasks,

@@ -14,16 +14,32 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
     replace_file_with(path, |output| output.write_all(bytes))
 }
 
-/// Writes a file in one piece, from what `write` puts into it.
+/// Writes a file in one piece, from what `write` puts into it. A device or a pipe, such as `/dev/stdout`, is written to
+/// as it is: nothing can take its place.
 pub fn replace_file_with(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
 ) -> Result<()> {
+    if path.metadata().is_ok_and(|about| !about.is_file() && !about.is_dir()) {
+        let file = File::options().write(true).open(path).map_err(Error::at(path))?;
+        return fill(&file, write).map_err(Error::at(path));
+    }
     let pending = PendingFile::create(path)?;
-    let mut output = BufWriter::with_capacity(256 << 10, pending.file());
-    write(&mut output).and_then(|()| output.flush()).map_err(Error::at(path))?;
-    drop(output);
+    fill(pending.file(), write).map_err(Error::at(path))?;
     pending.commit()
+}
+
+fn fill(file: &File, write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>) -> io::Result<()> {
+    let mut output = BufWriter::with_capacity(256 << 10, file);
+    write(&mut output)?;
+    output.flush()
+}
+
+/// Gives a finished file its name, synced to disk. For a file that is filled over several runs, such as a download: its
+/// temporary name is the caller's, who locks it.
+pub fn move_file(from: &Path, to: &Path) -> Result<()> {
+    File::open(from).and_then(|file| file.sync_all()).map_err(Error::at(from))?;
+    std::fs::rename(from, to).and_then(|()| sync_folder(folder_of(to))).map_err(Error::at(to))
 }
 
 /// A file being written under a temporary name. Dropped without [`PendingFile::commit`], it leaves nothing behind.
@@ -37,8 +53,7 @@ impl PendingFile {
     /// Begins a file. Where `path` is a symbolic link, what it leads to is replaced and the link stays.
     pub fn create(path: &Path) -> Result<Self> {
         let destination = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let temporary = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder_of(&destination));
-        let temporary = temporary.map_err(Error::at(path))?;
+        let temporary = builder().tempfile_in(folder_of(&destination)).map_err(Error::at(path))?;
         let in_use = InUse::new(temporary.path());
         Ok(Self { temporary, in_use, destination })
     }
@@ -50,28 +65,53 @@ impl PendingFile {
 
     /// Puts the file in its place, synced to disk.
     pub fn commit(self) -> Result<()> {
+        self.temporary.as_file().sync_all().map_err(Error::at(&self.destination))?;
+        let destination = self.put_in_place()?;
+        sync_folder(folder_of(&destination)).map_err(Error::at(&destination))
+    }
+
+    /// Puts the file in its place and leaves it to the system when it reaches the disk. For files that carry a checksum
+    /// and can be made again, such as the entries of a cache.
+    pub fn commit_unsynced(self) -> Result<()> {
+        self.put_in_place().map(drop)
+    }
+
+    fn put_in_place(self) -> Result<PathBuf> {
         let Self { temporary, in_use, destination } = self;
-        let at = || Error::at(&destination);
-        give_permissions(&temporary, &destination).map_err(at())?;
-        temporary.as_file().sync_all().map_err(at())?;
+        if cfg!(unix)
+            && let Ok(existing) = destination.metadata()
+        {
+            let kept = temporary.as_file().set_permissions(existing.permissions());
+            kept.map_err(Error::at(&destination))?;
+        }
         drop(in_use);
-        temporary.persist(&destination).map_err(|error| at()(error.error))?;
-        sync_folder(folder_of(&destination)).map_err(at())
+        match temporary.persist(&destination) {
+            Ok(_) => Ok(destination),
+            Err(error) => Err(Error::at(&destination)(error.error)),
+        }
     }
 }
 
-/// Temporary files are private; the finished file gets the permissions of the one that it replaces, or those that a
-/// plain `create` would have given it.
-#[cfg(unix)]
-fn give_permissions(temporary: &NamedTempFile, destination: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = destination.metadata().map_or(0o644, |existing| existing.permissions().mode());
-    temporary.as_file().set_permissions(std::fs::Permissions::from_mode(mode))
+impl Write for PendingFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.temporary.as_file_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.temporary.as_file_mut().flush()
+    }
 }
 
-#[cfg(not(unix))]
-fn give_permissions(_: &NamedTempFile, _: &Path) -> io::Result<()> {
-    Ok(())
+/// Temporary files of the tempfile crate are private; ours get the permissions that a plain `create` would give them.
+fn builder() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(UNFINISHED);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    builder
 }
 
 #[cfg(test)]
@@ -124,12 +164,36 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, link) = (folder.path().join("real"), folder.path().join("link"));
         replace_file(&path, b"old").unwrap();
-        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o644);
+        let plain = folder.path().join("plain");
+        std::fs::write(&plain, b"").unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&path), mode(&plain));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         std::os::unix::fs::symlink("real", &link).unwrap();
         replace_file(&link, b"new").unwrap();
         assert!(link.symlink_metadata().unwrap().is_symlink());
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
-        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(mode(&path), 0o600);
+    }
+
+    #[test]
+    fn a_file_that_is_moved_or_not_synced_is_in_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let (part, path) = (folder.path().join("x.part"), folder.path().join("x"));
+        std::fs::write(&part, b"1").unwrap();
+        move_file(&part, &path).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"1");
+        let mut pending = PendingFile::create(&path).unwrap();
+        pending.write_all(b"2").unwrap();
+        pending.commit_unsynced().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"2");
+        assert_eq!(names(folder.path()), ["x"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_is_written_to() {
+        replace_file(Path::new("/dev/null"), b"gone").unwrap();
+        assert!(!Path::new("/dev/null").is_file());
     }
 }

@@ -3,34 +3,34 @@
 use std::fs::{self, File};
 use std::path::Path;
 
+use tempfile::TempDir;
+
 use crate::unfinished::{InUse, UNFINISHED, folder_of, sync_folder};
 use crate::{Error, Result};
 
-/// Makes a folder in one piece, from what `fill` puts into it. An earlier folder of that name is moved away first and
-/// removed last; a stop between the two renames leaves it under a temporary name.
-pub fn replace_folder<E: From<Error>>(
+/// Makes a folder in one piece, from what `fill` puts into it, and returns what `fill` returns. An earlier folder of that
+/// name is moved away first and removed last; a stop between the two renames leaves it under a temporary name.
+pub fn replace_folder<T, E: From<Error>>(
     path: &Path,
-    fill: impl FnOnce(&Path) -> std::result::Result<(), E>,
-) -> std::result::Result<(), E> {
-    let parent = folder_of(path);
-    let temporary =
-        tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(parent).map_err(Error::at(path))?;
+    fill: impl FnOnce(&Path) -> std::result::Result<T, E>,
+) -> std::result::Result<T, E> {
+    let temporary = temporary_in(folder_of(path)).map_err(Error::at(path))?;
     let in_use = InUse::new(temporary.path());
-    let filled = fill(temporary.path());
-    let moved = filled.and_then(|()| put_in_place(temporary.path(), path).map_err(E::from));
+    let filled = fill(temporary.path())?;
+    move_folder(temporary.path(), path)?;
     drop(in_use);
-    if moved.is_ok() {
-        // It has another name now.
-        let _ = temporary.keep();
-    }
-    moved
+    // It has another name now.
+    let _ = temporary.keep();
+    Ok(filled)
 }
 
-fn put_in_place(from: &Path, to: &Path) -> Result<()> {
-    open_to_others(from).and_then(|()| sync_tree(from)).map_err(Error::at(from))?;
+/// Puts a finished folder in the place of another, synced to disk. For a folder that was filled under a temporary name
+/// of the caller's, who locks it.
+pub fn move_folder(from: &Path, to: &Path) -> Result<()> {
+    sync_tree(from).map_err(Error::at(from))?;
     let parent = folder_of(to);
     if to.symlink_metadata().is_ok() {
-        let old = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(parent).map_err(Error::at(to))?;
+        let old = temporary_in(parent).map_err(Error::at(to))?;
         let aside = old.path().join("old");
         fs::rename(to, &aside).map_err(Error::at(to))?;
         if let Err(error) = fs::rename(from, to) {
@@ -44,15 +44,23 @@ fn put_in_place(from: &Path, to: &Path) -> Result<()> {
     sync_folder(parent).map_err(Error::at(to))
 }
 
-/// Temporary folders are private; the finished one is like any other.
-fn open_to_others(folder: &Path) -> std::io::Result<()> {
+/// Removes a folder so that no half of it is ever found under its name.
+pub fn remove_folder(path: &Path) -> Result<()> {
+    let old = temporary_in(folder_of(path)).map_err(Error::at(path))?;
+    fs::rename(path, old.path().join("old")).map_err(Error::at(path))?;
+    old.close().map_err(Error::at(path))
+}
+
+/// Temporary folders of the tempfile crate are private; ours get the permissions that a plain `mkdir` would give them.
+fn temporary_in(parent: &Path) -> std::io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(UNFINISHED);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
+        builder.permissions(fs::Permissions::from_mode(0o777));
     }
-    let _ = folder;
-    Ok(())
+    builder.tempdir_in(parent)
 }
 
 fn sync_tree(folder: &Path) -> std::io::Result<()> {
@@ -88,8 +96,11 @@ mod tests {
         assert_eq!(fs::read_to_string(path.join("weights")).unwrap(), "old");
         replace_folder(&path, fill("new")).unwrap();
         assert_eq!(fs::read_to_string(path.join("weights")).unwrap(), "new");
-        let left: Vec<_> =
-            fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left, ["adapter"]);
+        let left = || -> Vec<_> {
+            fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+        };
+        assert_eq!(left(), ["adapter"]);
+        remove_folder(&path).unwrap();
+        assert!(left().is_empty() && remove_folder(&path).is_err() && left().is_empty());
     }
 }

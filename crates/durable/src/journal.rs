@@ -9,15 +9,12 @@
 //! added; a machine that loses power loses at most what was added in the last second.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result};
+use crate::{AppendFile, Error, Result};
 
 #[derive(Serialize, Deserialize)]
 struct Entry<T> {
@@ -25,9 +22,6 @@ struct Entry<T> {
     id: String,
     found: T,
 }
-
-/// How long an entry may wait until it is synced to disk.
-const SYNC_EVERY: Duration = Duration::from_secs(1);
 
 /// A journal of things of one kind.
 ///
@@ -43,13 +37,7 @@ const SYNC_EVERY: Duration = Duration::from_secs(1);
 /// ```
 pub struct Journal<T> {
     known: HashMap<String, T>,
-    file: Option<Open>,
-}
-
-struct Open {
-    path: PathBuf,
-    file: File,
-    synced: Instant,
+    file: Option<AppendFile>,
 }
 
 /// A hash of `parts`, which determine what is to be found.
@@ -62,15 +50,11 @@ impl<T: Clone + Serialize + DeserializeOwned> Journal<T> {
     /// Opens or makes the journal at `path`, with what earlier work left in it.
     pub fn open(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).unwrap_or_default();
-        let file = File::options().create(true).append(true).open(path);
-        let mut file = file.map_err(Error::at(path))?;
+        let mut file = AppendFile::open(path)?;
         if !text.is_empty() && !text.ends_with('\n') {
-            file.write_all(b"\n").map_err(Error::at(path))?;
+            file.append(b"\n")?;
         }
-        Ok(Self {
-            known: entries(&text),
-            file: Some(Open { path: path.to_owned(), file, synced: Instant::now() }),
-        })
+        Ok(Self { known: entries(&text), file: Some(file) })
     }
 
     /// A journal that remembers nothing.
@@ -92,24 +76,15 @@ impl<T: Clone + Serialize + DeserializeOwned> Journal<T> {
 
     /// Keeps what was found.
     pub fn add(&mut self, key: &str, id: &str, found: &T) -> Result<()> {
-        let Some(Open { path, file, synced }) = &mut self.file else { return Ok(()) };
+        let Some(file) = &mut self.file else { return Ok(()) };
         let entry = Entry { key: key.to_owned(), id: id.to_owned(), found };
-        let line = serde_json::to_string(&entry).map(|line| line + "\n");
-        let written = line.map_err(Into::into).and_then(|line| file.write_all(line.as_bytes()));
-        written.map_err(Error::at(path))?;
-        if synced.elapsed() >= SYNC_EVERY {
-            file.sync_data().map_err(Error::at(path))?;
-            *synced = Instant::now();
-        }
-        Ok(())
+        let line = serde_json::to_string(&entry).expect("what is found serializes to JSON");
+        file.append((line + "\n").as_bytes())
     }
 
     /// Nothing needs to be remembered any more.
     pub fn remove(self) -> Result<()> {
-        match self.file {
-            Some(Open { path, .. }) => std::fs::remove_file(&path).map_err(Error::at(&path)),
-            None => Ok(()),
-        }
+        self.file.map_or(Ok(()), AppendFile::remove)
     }
 }
 

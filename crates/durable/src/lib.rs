@@ -1,8 +1,9 @@
 //! Durability: whenever the process or the machine stops, a file is there whole or not at all.
 //!
 //! - [`replace_file`], [`replace_file_with`] and [`PendingFile`]: a file appears under its name when all of it is on disk
-//! - [`replace_folder`]: the same for a folder
-//! - [`Journal`]: results appended one by one, found again after a kill
+//! - [`replace_folder`]: the same for a folder; [`remove_folder`]: no half of it is left
+//! - [`move_file`], [`move_folder`]: the last step alone, for what is filled over several runs
+//! - [`Journal`]: results appended one by one, found again after a kill; [`AppendFile`]: the same without a format
 //!
 //! Everything is written beside its destination under a temporary name that begins with [`UNFINISHED`] and ends at
 //! random, so that two writers never share one, then synced to disk and renamed. What a killed process leaves behind is
@@ -16,14 +17,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod append;
 mod error;
 mod file;
 mod folder;
 mod journal;
 mod unfinished;
 
+pub use append::AppendFile;
 pub use error::{Error, Result};
-pub use file::{PendingFile, replace_file, replace_file_with};
-pub use folder::replace_folder;
+pub use file::{PendingFile, move_file, replace_file, replace_file_with};
+pub use folder::{move_folder, remove_folder, replace_folder};
 pub use journal::{Journal, journal_key};
 pub use unfinished::{UNFINISHED, is_unfinished, remove_unfinished};

@@ -38,6 +38,12 @@ pub enum Error {
     Stopped,
 }
 
+impl From<gradus_durable::Error> for Error {
+    fn from(error: gradus_durable::Error) -> Self {
+        Self::Io { path: error.path, source: error.source }
+    }
+}
+
 impl Error {
     pub(crate) fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::Io { path: path.into(), source }

@@ -12,16 +12,15 @@
 //! any number of processes may share a folder. Nothing is ever thrown away, and no header or key is kept.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use gradus_core::contracts::CallError;
+use gradus_durable::PendingFile;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::http::random;
 use crate::{Error, Result};
 
 const MARK: &str = "gradus-answer 1 ";
@@ -140,21 +139,18 @@ fn unpack(name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     whole.then(|| answer.to_vec())
 }
 
-/// Writes beside the final name and renames, so that nobody ever sees half a file under that name.
+/// Writes an entry whole. It is not synced: it has a checksum, and a lost one is asked for again.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    // Process ids are not enough where several machines share a folder.
-    let mine =
-        format!("{}-{}-{:x}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed), random().to_bits());
-    let unfinished = path.with_extension(mine);
-    let outcome = std::fs::write(&unfinished, bytes).and_then(|()| std::fs::rename(&unfinished, path));
-    if outcome.is_err() {
-        std::fs::remove_file(&unfinished).ok();
-    }
-    outcome
+    let write = || {
+        let mut pending = PendingFile::create(path)?;
+        let written = pending.write_all(bytes);
+        written.map_err(|source| gradus_durable::Error { path: path.to_owned(), source })?;
+        pending.commit_unsynced()
+    };
+    write().map_err(|error| error.source)
 }
 
 #[cfg(test)]

@@ -56,6 +56,12 @@ pub enum Error {
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
+impl From<gradus_durable::Error> for Error {
+    fn from(error: gradus_durable::Error) -> Self {
+        Self::Io { path: error.path, source: error.source }
+    }
+}
+
 impl Error {
     pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
         |source| Self::Io { path: path.to_owned(), source }

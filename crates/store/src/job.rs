@@ -30,6 +30,8 @@ pub struct JobSpec {
 pub enum JobState {
     /// Its tasks may be claimed; leases tell whether a worker is active.
     Running,
+    /// A registered command ended early or was killed; it can be resumed.
+    Stopped,
     /// Every task is done and the output is written.
     Done,
     /// Cancelled; workers stop, and it can be resumed.
@@ -41,6 +43,7 @@ impl JobState {
     pub fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
+            Self::Stopped => "stopped",
             Self::Done => "done",
             Self::Cancelled => "cancelled",
         }
@@ -48,6 +51,7 @@ impl JobState {
 
     pub(crate) fn of(name: &str) -> Self {
         match name {
+            "stopped" => Self::Stopped,
             "done" => Self::Done,
             "cancelled" => Self::Cancelled,
             _ => Self::Running,
@@ -96,6 +100,9 @@ pub struct Job {
     pub updated: f64,
     /// Numbers of tasks by state.
     pub tasks: TaskCounts,
+    /// True for a command that keeps its results itself and only says how far it is.
+    #[serde(skip)]
+    pub registered: bool,
 }
 
 /// A task that has had a fault and has no result.

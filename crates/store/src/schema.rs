@@ -32,6 +32,16 @@ CREATE TABLE tasks(
 CREATE INDEX tasks_by_state ON tasks(job, state, number);
 ";
 
+/// How far registered commands are. Programs that do not know this table can still use the file.
+const PROGRESS: &str = "
+CREATE TABLE IF NOT EXISTS progress(
+    job INTEGER PRIMARY KEY REFERENCES jobs(id) ON DELETE CASCADE,
+    worker TEXT NOT NULL,
+    done INTEGER NOT NULL,
+    total INTEGER NOT NULL
+);
+";
+
 /// Makes the tables of a new file, and checks those of an old one. The error is a sentence.
 pub(crate) fn prepare(connection: &mut Connection) -> Result<(), String> {
     let say = |error: rusqlite::Error| error.to_string();
@@ -60,5 +70,6 @@ pub(crate) fn prepare(connection: &mut Connection) -> Result<(), String> {
             ));
         }
     }
+    transaction.execute_batch(PROGRESS).map_err(say)?;
     transaction.commit().map_err(say)
 }

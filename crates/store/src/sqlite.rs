@@ -19,6 +19,9 @@ use crate::worker::Worker;
 /// Calls that share a transaction at most.
 const TOGETHER: usize = 512;
 
+/// Seconds after which a registered job that says nothing counts as stopped: its process may be on another machine.
+const SILENCE: f64 = 60.0;
+
 type Committed = std::result::Result<(), Error>;
 /// Tells whoever asked how the transaction ended.
 type Tell = Box<dyn FnOnce(Committed)>;
@@ -124,36 +127,38 @@ fn together(
 impl Store for SqliteStore {
     fn begin(&self, spec: JobSpec) -> StoreFuture<'_, Job> {
         self.run(move |t| {
-            let known: Option<JobId> = t
-                .query_row("SELECT id FROM jobs WHERE fingerprint = ?1", [&spec.fingerprint], |row| row.get(0))
-                .optional()?;
-            let command = serde_json::to_string(&spec.command).unwrap_or_default();
-            let folder = spec.folder.to_string_lossy().into_owned();
-            let output = spec.output.as_ref().map(|path| path.to_string_lossy().into_owned());
-            let id = match known {
-                Some(id) => {
-                    t.execute(
-                        "UPDATE jobs SET state = 'running', command = ?2, folder = ?3, output = ?4, updated = ?5 \
-                         WHERE id = ?1",
-                        params![id, command, folder, output, now()],
-                    )?;
-                    id
-                }
-                None => {
-                    t.execute(
-                        "INSERT INTO jobs(fingerprint, kind, command, folder, output, state, created, updated) \
-                         VALUES (?1, ?2, ?3, ?4, ?5, 'running', ?6, ?6)",
-                        params![spec.fingerprint, spec.kind, command, folder, output, now()],
-                    )?;
-                    let id = t.last_insert_rowid();
-                    let mut insert = t.prepare("INSERT INTO tasks(job, number, name) VALUES (?1, ?2, ?3)")?;
-                    for (number, name) in spec.tasks.iter().enumerate() {
-                        insert.execute(params![id, number as i64, name])?;
-                    }
-                    id
-                }
-            };
+            let id = begin(t, &spec)?;
             read_job(t, id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)
+        })
+    }
+
+    fn register(&self, spec: JobSpec, worker: &Worker) -> StoreFuture<'_, (JobId, Option<JobState>)> {
+        let worker = worker.to_string();
+        self.run(move |t| {
+            let before = match find(t, &spec.fingerprint)? {
+                Some(id) => read_job(t, id)?.map(|job| job.state),
+                None => None,
+            };
+            let id = begin(t, &spec)?;
+            t.execute(
+                "INSERT INTO progress(job, worker, done, total) VALUES (?1, ?2, 0, 0) \
+                 ON CONFLICT(job) DO UPDATE SET worker = excluded.worker",
+                params![id, worker],
+            )?;
+            Ok((id, before))
+        })
+    }
+
+    fn advance(&self, id: JobId, tasks: Option<(usize, usize)>) -> StoreFuture<'_, bool> {
+        self.run(move |t| {
+            if let Some((done, total)) = tasks {
+                t.execute(
+                    "UPDATE progress SET done = ?2, total = ?3 WHERE job = ?1 AND (done <> ?2 OR total <> ?3)",
+                    params![id, done as i64, total as i64],
+                )?;
+            }
+            t.execute("UPDATE jobs SET updated = ?2 WHERE id = ?1", params![id, now()])?;
+            is_running(t, id)
         })
     }
 
@@ -292,6 +297,35 @@ impl Store for SqliteStore {
     }
 }
 
+fn find(t: &Savepoint<'_>, fingerprint: &str) -> rusqlite::Result<Option<JobId>> {
+    t.query_row("SELECT id FROM jobs WHERE fingerprint = ?1", [fingerprint], |row| row.get(0)).optional()
+}
+
+/// The job with the spec's fingerprint, or a new one, running.
+fn begin(t: &Savepoint<'_>, spec: &JobSpec) -> rusqlite::Result<JobId> {
+    let command = serde_json::to_string(&spec.command).unwrap_or_default();
+    let folder = spec.folder.to_string_lossy().into_owned();
+    let output = spec.output.as_ref().map(|path| path.to_string_lossy().into_owned());
+    if let Some(id) = find(t, &spec.fingerprint)? {
+        t.execute(
+            "UPDATE jobs SET state = 'running', command = ?2, folder = ?3, output = ?4, updated = ?5 WHERE id = ?1",
+            params![id, command, folder, output, now()],
+        )?;
+        return Ok(id);
+    }
+    t.execute(
+        "INSERT INTO jobs(fingerprint, kind, command, folder, output, state, created, updated) \
+         VALUES (?1, ?2, ?3, ?4, ?5, 'running', ?6, ?6)",
+        params![spec.fingerprint, spec.kind, command, folder, output, now()],
+    )?;
+    let id = t.last_insert_rowid();
+    let mut insert = t.prepare("INSERT INTO tasks(job, number, name) VALUES (?1, ?2, ?3)")?;
+    for (number, name) in spec.tasks.iter().enumerate() {
+        insert.execute(params![id, number as i64, name])?;
+    }
+    Ok(id)
+}
+
 /// Opens the leases of workers that are gone, and those that have run out.
 fn free(t: &Savepoint<'_>, id: JobId, this: &str) -> rusqlite::Result<()> {
     let mut workers =
@@ -331,18 +365,37 @@ fn read_job(t: &Savepoint<'_>, id: JobId) -> rusqlite::Result<Option<Job>> {
             _ => tasks.open = number,
         }
     }
+    let progress: Option<(String, i64, i64)> = t
+        .prepare_cached("SELECT worker, done, total FROM progress WHERE job = ?1")?
+        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    let registered = progress.is_some();
+    let mut worker = None;
+    if let Some((name, done, total)) = progress {
+        worker = Some(name);
+        tasks.done = done as usize;
+        tasks.open = total.saturating_sub(done).max(0) as usize;
+    }
     let read = |row: &Row<'_>| {
         let command: String = row.get(1)?;
+        let updated: f64 = row.get(6)?;
+        let gone =
+            worker.as_deref().is_some_and(|worker| Worker::is_gone(worker) || updated + SILENCE < now());
         Ok(Job {
             id,
             kind: row.get(0)?,
             command: serde_json::from_str(&command).unwrap_or_default(),
             folder: PathBuf::from(row.get::<_, String>(2)?),
             output: row.get::<_, Option<String>>(3)?.map(PathBuf::from),
-            state: JobState::of(&row.get::<_, String>(4)?),
+            state: match JobState::of(&row.get::<_, String>(4)?) {
+                // A killed command cannot say so itself.
+                JobState::Running if gone => JobState::Stopped,
+                state => state,
+            },
             created: row.get(5)?,
-            updated: row.get(6)?,
+            updated,
             tasks,
+            registered,
         })
     };
     let fields = "SELECT kind, command, folder, output, state, created, updated FROM jobs WHERE id = ?1";

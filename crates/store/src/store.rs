@@ -14,6 +14,13 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a
 pub trait Store: Send + Sync {
     /// The job with the spec's fingerprint: the one that is there, or a new one. It is running from now on.
     fn begin(&self, spec: JobSpec) -> StoreFuture<'_, Job>;
+    /// The job of a command that keeps its results itself: the one that is there, with its state until now, or a new one.
+    /// It is running from now on, until its worker is gone.
+    fn register(&self, spec: JobSpec, worker: &Worker) -> StoreFuture<'_, (JobId, Option<JobState>)>;
+    /// Says that the worker of a registered job is alive, and how many tasks are done of how many, where that is known; a
+    /// total of 0 is unknown. A job whose worker says nothing for a minute counts as stopped. False where the job is not
+    /// running any more.
+    fn advance(&self, id: JobId, tasks: Option<(usize, usize)>) -> StoreFuture<'_, bool>;
     /// All jobs, the newest first.
     fn jobs(&self) -> StoreFuture<'_, Vec<Job>>;
     /// One job.

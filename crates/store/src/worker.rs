@@ -12,7 +12,7 @@ pub struct Worker {
 
 impl Worker {
     /// This process.
-    pub(crate) fn this() -> Self {
+    pub fn this() -> Self {
         let process = std::process::id();
         Self { host: host(), process, began: began(process).unwrap_or_else(|| "unknown".to_owned()) }
     }

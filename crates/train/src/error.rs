@@ -79,6 +79,12 @@ impl From<candle_core::Error> for Error {
     }
 }
 
+impl From<gradus_durable::Error> for Error {
+    fn from(error: gradus_durable::Error) -> Self {
+        Self::Io { path: error.path, source: error.source }
+    }
+}
+
 impl Error {
     pub(crate) fn run(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
         Self::Run { path: path.into(), message: message.into() }

@@ -12,7 +12,6 @@ use gradus_grade::{Verdict, compare};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::atomic_file::replace;
 use crate::error::{Error, Result};
 use crate::estimate::MetricEstimate;
 use crate::fact::{Fact, Observation};
@@ -369,5 +368,5 @@ pub fn write_groups(folder: &Path, pools: &[Pool]) -> Result<()> {
         serde_json::json!({ "id": pool.id, "groups": groups }).to_string() + "\n"
     };
     let text: String = pools.iter().map(line).collect();
-    replace(&folder.join("groups.jsonl"), text.as_bytes())
+    Ok(gradus_durable::replace_file(&folder.join("groups.jsonl"), text.as_bytes())?)
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use gradus_backend::{Embedder, EmbedderSettings, block_on};
 use gradus_core::contracts::{Embed as _, Embeddings};
@@ -13,6 +13,7 @@ use crate::arguments::dataset::DatasetOption;
 use crate::cost;
 use crate::exit::Status;
 use crate::input::{self, standard_input};
+use crate::job;
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
 use gradus_core::count::counted;
@@ -56,6 +57,10 @@ struct EmbeddingRow<'a> {
 }
 
 pub(super) fn run(args: &EmbedArgs) -> Result<Status> {
+    job::registered_with_output("embed", args.output.as_deref(), || embed_texts(args))
+}
+
+fn embed_texts(args: &EmbedArgs) -> Result<Status> {
     let texts = texts(args)?;
     let embedder = Embedder::open(&args.embedder)?;
     cost::announce(&embedder.spending);
@@ -112,7 +117,7 @@ fn write_lines(out: &mut dyn Write, texts: &[String], all: &Embeddings) -> Resul
     Ok(())
 }
 
-/// Writes a sibling first and renames it, so that a file under the final name is whole.
+/// Writes the output in one piece.
 fn write_file(path: &Path, texts: &[String], all: &Embeddings) -> Result<()> {
     let mut bytes = Vec::new();
     if path.extension().is_some_and(|extension| extension == "npy") {
@@ -120,9 +125,7 @@ fn write_file(path: &Path, texts: &[String], all: &Embeddings) -> Result<()> {
     } else {
         write_lines(&mut bytes, texts, all)?;
     }
-    let unfinished = path.with_extension("unfinished");
-    std::fs::write(&unfinished, bytes).with_context(|| unfinished.display().to_string())?;
-    std::fs::rename(&unfinished, path).with_context(|| path.display().to_string())
+    Ok(gradus_durable::replace_file(path, &bytes)?)
 }
 
 /// NumPy's format, version 1: a magic number, a padded header, little-endian f32.

@@ -25,7 +25,7 @@ pub(super) enum JobsCommand {
     Resume(JobArgs),
     /// Cancel a job; it can be resumed later
     Cancel(JobArgs),
-    /// Remove a job and its results; its output file stays
+    /// Remove a job and its stored results; output files and run folders stay
     Remove(JobArgs),
 }
 
@@ -99,7 +99,7 @@ fn list(args: &ListArgs) -> Result<Status> {
                 job.id.to_string(),
                 state(job).to_owned(),
                 job.kind.clone(),
-                format!("{}/{}", grouped(tasks.done), grouped(tasks.total())),
+                done(job),
                 grouped(tasks.failed),
                 ago(job.updated),
                 job.output.as_ref().map_or_else(String::new, |path| path.display().to_string()),
@@ -158,6 +158,10 @@ fn show(args: &ShowArgs) -> Result<Status> {
         printer.line(format!("output    {}", output.display()))?;
     }
     printer.line(format!("created   {}, updated {}", ago(job.created), ago(job.updated)))?;
+    if job.registered {
+        printer.line(format!("tasks     {} done", done(&job)))?;
+        return Ok(Status::Done);
+    }
     printer.line(format!(
         "tasks     {} done ({} undecided), {} pending, {} running, {} failed",
         grouped(tasks.done),
@@ -190,7 +194,12 @@ fn show(args: &ShowArgs) -> Result<Status> {
 /// Enters the job's folder; its command is parsed and run by the caller.
 fn resume(args: &JobArgs) -> Result<Job> {
     let store = job::open(&args.jobs)?;
-    let job = block_on(store.job(args.id))??;
+    let job = local::wait(store.job(args.id))??;
+    if job.registered && job.state == JobState::Running {
+        bail!("job {} is running; `gradus jobs cancel {}` stops it", job.id, job.id);
+    }
+    let database = std::path::absolute(store.path()).context("cannot determine the current folder")?;
+    job::resume(&job.command, &database);
     std::env::set_current_dir(&job.folder)
         .with_context(|| format!("cannot enter the job's folder {}", job.folder.display()))?;
     Ok(job)
@@ -202,13 +211,13 @@ fn cancel(args: &JobArgs) -> Result<Status> {
     if job.state == JobState::Done {
         bail!("job {} is done and cannot be canceled", job.id);
     }
-    block_on(store.set_state(args.id, JobState::Cancelled))??;
-    let printer = Printer::new(None);
-    printer.line(format!(
-        "job {} canceled ({}/{} done); `gradus jobs resume {}` resumes it",
+    local::wait(store.set_state(args.id, JobState::Cancelled))??;
+    let running = job.registered && job.state == JobState::Running;
+    Printer::new(None).line(format!(
+        "job {} canceled ({} done){}; `gradus jobs resume {}` resumes it",
         job.id,
-        job.tasks.done,
-        job.tasks.total(),
+        if job.registered { done(&job) } else { format!("{}/{}", job.tasks.done, job.tasks.total()) },
+        if running { ": its process is told within a second and stops after its current step" } else { "" },
         job.id
     ))?;
     Ok(Status::Done)
@@ -221,10 +230,19 @@ fn remove(args: &JobArgs) -> Result<Status> {
     Ok(Status::Done)
 }
 
+/// Tasks that are done, of how many; a registered command may not know that.
+fn done(job: &Job) -> String {
+    let (done, total) = (grouped(job.tasks.done), grouped(job.tasks.total()));
+    match job.tasks.open {
+        0 if job.registered && job.state != JobState::Done => done,
+        _ => format!("{done}/{total}"),
+    }
+}
+
 /// The state for display: a running job without running tasks was interrupted.
 fn state(job: &Job) -> &'static str {
     match job.state {
-        JobState::Running if job.tasks.leased == 0 => "stopped",
+        JobState::Running if job.tasks.leased == 0 && !job.registered => "stopped",
         other => other.name(),
     }
 }

@@ -21,8 +21,8 @@ use crate::exit::Status;
 use crate::references::{self, Library, RetrievalTally};
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
-use crate::{cost, input, journal};
-use gradus_core::count::{counted, grouped};
+use crate::terminal::progress;
+use crate::{input, job, journal};
 
 #[derive(Debug, Args)]
 #[command(
@@ -101,6 +101,10 @@ struct Waiting<'a> {
 }
 
 pub(super) fn run(args: &ScoreArgs) -> Result<Status> {
+    job::registered_with_output("score", args.output.as_deref(), || score(args))
+}
+
+fn score(args: &ScoreArgs) -> Result<Status> {
     let settings = args.augmentation.retrieval.settings();
     let named = references::with_profile(&args.scorer, &args.augmentation);
     if let (Some(_), Some(profile)) = (&args.augmentation.pool, &named.profile) {
@@ -285,6 +289,7 @@ impl<'a> ScoreRun<'a> {
         }
         self.report.solutions += 1;
         self.report.steps += scores.len() as u64;
+        progress::note(self.report.solutions, 0);
         self.report.suspected += u64::from(suspected.is_some());
         Ok(())
     }

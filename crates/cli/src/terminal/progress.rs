@@ -1,5 +1,6 @@
 //! A progress bar for anything that takes longer than two seconds; silent when standard error is no terminal.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -11,12 +12,28 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How often the bar looks at the clock.
 const EVERY: u64 = 64;
 
+static DONE: AtomicUsize = AtomicUsize::new(0);
+static TOTAL: AtomicUsize = AtomicUsize::new(0);
+
+/// Tasks of this program done so far, and all of them; 0 where that is unknown.
+pub(crate) fn latest() -> (usize, usize) {
+    (DONE.load(Ordering::Relaxed), TOTAL.load(Ordering::Relaxed))
+}
+
+/// Notes how many tasks of this program are done. Bars do so themselves.
+pub(crate) fn note(done: u64, total: u64) {
+    DONE.store(done as usize, Ordering::Relaxed);
+    TOTAL.store(total as usize, Ordering::Relaxed);
+}
+
 /// A bar that appears when the work turns out to be long.
 pub(crate) struct Progress {
     bar: ProgressBar,
     started: Instant,
     shown: bool,
     ticks: u64,
+    /// Tasks, where the bar counts them and not bytes.
+    tasks: Option<u64>,
 }
 
 impl Progress {
@@ -31,7 +48,13 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        Self { bar, started: Instant::now(), shown: false, ticks: 0 }
+        Self {
+            bar,
+            started: Instant::now(),
+            shown: false,
+            ticks: 0,
+            tasks: (total > 0 && !bytes).then_some(total),
+        }
     }
 
     /// Moves to `position` and shows the number of records done.
@@ -44,6 +67,9 @@ impl Progress {
 
     /// Moves to `position` at once, for steps that take long themselves.
     pub(crate) fn now(&mut self, position: u64, message: &str) {
+        if let Some(total) = self.tasks {
+            note(position, total);
+        }
         if !self.shown && self.started.elapsed() > PATIENCE {
             self.shown = true;
             self.bar.set_draw_target(ProgressDrawTarget::stderr());

@@ -186,11 +186,16 @@ fn a_cancelled_job_is_resumed_from_anywhere() {
     let resumed = Command::new(env!("CARGO_BIN_EXE_gradus"))
         .args(["jobs", "resume", "1"])
         .current_dir(elsewhere.path("."))
+        .env_remove("GRADUS_JOBS")
         .env("GRADUS_HOME", folder.path("home"))
         .output()
         .unwrap();
     assert_eq!(resumed.status.code(), Some(0), "{resumed:?}");
     assert!(folder.path("judge.jsonl").exists());
+    // It still knows its own command.
+    let again = jobs(&folder, "resume 1");
+    assert!(again.stderr.contains("gradus annotate judge data.jsonl"), "{again}");
+    assert_eq!(again.code, Some(0), "{again}");
     assert!(jobs(&folder, "show 7").fails(3).contains("there is no job 7"));
 }
 
@@ -316,7 +321,14 @@ fn a_key_appears_nowhere() {
         let line = format!("{line} --endpoint {} --model tiny --key-env SECRET --retries 3", server.url);
         let words: Vec<&str> = line.split_whitespace().collect();
         let mut command = folder.command(&words);
-        Done::from(command.env("GRADUS_HOME", folder.path("home")).env("SECRET", KEY).output().unwrap())
+        Done::from(
+            command
+                .env_remove("GRADUS_JOBS")
+                .env("GRADUS_HOME", folder.path("home"))
+                .env("SECRET", KEY)
+                .output()
+                .unwrap(),
+        )
     };
     let fine = run("annotate judge data.jsonl -o judge.jsonl");
     assert_eq!(fine.code, Some(0), "{fine}");
@@ -326,8 +338,14 @@ fn a_key_appears_nowhere() {
         format!("annotate judge data.jsonl -o n.jsonl --seed 2 --endpoint {} --key-env SECRET", refused.url);
     let words: Vec<&str> = line.split_whitespace().collect();
     let mut command = folder.command(&words);
-    let failed =
-        Done::from(command.env("GRADUS_HOME", folder.path("home")).env("SECRET", KEY).output().unwrap());
+    let failed = Done::from(
+        command
+            .env_remove("GRADUS_JOBS")
+            .env("GRADUS_HOME", folder.path("home"))
+            .env("SECRET", KEY)
+            .output()
+            .unwrap(),
+    );
     assert!(failed.stderr.contains("[key]"), "{failed}");
     for done in [&fine, &failed] {
         assert!(!done.to_string().contains("sesame"), "{done}");
@@ -366,7 +384,11 @@ fn two_processes_share_a_job() {
     let words: Vec<&str> = line.split_whitespace().collect();
     let start = || {
         let mut command = folder.command(&words);
-        command.env("GRADUS_HOME", folder.path("home")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .env_remove("GRADUS_JOBS")
+            .env("GRADUS_HOME", folder.path("home"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command.spawn().unwrap()
     };
     let (first, second) = (start(), start());
@@ -400,7 +422,7 @@ fn two_hundred_kills_change_nothing() {
         );
         let words: Vec<&str> = line.split_whitespace().collect();
         let mut command = folder.command(&words);
-        command.env("GRADUS_HOME", folder.path(home));
+        command.env_remove("GRADUS_JOBS").env("GRADUS_HOME", folder.path(home));
         command
     };
     let calm = Server::in_thread(replies(answer));
@@ -444,6 +466,7 @@ fn two_hundred_kills_change_nothing() {
     let list = Done::from(
         folder
             .command(&["jobs", "list", "--json"])
+            .env_remove("GRADUS_JOBS")
             .env("GRADUS_HOME", folder.path("stormy"))
             .output()
             .unwrap(),

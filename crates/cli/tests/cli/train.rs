@@ -11,7 +11,7 @@ const WORLD: &str =
     "--families geometry --styles equations --difficulty 1 --errors misread_given,wrong_operand";
 
 /// A folder with `train.jsonl`, `eval.jsonl` and `prm.toml`, which takes 12 steps.
-fn prepared() -> Folder {
+pub(super) fn prepared() -> Folder {
     let folder = Folder::new();
     folder.run(&format!("synth -n 24 --solutions 2 --seed 7 {WORLD} -o train.jsonl")).succeeds();
     folder.run(&format!("synth -n 6 --solutions 2 --seed 8 {WORLD} -o eval.jsonl")).succeeds();

@@ -49,9 +49,8 @@ fn repo_folder(store: &Store, id: &str) -> PathBuf {
 /// Writes which commit a revision is. A revision may contain slashes and so be in folders.
 fn name_commit(store: &Store, name: &HubName, commit: &str) -> Result<()> {
     let path = repo_folder(store, &name.id).join("refs").join(name.revision());
-    let io = |error| Error::io(&path, error);
-    fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(io)?;
-    fs::write(&path, commit.trim()).map_err(io)
+    fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(|error| Error::io(&path, error))?;
+    Ok(gradus_durable::replace_file(&path, commit.trim().as_bytes())?)
 }
 
 /// The ids of all models in the hub's cache.
@@ -202,7 +201,7 @@ impl Download<'_> {
                 // The part is wrong from end to end, so there is nothing to resume.
                 let _ = fs::remove_file(&part);
             })?;
-            fs::rename(&part, &blob).map_err(io(&blob))?;
+            gradus_durable::move_file(&part, &blob)?;
             let _ = fs::remove_file(lock_path);
             done
         };

@@ -52,7 +52,7 @@ impl Record {
         let path = folder.join(RECORD_FILE);
         let text =
             serde_json::to_string_pretty(self).unwrap_or_else(|error| panic!("a record is JSON: {error}"));
-        std::fs::write(&path, text + "\n").map_err(|error| Error::io(path, error))
+        Ok(gradus_durable::replace_file(&path, (text + "\n").as_bytes())?)
     }
 
     /// Bytes of all files.

@@ -51,7 +51,8 @@ pub(super) fn size() -> u64 {
     FILES.iter().map(|(_, content)| content.len() as u64).sum()
 }
 
-/// Its folder under `home`, with everything in it. It appears whole or not at all, whoever else is at it.
+/// Its folder under `home`, with everything in it. Each file appears whole, whoever else is at it; one that is missing or
+/// damaged, or another card beside the same weights, is replaced.
 pub(super) fn unpacked(home: &Path) -> Result<PathBuf> {
     let folder = folder(home);
     let whole = |(name, content): &(&str, &[u8])| {
@@ -60,19 +61,11 @@ pub(super) fn unpacked(home: &Path) -> Result<PathBuf> {
     if FILES.iter().all(whole) {
         return Ok(folder);
     }
-    let fail = |source| Error::io(&folder, source);
-    let parent = folder.parent().unwrap_or(home);
-    std::fs::create_dir_all(parent).map_err(fail)?;
-    let unfinished = tempfile::tempdir_in(parent).map_err(fail)?;
-    for (name, content) in FILES {
-        std::fs::write(unfinished.path().join(name), content).map_err(fail)?;
-    }
-    if std::fs::rename(unfinished.path(), &folder).is_ok() || FILES.iter().all(whole) {
-        return Ok(folder);
-    }
-    // What is there is damaged, or another card lies beside the same weights: each file is put in its place at once.
-    for (name, _) in FILES {
-        std::fs::rename(unfinished.path().join(name), folder.join(name)).map_err(fail)?;
+    std::fs::create_dir_all(&folder).map_err(|source| Error::io(&folder, source))?;
+    for file @ (name, content) in &FILES {
+        if !whole(file) {
+            gradus_durable::replace_file(&folder.join(name), content)?;
+        }
     }
     Ok(folder)
 }

@@ -115,12 +115,12 @@ impl Store {
         }
         let stage = Stage {
             folder: models.join(format!(".partial-{folder}")),
-            old: models.join(format!(".old-{folder}")),
             target: models.join(folder),
             _lock: lock,
         };
-        // Nobody else has the lock, so these are what a killed pull left behind.
-        remove(&stage.old)?;
+        // Nobody else has the lock, so these are what a killed pull left behind. Version 0.1 kept the former model beside
+        // it while it was replaced.
+        remove(&models.join(format!(".old-{folder}")))?;
         stage.clear()?;
         Ok(stage)
     }
@@ -128,8 +128,7 @@ impl Store {
     /// Removes what was pulled as `folder`.
     pub(super) fn remove(&self, folder: &str) -> Result<()> {
         let stage = self.stage(folder)?;
-        fs::rename(&stage.target, &stage.old).map_err(|error| Error::io(&stage.target, error))?;
-        remove(&stage.old)
+        Ok(gradus_durable::remove_folder(&stage.target)?)
     }
 }
 
@@ -148,7 +147,6 @@ fn remove(folder: &Path) -> Result<()> {
 pub(super) struct Stage {
     /// The folder to fill.
     pub(super) folder: PathBuf,
-    old: PathBuf,
     target: PathBuf,
     _lock: File,
 }
@@ -162,11 +160,7 @@ impl Stage {
 
     /// Puts the folder in its place, in one step.
     pub(super) fn finish(self) -> Result<PathBuf> {
-        if self.target.exists() {
-            fs::rename(&self.target, &self.old).map_err(|error| Error::io(&self.target, error))?;
-        }
-        fs::rename(&self.folder, &self.target).map_err(|error| Error::io(&self.target, error))?;
-        remove(&self.old)?;
+        gradus_durable::move_folder(&self.folder, &self.target)?;
         Ok(self.target.clone())
     }
 }

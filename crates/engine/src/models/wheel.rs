@@ -49,8 +49,8 @@ pub(super) fn download(
     }
     let kept = downloads.join(file_name(&wheel));
     let note = sum_file(&kept);
-    fs::write(&note, found).map_err(|error| Error::io(&note, error))?;
-    fs::rename(&wheel, &kept).map_err(|error| Error::io(&kept, error))?;
+    gradus_durable::replace_file(&note, found.as_bytes())?;
+    gradus_durable::move_file(&wheel, &kept)?;
     fs::remove_dir_all(&work).map_err(|error| Error::io(&work, error))?;
     Ok(kept)
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 use gradus_core::Record;
 use gradus_core::contracts::{Embed, Usage};
 use gradus_data::dedup;
+use gradus_durable::move_folder;
 use serde::{Deserialize, Serialize};
 
 use super::draft::{Draft, Dropped};
@@ -135,6 +136,7 @@ pub async fn build(
     let embedded = fill(&mut journal, &draft, Counts::default(), encoder, settings, watch).await?;
     let pca = reduce.map(|reduce| fit(&journal, &draft, settings.fit_rows, reduce)).transpose()?;
 
+    // It has a name that the next build finds: what a killed one leaves may be large.
     let part = beside(folder, ".part");
     if part.exists() {
         std::fs::remove_dir_all(&part).map_err(Error::io(&part))?;
@@ -155,7 +157,7 @@ pub async fn build(
     drop(plan);
     let report = report(&manifest, Counts::default(), &draft, embedded);
     manifest.write(&part)?;
-    std::fs::rename(&part, folder).map_err(Error::io(folder))?;
+    move_folder(&part, folder)?;
     journal.remove()?;
     Ok(report)
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use gradus_durable::PendingFile;
 use memmap2::Mmap;
 
 use super::manifest::Entry;
@@ -12,7 +13,7 @@ use crate::error::{Error, Result};
 #[cfg(target_endian = "big")]
 compile_error!("a pool's numbers are little-endian and read in place");
 
-/// `POOL.part` for `POOL`.
+/// `POOL.embedded` for `POOL`.
 pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
@@ -32,7 +33,7 @@ pub(crate) fn map(path: &Path) -> Result<Mmap> {
 pub(crate) struct Writer {
     path: PathBuf,
     name: String,
-    file: BufWriter<File>,
+    file: BufWriter<PendingFile>,
     hasher: blake3::Hasher,
     bytes: u64,
 }
@@ -40,7 +41,7 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) fn new(folder: &Path, name: &str) -> Result<Self> {
         let path = folder.join(name);
-        let file = BufWriter::with_capacity(1 << 20, File::create(&path).map_err(Error::io(&path))?);
+        let file = BufWriter::with_capacity(1 << 20, PendingFile::create(&path)?);
         Ok(Self { path, name: name.to_owned(), file, hasher: blake3::Hasher::new(), bytes: 0 })
     }
 
@@ -56,7 +57,7 @@ impl Writer {
 
     pub(crate) fn finish(self) -> Result<Entry> {
         let file = self.file.into_inner().map_err(|error| Error::io(&self.path)(error.into_error()))?;
-        file.sync_all().map_err(Error::io(&self.path))?;
+        file.commit()?;
         Ok(Entry { name: self.name, bytes: self.bytes, blake3: self.hasher.finalize().to_hex().to_string() })
     }
 }

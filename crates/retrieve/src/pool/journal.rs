@@ -6,8 +6,10 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use gradus_durable::AppendFile;
 
 use crate::embed::Key;
 use crate::error::{Error, Result};
@@ -19,7 +21,7 @@ const CHECK: usize = 8;
 
 pub(crate) struct Journal {
     path: PathBuf,
-    file: File,
+    file: AppendFile,
     encoder: Key,
     dimension: usize,
     known: HashMap<Key, usize>,
@@ -28,19 +30,14 @@ pub(crate) struct Journal {
 impl Journal {
     /// Opens or makes the file. Vectors of another encoder are refused, not overwritten.
     pub(crate) fn open(path: &Path, encoder: &str) -> Result<Self> {
-        let mut file = File::options()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(path)
-            .map_err(Error::io(path))?;
+        let file = AppendFile::open(path)?;
         let encoder = crate::embed::key(encoder);
         let mut header = Vec::new();
-        (&mut file).take(HEADER as u64).read_to_end(&mut header).map_err(Error::io(path))?;
+        let read = File::open(path).and_then(|file| file.take(HEADER as u64).read_to_end(&mut header));
+        read.map_err(Error::io(path))?;
         let mut journal = Self { path: path.to_owned(), file, encoder, dimension: 0, known: HashMap::new() };
         if header.len() < HEADER {
-            journal.cut(0)?;
+            journal.file.cut(0)?;
             return Ok(journal);
         }
         if !header.starts_with(MAGIC) || header[16..] != encoder {
@@ -49,7 +46,7 @@ impl Journal {
         }
         journal.dimension = u64::from_le_bytes(header[8..16].try_into().expect("eight bytes")) as usize;
         let sound = journal.load()?;
-        journal.cut((HEADER + sound * journal.record()) as u64)?;
+        journal.file.cut((HEADER + sound * journal.record()) as u64)?;
         Ok(journal)
     }
 
@@ -85,7 +82,7 @@ impl Journal {
             bytes.extend_from_slice(&check.as_bytes()[..CHECK]);
             self.known.insert(*key, self.known.len());
         }
-        self.file.write_all(&bytes).map_err(Error::io(&self.path))
+        Ok(self.file.append(&bytes)?)
     }
 
     /// All vectors, mapped.
@@ -95,7 +92,7 @@ impl Journal {
 
     /// Removes the file: its vectors are in the pool.
     pub(crate) fn remove(self) -> Result<()> {
-        std::fs::remove_file(&self.path).map_err(Error::io(&self.path))
+        Ok(self.file.remove()?)
     }
 
     fn record(&self) -> usize {
@@ -117,12 +114,6 @@ impl Journal {
         let keys: Vec<Key> = keys.collect();
         self.known = keys.iter().enumerate().map(|(index, key)| (*key, index)).collect();
         Ok(keys.len())
-    }
-
-    fn cut(&mut self, bytes: u64) -> Result<()> {
-        self.file.set_len(bytes).map_err(Error::io(&self.path))?;
-        self.file.seek(SeekFrom::Start(bytes)).map_err(Error::io(&self.path))?;
-        Ok(())
     }
 }
 

@@ -106,12 +106,9 @@ impl PoolManifest {
     /// Replaces the folder's manifest.
     pub(crate) fn write(mut self, folder: &Path) -> Result<()> {
         self.checksum = self.sum();
-        let (part, path) = (folder.join("manifest.json.part"), folder.join(NAME));
         let mut text = serde_json::to_string_pretty(&self).expect("a manifest is plain data");
         text.push('\n');
-        std::fs::write(&part, text).map_err(Error::io(&part))?;
-        std::fs::File::open(&part).and_then(|file| file.sync_all()).map_err(Error::io(&part))?;
-        std::fs::rename(&part, &path).map_err(Error::io(&path))
+        Ok(gradus_durable::replace_file(&folder.join(NAME), text.as_bytes())?)
     }
 
     fn sum(&self) -> String {

@@ -181,3 +181,36 @@ fn other_files_are_refused_with_a_sentence() {
     Connection::open(&later).unwrap().execute_batch("PRAGMA user_version = 7").unwrap();
     assert!(SqliteStore::open(&later).unwrap_err().to_string().contains("version 7"));
 }
+
+#[tokio::test]
+async fn a_registered_command_is_found_again_and_stops_with_its_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let this = Worker::this();
+    let (id, before) = store.register(spec(0), &this).await.unwrap();
+    assert_eq!(before, None);
+    assert!(store.advance(id, Some((3, 10))).await.unwrap());
+    let job = store.job(id).await.unwrap();
+    assert!(job.registered && job.state == JobState::Running);
+    assert_eq!((job.tasks.done, job.tasks.total()), (3, 10));
+
+    store.set_state(id, JobState::Cancelled).await.unwrap();
+    assert!(!store.advance(id, Some((4, 10))).await.unwrap());
+    assert_eq!(store.register(spec(0), &this).await.unwrap(), (id, Some(JobState::Cancelled)));
+    assert_eq!(store.job(id).await.unwrap().tasks.done, 4, "it goes on from there");
+
+    let dead = this.to_string().rsplit_once(':').map(|(process, _)| format!("{process}:1")).unwrap();
+    let killed = store.run(move |t| t.execute("UPDATE progress SET worker = ?1", [dead]));
+    killed.await.unwrap();
+    if cfg!(target_os = "linux") {
+        assert_eq!(store.job(id).await.unwrap().state, JobState::Stopped);
+    }
+    let elsewhere = store.run(|t| t.execute("UPDATE progress SET worker = 'other:1:1'", []));
+    elsewhere.await.unwrap();
+    assert_eq!(store.job(id).await.unwrap().state, JobState::Running);
+    let silent = store.run(|t| t.execute("UPDATE jobs SET updated = updated - 120", []));
+    silent.await.unwrap();
+    assert_eq!(store.job(id).await.unwrap().state, JobState::Stopped);
+    store.remove(id).await.unwrap();
+    assert!(store.jobs().await.unwrap().is_empty());
+}

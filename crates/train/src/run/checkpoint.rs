@@ -16,7 +16,6 @@ use safetensors::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::write;
 use crate::error::io;
 use crate::parameters::Parameters;
 use crate::{Error, Result};
@@ -108,7 +107,7 @@ pub(crate) fn name(step: u64) -> String {
 /// Writes a checkpoint into the folder of checkpoints, and returns its own folder.
 pub(crate) fn save(folder: &Path, checkpoint: &Checkpoint) -> Result<PathBuf> {
     let path = folder.join(name(checkpoint.step));
-    write::folder(&path, |temporary| {
+    gradus_durable::replace_folder(&path, |temporary| {
         let tensors = temporary.join(TENSORS);
         let views = checkpoint.tensors.iter().map(|(name, (shape, values))| (name, Floats { shape, values }));
         safetensors::serialize_to_file(views, None, &tensors)
@@ -201,10 +200,7 @@ pub(crate) fn prune(folder: &Path, keep: usize, best: Option<u64>) -> Result<Vec
 
 /// Removes a checkpoint; killed meanwhile, it leaves no half of one.
 pub(super) fn discard(folder: &Path, step: u64) -> Result<()> {
-    let path = folder.join(name(step));
-    let aside = folder.join(format!("{}{}", write::UNFINISHED, name(step)));
-    fs::rename(&path, &aside).map_err(io(&path))?;
-    fs::remove_dir_all(&aside).map_err(io(&aside))
+    Ok(gradus_durable::remove_folder(&folder.join(name(step)))?)
 }
 
 fn sum(path: &Path) -> Result<FileDigest> {

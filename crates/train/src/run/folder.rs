@@ -20,13 +20,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gradus_core::time;
+use gradus_durable::{replace_file, replace_folder};
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{self, Checkpoint};
 use super::inputs::RunInput;
+use super::leftovers;
 use super::metrics::{self, Metrics, MetricsLine};
 use super::recipe::Recipe;
-use super::write;
 use crate::error::io;
 use crate::{Error, Result};
 
@@ -117,7 +118,7 @@ impl Run {
         let lock = lock(folder)?;
         // Another process may have made one meanwhile.
         fresh()?;
-        write::clean(folder)?;
+        leftovers::remove(folder)?;
         let record = RunRecord {
             schema: SCHEMA,
             gradus: env!("CARGO_PKG_VERSION").to_owned(),
@@ -129,10 +130,10 @@ impl Run {
             inputs: context.inputs,
             resumed: Vec::new(),
         };
-        write::file(&folder.join("recipe.toml"), recipe.to_toml().as_bytes())?;
+        replace_file(&folder.join("recipe.toml"), recipe.to_toml().as_bytes())?;
         let metrics = Metrics::open(&folder.join("metrics.jsonl"))?;
         // Last, because its presence is what makes the folder a run.
-        write::file(&folder.join("run.json"), &json(&record))?;
+        replace_file(&folder.join("run.json"), &json(&record))?;
         let (folder, recipe) = (folder.to_owned(), recipe.clone());
         Ok(Self { folder, recipe, record, metrics, judged: None, best: None, _lock: lock })
     }
@@ -148,8 +149,8 @@ impl Run {
             input.check()?;
         }
         let checkpoints = folder.join("checkpoints");
-        write::clean(folder)?;
-        write::clean(&checkpoints)?;
+        leftovers::remove(folder)?;
+        leftovers::remove(&checkpoints)?;
         let (checkpoint, mut warnings) = checkpoint::load_latest(&checkpoints)?;
         let step = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.step);
         for damaged in checkpoint::steps(&checkpoints)?.into_iter().filter(|other| *other > step) {
@@ -165,7 +166,7 @@ impl Run {
         let path = folder.join("metrics.jsonl");
         let lines = metrics::cut_after(&path, step)?;
         record.resumed.push(Resumption { at: time::now(), step, gradus: version.to_owned() });
-        write::file(&folder.join("run.json"), &json(&record))?;
+        replace_file(&folder.join("run.json"), &json(&record))?;
         let metrics = Metrics::open(&path)?;
         let steps = checkpoint::steps(&checkpoints)?;
         let best = recipe.steps.best.as_ref().and_then(|metric| metric.best_of(&lines, &steps));
@@ -243,19 +244,19 @@ impl Run {
     /// Writes a folder of the run, such as `adapter`, as a whole: `fill` gets an empty folder to write into.
     pub(crate) fn write_folder(&self, name: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
         let path = self.folder.join(name);
-        write::folder(&path, fill)?;
+        replace_folder(&path, fill)?;
         Ok(path)
     }
 
     /// Writes a file of the run, such as `README.md`, as a whole.
     pub(crate) fn write_file(&self, name: &str, text: impl AsRef<[u8]>) -> Result<()> {
-        write::file(&self.folder.join(name), text.as_ref())
+        Ok(replace_file(&self.folder.join(name), text.as_ref())?)
     }
 
     fn write_best(&self) -> Result<()> {
         let path = self.folder.join("best");
         match self.best {
-            Some((step, _)) => write::file(&path, format!("{}\n", checkpoint::name(step)).as_bytes()),
+            Some((step, _)) => Ok(replace_file(&path, format!("{}\n", checkpoint::name(step)).as_bytes())?),
             None if path.exists() => fs::remove_file(&path).map_err(io(&path)),
             None => Ok(()),
         }
@@ -301,7 +302,7 @@ fn refuse_foreign(folder: &Path) -> Result<()> {
         let name = entry.map_err(io(folder))?.file_name();
         let name = name.to_string_lossy();
         let ours = ["lock", "recipe.toml", "metrics.jsonl", "checkpoints"];
-        if !ours.contains(&&*name) && !name.starts_with(write::UNFINISHED) {
+        if !ours.contains(&&*name) && !leftovers::is_leftover(&name) {
             return Err(Error::run(
                 folder,
                 format!("this folder is not empty and holds no run (it has `{name}`): choose another folder"),

@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 use gradus_core::time;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::write;
 use crate::error::io;
 use crate::{Error, Result};
 
@@ -108,7 +107,7 @@ pub(super) fn cut_after(path: &Path, step: u64) -> Result<Vec<MetricsLine>> {
         text += &serde_json::to_string(line).expect("a line has only what JSON can hold");
         text.push('\n');
     }
-    write::file(path, text.as_bytes())?;
+    gradus_durable::replace_file(path, text.as_bytes())?;
     Ok(lines)
 }
 

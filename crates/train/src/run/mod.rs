@@ -15,12 +15,12 @@ pub(crate) mod card;
 pub(crate) mod checkpoint;
 pub(crate) mod folder;
 pub(crate) mod inputs;
+mod leftovers;
 pub mod metrics;
 pub(crate) mod order;
 pub(crate) mod recipe;
 pub(crate) mod steps;
 pub(crate) mod tensorboard;
-mod write;
 
 pub use metrics::MetricsLine;
 pub(crate) use recipe::Objective;

@@ -23,7 +23,7 @@ pub(crate) struct BestOfNArgs {
     #[arg(long, value_name = "POWER", default_value_t = Power::ONE)]
     vote_power: Power,
     #[command(flatten)]
-    bench: BenchArgs,
+    pub(super) bench: BenchArgs,
 }
 
 pub(super) fn run(BestOfNArgs { vote_power, bench: args }: &BestOfNArgs) -> Result<Status> {

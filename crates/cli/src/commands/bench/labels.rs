@@ -24,7 +24,7 @@ pub(crate) struct LabelsArgs {
     #[arg(long, value_name = "FILE")]
     truth: Vec<PathBuf>,
     #[command(flatten)]
-    bench: BenchArgs,
+    pub(super) bench: BenchArgs,
 }
 
 pub(super) fn run(args: &LabelsArgs) -> Result<Status> {

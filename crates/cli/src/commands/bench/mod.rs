@@ -21,6 +21,7 @@ use clap::Subcommand;
 use gradus_bench::Error;
 
 use crate::exit::Status;
+use crate::job;
 use crate::terminal::printer;
 
 #[derive(Debug, Subcommand)]
@@ -45,14 +46,22 @@ pub(super) enum BenchCommand {
 
 pub(super) fn run(command: &BenchCommand) -> Result<Status> {
     match command {
-        BenchCommand::ProcessBench(args) => stoppable(processbench::run(args)),
-        BenchCommand::PrmBench(args) => stoppable(prmbench::run(args)),
-        BenchCommand::BestOfN(args) => stoppable(best_of_n::run(args)),
-        BenchCommand::Drift(args) => stoppable(drift::run(args)),
-        BenchCommand::Labels(args) => stoppable(labels::run(args)),
-        BenchCommand::Preference(args) => stoppable(preference::run(args)),
+        BenchCommand::ProcessBench(args) => measured("processbench", args, || processbench::run(args)),
+        BenchCommand::PrmBench(args) => measured("prmbench", args, || prmbench::run(args)),
+        BenchCommand::BestOfN(args) => measured("best-of-n", &args.bench, || best_of_n::run(args)),
+        BenchCommand::Drift(args) => measured("drift", args, || drift::run(args)),
+        BenchCommand::Labels(args) => measured("labels", &args.bench, || labels::run(args)),
+        BenchCommand::Preference(args) => match args.measurement() {
+            Some(bench) => measured("preference", bench, || preference::run(args)),
+            None => stoppable(preference::run(args)),
+        },
         BenchCommand::Compare(args) => compare::run(args),
     }
+}
+
+/// Runs a benchmark as a job.
+fn measured(name: &str, args: &BenchArgs, work: impl FnOnce() -> Result<Status>) -> Result<Status> {
+    job::registered(&format!("bench {name}"), args.output.as_deref(), || stoppable(work()))
 }
 
 /// Turns a requested stop into an exit status; the run can be resumed.

@@ -18,7 +18,8 @@ use crate::arguments::values::at_least_one;
 use crate::cost;
 use crate::exit::Status;
 use crate::input;
-use crate::references::{Library, encoder_of};
+use crate::job;
+use crate::references::{Library, TextEncoder};
 use crate::terminal::interrupt;
 use crate::terminal::printer::Printer;
 use crate::terminal::progress::Progress;
@@ -115,6 +116,10 @@ struct BuildSummary<'a> {
 }
 
 pub(super) fn build(args: &BuildArgs) -> Result<Status> {
+    job::registered("pool build", Some(&args.output), || build_pool(args))
+}
+
+fn build_pool(args: &BuildArgs) -> Result<Status> {
     let began = Instant::now();
     let (records, tally) = input::records(&args.growth.input)?;
     let embedder = Embedder::open(&args.growth.options.settings(&args.encoder))?;
@@ -152,6 +157,10 @@ pub(super) fn build(args: &BuildArgs) -> Result<Status> {
 }
 
 pub(super) fn add(args: &AddArgs) -> Result<Status> {
+    job::registered("pool add", Some(&args.pool.pool), || add_to_pool(args))
+}
+
+fn add_to_pool(args: &AddArgs) -> Result<Status> {
     let began = Instant::now();
     let (records, tally) = input::records(&args.growth.input)?;
     let library = Library::open(&args.pool, &args.growth.options)?;

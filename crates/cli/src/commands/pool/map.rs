@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use gradus_backend::{Embedder, block_on};
 use gradus_core::contracts::Embed as _;
@@ -152,11 +152,7 @@ pub(super) fn run(args: &MapArgs) -> Result<Status> {
         sections,
         data_json: Some(serde_json::to_string_pretty(&report)?),
     };
-    let mut part = args.output.clone().into_os_string();
-    part.push(".part");
-    let part = std::path::PathBuf::from(part);
-    std::fs::write(&part, page.html()).with_context(|| part.display().to_string())?;
-    std::fs::rename(&part, &args.output).with_context(|| args.output.display().to_string())?;
+    gradus_durable::replace_file(&args.output, page.html().as_bytes())?;
     let printer = Printer::new(None);
     if args.print.json {
         printer.json(&report)?;

@@ -22,8 +22,7 @@ use crate::exit::Status;
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
-use crate::{cost, input, journal};
-use gradus_core::count::{counted, grouped};
+use crate::{input, job, journal};
 
 /// Concurrent problems where no concurrency is set, so that batches and connections are full.
 const AHEAD: usize = 4;
@@ -69,6 +68,10 @@ struct SolveSummary {
 }
 
 pub(super) fn run(args: &SolveArgs, plan: &Plan) -> Result<Status> {
+    job::registered_with_output("solve", args.output.as_deref(), || solve_all(args, plan))
+}
+
+fn solve_all(args: &SolveArgs, plan: &Plan) -> Result<Status> {
     let mut problems: Vec<Problem> = Vec::new();
     let tally = input::for_each_of(&args.dataset, |item| {
         problems.push(item.record.problem);

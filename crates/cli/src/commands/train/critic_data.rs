@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use gradus_backend::{Generator, GeneratorSettings, block_on};
 use gradus_core::contracts::{LogProbs as _, LogProbsRequest, Message};
@@ -130,17 +130,12 @@ fn ideal(example: &CriticExample) -> serde_json::Value {
 
 /// Writes one row a line.
 fn write(path: &Path, rows: &[impl Serialize]) -> Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or_else(|| Path::new("."));
     let mut text = String::new();
     for row in rows {
         text += &serde_json::to_string(row)?;
         text.push('\n');
     }
-    // Written to a temporary file and renamed, so that the output is never partial.
-    let temporary = folder.join(format!(".gradus-{}.tmp", std::process::id()));
-    let written = std::fs::write(&temporary, text).and_then(|()| std::fs::rename(&temporary, path));
-    written.with_context(|| path.display().to_string())
+    Ok(gradus_durable::replace_file(path, text.as_bytes())?)
 }
 
 fn show(args: &CriticDataArgs, report: &CriticDataSummary) -> Result<Status> {

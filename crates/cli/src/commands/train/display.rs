@@ -9,6 +9,8 @@ use gradus_train::run::metrics;
 use gradus_train::{MetricValues, StepProgress, TrainingObserver, TrainingStart};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::count::{counted, grouped};
+use crate::terminal::progress::note;
 use crate::terminal::{interrupt, printer};
 use gradus_core::count::{counted, grouped};
 
@@ -70,6 +72,7 @@ impl TrainingObserver for Display {
         for warning in warnings {
             self.line(&format!("warning: {warning}"));
         }
+        note(*done, *steps);
         self.bar.set_length(*steps);
         self.bar.set_position(*done);
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len}  {wide_msg}") {
@@ -88,6 +91,7 @@ impl TrainingObserver for Display {
             shown(&progress.metrics),
             left.map(|left| format!("  {left} left")).unwrap_or_default()
         );
+        note(progress.step, progress.steps);
         self.bar.set_position(progress.step);
         self.bar.set_message(message.clone());
         if !self.live && self.spoke.elapsed() > EVERY {

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::display::Display;
 use crate::arguments::JsonOption;
 use crate::exit::Status;
+use crate::job;
 use crate::terminal::printer::Printer;
 use gradus_core::count::{counted, grouped};
 
@@ -60,13 +61,18 @@ pub(super) fn run(objective: &'static str, args: &TrainArgs) -> Result<Status> {
         );
     }
     let folder = args.output.clone().unwrap_or_else(|| default_folder(&args.recipe));
-    let mut display = Display::new(&folder);
+    job::registered(&format!("train {objective}"), Some(&folder), || train(objective, args, &recipe, &folder))
+}
+
+fn train(objective: &'static str, args: &TrainArgs, recipe: &Recipe, folder: &Path) -> Result<Status> {
+    let mut display = Display::new(folder);
     let started = std::time::Instant::now();
-    let command = std::env::args().collect();
-    let end = gradus_train::train(&recipe, &folder, command, &mut display)?;
+    let program = std::env::args().take(1);
+    let command = program.chain(job::command_line()).collect();
+    let end = gradus_train::train(recipe, folder, command, &mut display)?;
     let seconds = started.elapsed().as_secs_f64();
     let (start, evaluation) = display.finish();
-    report(objective, folder, args, &end, start, &evaluation, seconds)
+    report(objective, folder.to_owned(), args, &end, start, &evaluation, seconds)
 }
 
 fn report(

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use gradus_train::curves;
 use gradus_train::run::metrics;
@@ -34,7 +34,7 @@ pub(super) fn run(args: &PlotArgs) -> Result<Status> {
         runs.push(curves::RunCurves { name, lines });
     }
     let output = args.output.clone().unwrap_or_else(|| args.runs[0].join("curves.html"));
-    std::fs::write(&output, curves::page(&runs)).with_context(|| output.display().to_string())?;
+    gradus_durable::replace_file(&output, curves::page(&runs).as_bytes())?;
     Printer::new(None).line(format!("written to {}", output.display()))?;
     Ok(Status::Done)
 }

@@ -3,9 +3,9 @@
 //! The header is a line of JSON, filled up with spaces:
 //! `{"format":"gradus-graph-1","bytes":1234,"blake3":"…","rows":3,"dimension":2,"scale":127.0,"settings":{…}}`.
 
-use std::fs::OpenOptions;
 use std::path::Path;
 
+use gradus_durable::PendingFile;
 use memmap2::{Mmap, MmapMut};
 use serde::{Deserialize, Serialize};
 
@@ -42,13 +42,12 @@ pub(super) fn write(
     bytes: usize,
     fill: impl FnOnce(&mut [u8]) -> Result<()>,
 ) -> Result<()> {
-    let part = crate::pool::files::beside(path, ".part");
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&part);
-    let file = file.map_err(Error::io(&part))?;
-    file.set_len((HEADER + bytes) as u64).map_err(Error::io(&part))?;
+    let pending = PendingFile::create(path)?;
+    let file = pending.file();
+    file.set_len((HEADER + bytes) as u64).map_err(Error::io(path))?;
     // SAFETY: the file was just made, and its name is not the one that others read.
     #[allow(unsafe_code)]
-    let mut map = unsafe { MmapMut::map_mut(&file) }.map_err(Error::io(&part))?;
+    let mut map = unsafe { MmapMut::map_mut(file) }.map_err(Error::io(path))?;
     let (head, body) = map.split_at_mut(HEADER);
     fill(body)?;
     let blake3 = blake3::hash(body).to_hex().to_string();
@@ -58,8 +57,9 @@ pub(super) fn write(
     head.fill(b' ');
     head[..header.len()].copy_from_slice(&header);
     head[HEADER - 1] = b'\n';
-    map.flush().map_err(Error::io(&part))?;
-    std::fs::rename(&part, path).map_err(Error::io(path))
+    map.flush().map_err(Error::io(path))?;
+    drop(map);
+    Ok(pending.commit()?)
 }
 
 /// Maps a file and compares it with its checksum.

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::run::leftovers;
 
 fn example(step: u64) -> Checkpoint {
     let tensors = BTreeMap::from([
@@ -70,12 +71,12 @@ fn what_a_kill_leaves_is_no_checkpoint() {
     let root = tempfile::tempdir().unwrap();
     save(root.path(), &example(10)).unwrap();
     // As after a kill while step 20 was being written.
-    let half = root.path().join(format!("{}x1", write::UNFINISHED));
+    let half = root.path().join(format!("{}x1", gradus_durable::UNFINISHED));
     fs::create_dir(&half).unwrap();
     fs::write(half.join(TENSORS), b"half").unwrap();
     let (latest, warnings) = load_latest(root.path()).unwrap();
     assert_eq!((latest, warnings), (Some(example(10)), Vec::new()));
-    assert_eq!(write::clean(root.path()).unwrap(), 1);
+    assert_eq!(leftovers::remove(root.path()).unwrap(), 1);
     assert_eq!(steps(root.path()).unwrap(), [10]);
 }
 

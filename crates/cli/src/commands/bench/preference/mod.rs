@@ -53,6 +53,13 @@ pub(crate) struct MeasureArgs {
     bench: BenchArgs,
 }
 
+impl PreferenceArgs {
+    /// The benchmark to run; none for a subcommand.
+    pub(super) fn measurement(&self) -> Option<&BenchArgs> {
+        self.command.is_none().then_some(&self.run.bench)
+    }
+}
+
 pub(super) fn run(args: &PreferenceArgs) -> Result<Status> {
     match &args.command {
         Some(PreferenceCommand::Build(args)) => build::run(args),
