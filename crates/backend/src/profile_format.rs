@@ -29,11 +29,11 @@ impl ProfileFormat {
     /// ```
     /// use gradus_backend::ProfileFormat;
     /// use gradus_engine::profile::Profile;
-    /// assert!(ProfileFormat::new(Profile::find("qwen2.5-math-prm")?, None).is_ok());
-    /// assert!(ProfileFormat::new(Profile::find("math-shepherd")?, None).is_err());
+    /// assert!(ProfileFormat::new(&Profile::find("qwen2.5-math-prm")?, None).is_ok());
+    /// assert!(ProfileFormat::new(&Profile::find("math-shepherd")?, None).is_err());
     /// # Ok::<(), gradus_backend::Error>(())
     /// ```
-    pub fn new(profile: Profile, tokenizer: Option<Arc<Tokenizer>>) -> Result<Self> {
+    pub fn new(profile: &Profile, tokenizer: Option<Arc<Tokenizer>>) -> Result<Self> {
         let templates = Templates::new(profile.clone())?;
         let tokens = match tokenizer {
             Some(tokenizer) => Some((Assembler::new(profile.clone(), &tokenizer)?, tokenizer)),
@@ -51,7 +51,7 @@ impl ProfileFormat {
     }
 
     /// The same for a model behind `/v1/completions`, which compares two tokens.
-    pub fn comparing(profile: Profile, tokenizer: Option<Arc<Tokenizer>>) -> Result<Self> {
+    pub fn comparing(profile: &Profile, tokenizer: Option<Arc<Tokenizer>>) -> Result<Self> {
         let name = profile.name.clone();
         if !matches!(profile.score, Score::Tokens { .. }) {
             let known = Profile::built_in();

@@ -142,10 +142,10 @@ impl Scorer {
         let name = profile.as_ref().map(|profile| profile.name.clone());
         let model: Arc<dyn ScoreSteps> = match (api, profile) {
             (ScoreApi::Pooling, Some(profile)) => {
-                Arc::new(Pooling::new(http.clone(), ProfileFormat::new(profile, tokenizer)?))
+                Arc::new(Pooling::new(http.clone(), ProfileFormat::new(&profile, tokenizer)?))
             }
             (ScoreApi::Completions, Some(profile)) => {
-                Arc::new(TokenScores::new(http.clone(), ProfileFormat::comparing(profile, tokenizer)?))
+                Arc::new(TokenScores::new(http.clone(), ProfileFormat::comparing(&profile, tokenizer)?))
             }
             _ => Arc::new(RewardServer::new(http.clone())),
         };

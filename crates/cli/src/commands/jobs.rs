@@ -194,7 +194,7 @@ fn show(args: &ShowArgs) -> Result<Status> {
 /// Enters the job's folder; its command is parsed and run by the caller.
 fn resume(args: &JobArgs) -> Result<Job> {
     let store = job::open(&args.jobs)?;
-    let job = local::wait(store.job(args.id))??;
+    let job = block_on(store.job(args.id))??;
     if job.registered && job.state == JobState::Running {
         bail!("job {} is running; `gradus jobs cancel {}` stops it", job.id, job.id);
     }
@@ -211,7 +211,7 @@ fn cancel(args: &JobArgs) -> Result<Status> {
     if job.state == JobState::Done {
         bail!("job {} is done and cannot be canceled", job.id);
     }
-    local::wait(store.set_state(args.id, JobState::Cancelled))??;
+    block_on(store.set_state(args.id, JobState::Cancelled))??;
     let running = job.registered && job.state == JobState::Running;
     Printer::new(None).line(format!(
         "job {} canceled ({} done){}; `gradus jobs resume {}` resumes it",

@@ -22,7 +22,8 @@ use crate::references::{self, Library, RetrievalTally};
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress;
-use crate::{input, job, journal};
+use crate::{cost, input, job, journal};
+use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
 #[command(

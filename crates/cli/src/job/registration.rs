@@ -10,12 +10,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use gradus_backend::block_on;
 use gradus_durable::journal_key;
 use gradus_store::{JobId, JobSpec, JobState, SqliteStore, Store as _, Worker};
 
 use super::database::{command_line, open, resumed_database};
 use crate::arguments::job::JobOptions;
-use crate::backend::local;
 use crate::exit::Status;
 use crate::terminal::{interrupt, printer, progress};
 
@@ -79,12 +79,12 @@ impl Registration {
             output: output.map(Path::to_owned),
             tasks: Vec::new(),
         };
-        let (job, before) = local::wait(store.register(spec, &Worker::this()))??;
+        let (job, before) = block_on(store.register(spec, &Worker::this()))??;
         let (stop, stopped) = channel();
         let watch = move || {
             while stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
                 advance(&store, job);
-                if matches!(local::wait(store.job(job)), Ok(Ok(job)) if job.state == JobState::Cancelled) {
+                if matches!(block_on(store.job(job)), Ok(Ok(job)) if job.state == JobState::Cancelled) {
                     interrupt::request("canceled: stopping after this step");
                     break;
                 }
@@ -104,16 +104,16 @@ impl Registration {
             (Some(Status::Interrupted), _) => JobState::Stopped,
             (Some(_), _) => JobState::Done,
             (None, None) if failed_at_once => {
-                let _ = local::wait(store.remove(job));
+                let _ = block_on(store.remove(job));
                 return;
             }
             (None, Some(JobState::Done)) if failed_at_once => JobState::Done,
             (None, _) => JobState::Stopped,
         };
         advance(&store, job);
-        let canceled = matches!(local::wait(store.job(job)), Ok(Ok(job)) if job.state == JobState::Cancelled);
+        let canceled = matches!(block_on(store.job(job)), Ok(Ok(job)) if job.state == JobState::Cancelled);
         if !canceled || state == JobState::Done {
-            let _ = local::wait(store.set_state(job, state));
+            let _ = block_on(store.set_state(job, state));
         }
     }
 }
@@ -121,5 +121,5 @@ impl Registration {
 /// Writes that the command is alive, and how far it is once it has said so.
 fn advance(store: &SqliteStore, job: JobId) {
     let tasks = Some(progress::latest()).filter(|(done, total)| *done > 0 || *total > 0);
-    let _ = local::wait(store.advance(job, tasks));
+    let _ = block_on(store.advance(job, tasks));
 }

@@ -41,7 +41,7 @@ pub(super) struct Judging {
 
 enum Backend {
     Recorded(String),
-    Scorer(Scorer),
+    Scorer(Box<Scorer>),
     Critic(Box<Generator>),
 }
 
@@ -89,7 +89,7 @@ impl Judging {
         let shipped = kind == ScorerKind::Local && scorer.model == SHIPPED;
         let base = shipped.then(models::shipped).transpose()?.map(|shipped| shipped.base.to_owned());
         let (kind, ahead) = (kind.description(), scorer.ahead);
-        let judging = Self::new(judge, name, Backend::Scorer(scorer));
+        let judging = Self::new(judge, name, Backend::Scorer(Box::new(scorer)));
         Ok(Self { kind, profile, base, ahead, identity, ..judging })
     }
 

@@ -19,7 +19,7 @@ use crate::cost;
 use crate::exit::Status;
 use crate::input;
 use crate::job;
-use crate::references::{Library, TextEncoder};
+use crate::references::{Library, encoder_of};
 use crate::terminal::interrupt;
 use crate::terminal::printer::Printer;
 use crate::terminal::progress::Progress;

@@ -22,7 +22,8 @@ use crate::exit::Status;
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
-use crate::{input, job, journal};
+use crate::{cost, input, job, journal};
+use gradus_core::count::{counted, grouped};
 
 /// Concurrent problems where no concurrency is set, so that batches and connections are full.
 const AHEAD: usize = 4;

@@ -9,7 +9,6 @@ use gradus_train::run::metrics;
 use gradus_train::{MetricValues, StepProgress, TrainingObserver, TrainingStart};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::count::{counted, grouped};
 use crate::terminal::progress::note;
 use crate::terminal::{interrupt, printer};
 use gradus_core::count::{counted, grouped};

@@ -172,6 +172,18 @@ impl Column {
         into.push(Leaf { values, definition: Vec::new(), repetition: Vec::new(), bytes_of_values: 0 });
     }
 
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool => "boolean",
+            Self::Integer => "integer",
+            Self::Double => "number",
+            Self::Text | Self::Mixed => "string",
+            Self::List(_) => "list",
+            Self::Struct(_) => "object",
+        }
+    }
+
     fn number_of_leaves(&self) -> usize {
         match self {
             Self::List(item) => item.number_of_leaves(),
@@ -276,24 +288,16 @@ impl Leaf {
 
 impl Values {
     fn push(&mut self, column: &Column, value: &Value) -> std::result::Result<(), Misfit> {
-        let expected = match (self, value) {
-            (Self::Bool(values), Value::Bool(value)) => return Ok(values.push(*value)),
-            (Self::Text(values), Value::String(value)) => return Ok(values.push(value.as_str().into())),
+        match (self, value) {
+            (Self::Bool(values), Value::Bool(value)) => values.push(*value),
+            (Self::Text(values), Value::String(value)) => values.push(value.as_str().into()),
             (Self::Integer(values), Value::Number(number)) if number.is_i64() => {
-                return Ok(values.extend(number.as_i64()));
+                values.extend(number.as_i64());
             }
-            (Self::Double(values), Value::Number(number)) => return Ok(values.extend(number.as_f64())),
-            _ => match column {
-                Column::Null => "null",
-                Column::Bool => "boolean",
-                Column::Integer => "integer",
-                Column::Double => "number",
-                Column::Text | Column::Mixed => "string",
-                Column::List(_) => "list",
-                Column::Struct(_) => "object",
-            },
-        };
-        Err(Misfit::new(format!("expected {expected} got {}", shown(value))))
+            (Self::Double(values), Value::Number(number)) => values.extend(number.as_f64()),
+            _ => return Err(Misfit::new(format!("expected {} got {}", column.name(), shown(value)))),
+        }
+        Ok(())
     }
 }
 

@@ -147,7 +147,7 @@ impl<W: Write + Send> Open<W> {
         group.close().map(|_| ())
     }
 
-    fn finish(mut self: Box<Self>) -> std::result::Result<W, String> {
+    fn finish(mut self) -> std::result::Result<W, String> {
         self.flush()?;
         self.writer.into_inner().map_err(|error| error.to_string())
     }
