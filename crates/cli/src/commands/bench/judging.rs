@@ -155,7 +155,7 @@ impl Judge for Judging {
     fn judge(&self, requests: Vec<ScoreRequest>) -> Answer<'_, Vec<Judged>> {
         Box::pin(async move {
             match &self.backend {
-                Backend::Scorer(scorer) => ScorerJudge(scorer).judge(requests).await,
+                Backend::Scorer(scorer) => ScorerJudge(scorer.as_ref()).judge(requests).await,
                 Backend::Critic(generator) => {
                     Ok(critic::judge(generator.as_ref(), requests, self.max_tokens).await)
                 }
