@@ -8,20 +8,12 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    /// A file or folder could not be read or written.
+    #[error(transparent)]
+    Io(#[from] gradus_durable::Error),
     /// A file cannot be used.
     #[error(transparent)]
     Core(#[from] gradus_data::Error),
-    /// A file cannot be written or read.
-    #[error(transparent)]
-    Durable(#[from] gradus_durable::Error),
     /// A file of a run is not what it should be.
     #[error("{}: {message}", path.display())]
     Run {
@@ -51,7 +43,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
-        |source| Self::Io { path: path.to_owned(), source }
+        |source| Self::Io(gradus_durable::Error { path: path.to_owned(), source })
     }
 
     pub(crate) fn run(path: &Path, message: impl Into<String>) -> Self {

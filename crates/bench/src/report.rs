@@ -112,7 +112,7 @@ impl BenchmarkReport {
         let path = folder.join("report.json");
         let text = std::fs::read_to_string(&path).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => Error::run(folder, "has no report.json: the run is not finished"),
-            _ => Error::Io { path: path.clone(), source },
+            _ => Error::io(&path)(source),
         })?;
         let version: Option<u64> =
             serde_json::from_str::<Value>(&text).ok().and_then(|value| value.get("schema")?.as_u64());

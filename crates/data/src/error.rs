@@ -33,14 +33,9 @@ impl fmt::Display for SourceLocation {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused.
-    #[error("{}: {}", path.display(), without_code(source))]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    /// A file or folder could not be read or written.
+    #[error(transparent)]
+    Io(#[from] gradus_durable::Error),
     /// One record is unusable; the records after it may be fine.
     #[error("{place}: {fault}")]
     Record {
@@ -101,20 +96,8 @@ impl Error {
     }
 
     pub(crate) fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
-        Self::Io { path: path.into(), source }
+        Self::Io(gradus_durable::Error { path: path.into(), source })
     }
-}
-
-impl From<gradus_durable::Error> for Error {
-    fn from(error: gradus_durable::Error) -> Self {
-        Self::io(error.path, error.source)
-    }
-}
-
-/// `No such file or directory (os error 2)` without the number, which helps nobody.
-fn without_code(source: &std::io::Error) -> String {
-    let text = source.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
 /// Shorthand for this crate's results.

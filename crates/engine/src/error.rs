@@ -8,14 +8,9 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    /// A file or folder could not be read or written.
+    #[error(transparent)]
+    Io(#[from] gradus_durable::Error),
     /// A model's file is missing, broken, or of a kind we do not run.
     #[error("{}: {message}", path.display())]
     Model {
@@ -38,15 +33,9 @@ pub enum Error {
     Stopped,
 }
 
-impl From<gradus_durable::Error> for Error {
-    fn from(error: gradus_durable::Error) -> Self {
-        Self::Io { path: error.path, source: error.source }
-    }
-}
-
 impl Error {
     pub(crate) fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
-        Self::Io { path: path.into(), source }
+        Self::Io(gradus_durable::Error { path: path.into(), source })
     }
 
     pub(crate) fn model(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {

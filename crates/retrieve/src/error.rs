@@ -8,14 +8,9 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    /// A file or folder could not be read or written.
+    #[error(transparent)]
+    Io(#[from] gradus_durable::Error),
     /// A pool, or a file of it, is not what it should be.
     #[error("{}: {message}", path.display())]
     Pool {
@@ -56,15 +51,9 @@ pub enum Error {
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-impl From<gradus_durable::Error> for Error {
-    fn from(error: gradus_durable::Error) -> Self {
-        Self::Io { path: error.path, source: error.source }
-    }
-}
-
 impl Error {
     pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
-        |source| Self::Io { path: path.to_owned(), source }
+        |source| Self::Io(gradus_durable::Error { path: path.to_owned(), source })
     }
 
     pub(crate) fn pool(path: &Path, message: impl Into<String>) -> Self {

@@ -11,14 +11,9 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An operation of the file system failed.
-    #[error("{}: {}", path.display(), without_code(source))]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// The operating system's error.
-        source: std::io::Error,
-    },
+    /// A file or folder could not be read or written.
+    #[error(transparent)]
+    Io(#[from] gradus_durable::Error),
     /// A recipe that cannot be run.
     #[error("{location}: {message}")]
     Recipe {
@@ -79,12 +74,6 @@ impl From<candle_core::Error> for Error {
     }
 }
 
-impl From<gradus_durable::Error> for Error {
-    fn from(error: gradus_durable::Error) -> Self {
-        Self::Io { path: error.path, source: error.source }
-    }
-}
-
 impl Error {
     pub(crate) fn run(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
         Self::Run { path: path.into(), message: message.into() }
@@ -93,13 +82,7 @@ impl Error {
 
 /// Turns an I/O error into an [`enum@Error`] with the path: `File::open(path).map_err(io(path))`.
 pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
-    move |source| Error::Io { path: path.to_owned(), source }
-}
-
-/// `No such file or directory (os error 2)` without the number.
-fn without_code(source: &std::io::Error) -> String {
-    let text = source.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
+    move |source| Error::Io(gradus_durable::Error { path: path.to_owned(), source })
 }
 
 /// Shorthand for this crate's results.

@@ -122,7 +122,7 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let io =
             cause.downcast_ref::<io::Error>().or_else(|| match cause.downcast_ref::<gradus_data::Error>() {
-                Some(gradus_data::Error::Io { source, .. }) => Some(source),
+                Some(gradus_data::Error::Io(error)) => Some(&error.source),
                 _ => None,
             });
         io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)

@@ -317,8 +317,8 @@ fn a_key_appears_nowhere() {
         replies(answer)(number, seen)
     });
     let folder = folder();
-    let run = |line: &str| {
-        let line = format!("{line} --endpoint {} --model tiny --key-env SECRET --retries 3", server.url);
+    let run = |line: &str, url: &str| {
+        let line = format!("{line} --endpoint {url} --key-env SECRET");
         let words: Vec<&str> = line.split_whitespace().collect();
         let mut command = folder.command(&words);
         Done::from(
@@ -330,22 +330,11 @@ fn a_key_appears_nowhere() {
                 .unwrap(),
         )
     };
-    let fine = run("annotate judge data.jsonl -o judge.jsonl");
+    let fine = run("annotate judge data.jsonl -o judge.jsonl --model tiny --retries 3", &server.url);
     assert_eq!(fine.code, Some(0), "{fine}");
     let refused =
         Server::in_thread(|_, _| Act::Say(401, "", format!("{{\"error\": {{\"message\": \"no: {KEY}\"}}}}")));
-    let line =
-        format!("annotate judge data.jsonl -o n.jsonl --seed 2 --endpoint {} --key-env SECRET", refused.url);
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let mut command = folder.command(&words);
-    let failed = Done::from(
-        command
-            .env_remove("GRADUS_JOBS")
-            .env("GRADUS_HOME", folder.path("home"))
-            .env("SECRET", KEY)
-            .output()
-            .unwrap(),
-    );
+    let failed = run("annotate judge data.jsonl -o n.jsonl --seed 2", &refused.url);
     assert!(failed.stderr.contains("[key]"), "{failed}");
     for done in [&fine, &failed] {
         assert!(!done.to_string().contains("sesame"), "{done}");

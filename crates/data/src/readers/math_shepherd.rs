@@ -9,7 +9,6 @@
 //! The labels are Monte-Carlo estimates whose counts were not published. How the text is cut: `tagged.rs`. A record
 //! whose number of tags and labels differ is refused: public trainers shift such labels by one in silence.
 
-use super::row::labelled_prefix;
 use super::tagged::{self, TAG};
 use super::verdicts::sign;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
@@ -82,22 +81,14 @@ fn read_marks(input: &str, label: &str) -> Result<Vec<Mark>, Fault> {
 }
 
 fn write(record: &Record) -> Written {
-    let mut written = Written::default();
     let problem = &record.problem;
-    let own = problem.source == NAME;
-    for solution in &record.solutions {
-        let Some(labelled) = labelled_prefix(solution, &mut written) else { continue };
-        if let Some(reason) = tagged::obstacle(problem, labelled.steps) {
-            written.dropped.push(reason);
-            continue;
-        }
+    tagged::write(record, NAME, |solution, labelled, own| {
         let tags = labelled.labels.iter().map(|_| TAG);
         let signs = labelled.labels.iter().map(|label| sign(label));
-        let row = Row::default()
+        Row::default()
             .with("input", tagged::join(problem, solution, own, labelled.steps, tags))
             .with("label", tagged::join(problem, solution, own, labelled.steps, signs))
-            .with_metadata(&solution.metadata, problem, NAME);
-        written.rows.push(row.done());
-    }
-    written
+            .with_metadata(&solution.metadata, problem, NAME)
+            .done()
+    })
 }

@@ -9,7 +9,6 @@
 
 use serde_json::Value;
 
-use super::row::labelled_prefix;
 use super::tagged::{self, TAG};
 use super::verdicts::{self, Spelling};
 use super::{Dataset, Fields, Parsed, Row, Written};
@@ -66,23 +65,15 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
 }
 
 fn write(record: &Record) -> Written {
-    let mut written = Written::default();
     let problem = &record.problem;
-    let own = problem.source == NAME;
-    for solution in &record.solutions {
-        let Some(labelled) = labelled_prefix(solution, &mut written) else { continue };
-        if let Some(reason) = tagged::obstacle(problem, labelled.steps) {
-            written.dropped.push(reason);
-            continue;
-        }
+    tagged::write(record, NAME, |solution, labelled, own| {
         let key = if own && solution.metadata.contains_key(LABELS_IN) { "label" } else { "value" };
         let kept = solution.metadata.get(key).filter(|_| own);
         let tags = labelled.labels.iter().map(|_| TAG);
-        let row = Row::default()
+        Row::default()
             .with("input", tagged::join(problem, solution, own, labelled.steps, tags))
             .with_metadata(&solution.metadata, problem, NAME)
-            .with(key, verdicts::write(&labelled.labels, Spelling::Sign, kept));
-        written.rows.push(row.done());
-    }
-    written
+            .with(key, verdicts::write(&labelled.labels, Spelling::Sign, kept))
+            .done()
+    })
 }

@@ -8,7 +8,10 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use gradus_core::{Annotation, Metadata, Problem, Solution, StepLabel, id};
+use gradus_core::{Annotation, Metadata, Problem, Record, Solution, StepLabel, id};
+
+use super::Written;
+use super::row::{Labelled, labelled_prefix};
 
 pub(crate) const TAG: &str = "ки";
 
@@ -137,7 +140,7 @@ fn usual_spacing(steps: usize) -> Vec<&'static str> {
 }
 
 /// Why a solution cannot be written with tags, if it cannot.
-pub(crate) fn obstacle(problem: &Problem, steps: &[String]) -> Option<&'static str> {
+fn obstacle(problem: &Problem, steps: &[String]) -> Option<&'static str> {
     if steps.is_empty() {
         Some("no steps")
     } else if problem.text.contains(TAG) || steps.iter().any(|step| step.contains(TAG)) {
@@ -151,4 +154,23 @@ pub(crate) fn obstacle(problem: &Problem, steps: &[String]) -> Option<&'static s
 fn final_answer(steps: &[String]) -> Option<String> {
     let (_, answer) = steps.last()?.rsplit_once("The answer is:")?;
     Some(answer.trim().to_owned())
+}
+
+/// A row for each solution that can be written with tags; the others are counted. `row` is told whether the record was
+/// read from the format `name`.
+pub(crate) fn write(
+    record: &Record,
+    name: &str,
+    row: impl Fn(&Solution, &Labelled<'_>, bool) -> Value,
+) -> Written {
+    let mut written = Written::default();
+    let problem = &record.problem;
+    for solution in &record.solutions {
+        let Some(labelled) = labelled_prefix(solution, &mut written) else { continue };
+        match obstacle(problem, labelled.steps) {
+            Some(reason) => written.dropped.push(reason),
+            None => written.rows.push(row(solution, &labelled, problem.source == name)),
+        }
+    }
+    written
 }

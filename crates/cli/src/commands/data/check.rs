@@ -67,7 +67,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<Status> {
                 }
             }
             // A file that cannot even be opened has not been checked.
-            Err(error @ Error::Io { .. }) => return Err(error.into()),
+            Err(error @ Error::Io(_)) => return Err(error.into()),
             Err(error) => {
                 report.unreadable += 1;
                 report.findings.push(Finding { kind: "unreadable", message: error.to_string() });
