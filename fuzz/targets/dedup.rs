@@ -6,11 +6,11 @@
 
 mod stack;
 
-use gradus_data::dedup::{Config, Index, Kind};
+use gradus_data::dedup::{DedupConfig, Index, Kind};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(init: stack::watch(), |text: &str| {
-    let mut index = Index::new(Config { num_perm: 16, ..Config::default() });
+    let mut index = Index::new(DedupConfig { num_perm: 16, ..DedupConfig::default() });
     let texts: Vec<(String, &str)> =
         text.split('\n').enumerate().map(|(line, text)| (line.to_string(), text)).collect();
     for (id, text) in &texts {

@@ -5,13 +5,13 @@
 
 mod stack;
 
-use gradus_core::steps::{Config, Strategy, split};
+use gradus_core::steps::{SplitConfig, Strategy, split};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(init: stack::watch(), |text: &str| {
     for strategy in Strategy::ALL {
         for min_chars in [0, 8] {
-            let cut = split(text, &Config { strategy, min_chars });
+            let cut = split(text, &SplitConfig { strategy, min_chars });
             let name = strategy.name();
             assert_eq!(cut.join(), text, "{name}");
             assert_eq!(cut.steps().len() == 0, text.trim().is_empty(), "{name}: no steps in {text:?}");

@@ -27,7 +27,7 @@ pub struct SampleConfig {
     /// Stop sequences.
     pub stop: Vec<String>,
     /// How solutions are cut into steps.
-    pub steps: steps::Config,
+    pub steps: steps::SplitConfig,
     /// Random seed.
     pub seed: u64,
 }
@@ -39,7 +39,7 @@ impl Default for SampleConfig {
             max_tokens: 1024,
             sampling: Sampling { temperature: 0.8, ..Sampling::default() },
             stop: Vec::new(),
-            steps: steps::Config::default(),
+            steps: steps::SplitConfig::default(),
             seed: 0,
         }
     }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gradus_core::FirstError;
-use gradus_core::metrics::bias::{Judgement, bias};
+use gradus_core::metrics::bias::{Judgment, bias};
 use gradus_core::metrics::bootstrap::Settings;
 use gradus_core::metrics::prmbench::Counts;
 use gradus_core::metrics::process::{self, Located};
@@ -155,7 +155,7 @@ fn judged(strata: &[Vec<&Observation>]) -> Vec<Option<f64>> {
         .map(|members| {
             let judgement = |observation: &&Observation| match observation {
                 Observation::Judged { correct, judged, .. } => {
-                    Some(Judgement { correct: *correct, judged: *judged })
+                    Some(Judgment { correct: *correct, judged: *judged })
                 }
                 _ => None,
             };

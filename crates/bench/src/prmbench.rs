@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use gradus_core::Mark;
 use gradus_core::metrics::bootstrap::Settings;
-use gradus_core::metrics::prmbench::{self, Class, Group, Outcome, Report as Metrics};
+use gradus_core::metrics::prmbench::{self, Class, Group, Outcome, PrmBenchMetrics};
 use gradus_plot::bars::{BarSeries, Bars};
 use gradus_plot::radar::{Radar, RadarSeries};
 use gradus_plot::table::{Cell, Table};
@@ -53,9 +53,9 @@ pub struct PrmBenchResults {
     /// Mean PRMScore of simplicity, soundness, sensitivity.
     pub groups: BTreeMap<Group, Option<f64>>,
     /// All metrics by our rules.
-    pub ours: Metrics,
+    pub ours: PrmBenchMetrics,
     /// By the rules of the official code; none where that code would fail.
-    pub official: Option<Metrics>,
+    pub official: Option<PrmBenchMetrics>,
     /// Quality of the scores themselves.
     pub steps: Option<StepScores>,
 }

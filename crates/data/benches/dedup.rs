@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use gradus_data::dedup::{Config, Index};
+use gradus_data::dedup::{DedupConfig, Index};
 use gradus_synth::generate;
 
 const PROBLEMS: usize = 100_000;
@@ -18,13 +18,13 @@ fn resident() -> f64 {
 }
 
 fn main() {
-    let config = gradus_synth::Config {
+    let config = gradus_synth::SynthConfig {
         problems: PROBLEMS,
         solutions_per_problem: 1,
-        ..gradus_synth::Config::default()
+        ..gradus_synth::SynthConfig::default()
     };
     let texts: Vec<String> = generate(&config).map(|record| record.problem.text).collect();
-    let mut index = Index::new(Config::default());
+    let mut index = Index::new(DedupConfig::default());
     let before = resident();
     let started = Instant::now();
     for (number, text) in texts.iter().enumerate() {

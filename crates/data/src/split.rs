@@ -4,7 +4,7 @@
 //! which others there are. Copies of a problem, however typeset, land together; near duplicates may not, which is
 //! what [`super::dedup`] is for.
 
-use super::dedup::normalise;
+use super::dedup::normalize;
 use gradus_core::{Fault, Problem};
 
 /// Checks that `shares` has distinct names and that its numbers are none below 0 and add up to 1.
@@ -49,7 +49,7 @@ pub fn check(shares: &[(String, f64)]) -> Result<(), Fault> {
 /// assert_eq!(part_of(&problem("What is $2$?"), &shares, 7), part_of(&problem("what is 2"), &shares, 7));
 /// ```
 pub fn part_of(problem: &Problem, shares: &[(String, f64)], seed: u64) -> usize {
-    let normal = normalise(&problem.text);
+    let normal = normalize(&problem.text);
     let text = if normal.is_empty() { &problem.text } else { &normal };
     let mut hasher = blake3::Hasher::new();
     hasher.update(&seed.to_le_bytes()).update(text.as_bytes());

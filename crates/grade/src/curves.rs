@@ -4,7 +4,7 @@
 //! the other proves that they differ. Solutions without a change of sign, (x + y)² = 0, are not found.
 
 use super::expr::Expr;
-use super::numeric::{self, Place, Points};
+use super::numeric::{self, Points, SamplePoint};
 use super::{Reason, Verdict};
 
 /// Pseudo-random values of the other variables that are tried.
@@ -36,7 +36,7 @@ fn solves(a: &Expr, b: &Expr) -> Option<bool> {
     for name in names.iter().take(MAX_VARIABLES) {
         for round in 0..ROUNDS {
             let at = |expr: &Expr, x: f64| {
-                let place = Place { round, points: Points::Positive, fixed: Some((name, x)) };
+                let place = SamplePoint { round, points: Points::Positive, fixed: Some((name, x)) };
                 numeric::value_at(expr, place).filter(|value| value.im == 0.0).map(|value| value.re)
             };
             for (left, right) in sign_changes(|x| at(a, x)) {

@@ -19,7 +19,7 @@ pub(super) struct Approx {
 
 /// Where an expression is evaluated.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct SamplePoint<'a> {
     /// Number of the pseudo-random point.
     pub(super) round: u64,
     pub(super) points: Points,
@@ -107,11 +107,11 @@ impl Approx {
 
 /// The value of `expr` at the pseudo-random point number `round`.
 pub(super) fn value(expr: &Expr, round: u64, points: Points) -> Option<Approx> {
-    value_at(expr, Place { round, points, fixed: None })
+    value_at(expr, SamplePoint { round, points, fixed: None })
 }
 
 /// The value of `expr` at a place.
-pub(super) fn value_at(expr: &Expr, place: Place<'_>) -> Option<Approx> {
+pub(super) fn value_at(expr: &Expr, place: SamplePoint<'_>) -> Option<Approx> {
     let at = |inner: &Expr| value_at(inner, place);
     match expr {
         Expr::Number { value, .. } => Some(Approx::real(value.to_f64().value())),
@@ -199,7 +199,7 @@ fn nth_root(inner: Approx, index: i64) -> Option<Approx> {
     inner.ln()?.mul(Approx::real(1.0 / index as f64))?.exp()
 }
 
-fn call(function: Function, arguments: &[Expr], place: Place<'_>) -> Option<Approx> {
+fn call(function: Function, arguments: &[Expr], place: SamplePoint<'_>) -> Option<Approx> {
     let first = value_at(arguments.first()?, place)?;
     if matches!(function, Function::Log | Function::Binomial) {
         let second = value_at(arguments.get(1)?, place)?;

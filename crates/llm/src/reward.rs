@@ -34,7 +34,7 @@ pub struct RewardServer {
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct RewardBody<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     model: &'a str,
     #[serde(flatten)]
@@ -42,7 +42,7 @@ struct Body<'a> {
 }
 
 #[derive(Deserialize)]
-struct Reply {
+struct RewardReply {
     scores: Vec<f64>,
 }
 
@@ -54,8 +54,8 @@ impl RewardServer {
 
     async fn score(&self, request: ScoreRequest) -> Result<StepScores, CallError> {
         scores::check_request(&request)?;
-        let body = Body { model: &self.http.endpoint().model, request: &request };
-        let accept = |reply: Reply, usage| {
+        let body = RewardBody { model: &self.http.endpoint().model, request: &request };
+        let accept = |reply: RewardReply, usage| {
             scores::check_scores(&request, &reply.scores)?;
             Ok(StepScores { scores: reply.scores, usage })
         };

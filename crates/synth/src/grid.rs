@@ -9,7 +9,7 @@
 
 use super::dice::Dice;
 use super::kinds::ErrorKind;
-use super::plan::{Body, Draft, Piece, Plan, RECALL, Recall};
+use super::plan::{Draft, Piece, Plan, PlanBody, RECALL, Recall};
 use super::words::capital;
 use gradus_core::Domain;
 
@@ -78,7 +78,7 @@ pub(super) fn plan(d: i64, dice: &mut Dice) -> Plan {
         "Answer with left, right, above, below, upper left, upper right, lower left or lower right.";
     let text = format!("{} {question} {options}", context.join(" "));
     let grid = Grid { objects: objects[..=steps].to_vec(), moves };
-    Plan { context, text, domain: Domain::Spatial, body: Body::Grid(grid) }
+    Plan { context, text, domain: Domain::Spatial, body: PlanBody::Grid(grid) }
 }
 
 /// Straight up to difficulty 2, sometimes diagonal after that.

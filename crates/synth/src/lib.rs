@@ -10,8 +10,8 @@
 //! Synthetic data is for tests and for small honest experiments. It is never mixed with real results.
 //!
 //! ```
-//! use gradus_synth::{Config, Family, generate};
-//! let config = Config { problems: 2, families: vec![Family::Shopping], ..Config::default() };
+//! use gradus_synth::{SynthConfig, Family, generate};
+//! let config = SynthConfig { problems: 2, families: vec![Family::Shopping], ..SynthConfig::default() };
 //! for record in generate(&config) {
 //!     assert!(record.problem.answer.is_some());
 //!     assert_eq!(record.solutions.len(), config.solutions_per_problem);
@@ -43,7 +43,7 @@ pub const HARDEST: u8 = 5;
 /// What to generate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct SynthConfig {
     /// Same seed, same bytes.
     pub seed: u64,
     /// How many problems.
@@ -64,7 +64,7 @@ pub struct Config {
     pub propagate: f64,
 }
 
-impl Default for Config {
+impl Default for SynthConfig {
     fn default() -> Self {
         Self {
             seed: 0,
@@ -80,12 +80,12 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl SynthConfig {
     /// Refuses what cannot be generated, and says why.
     ///
     /// ```
-    /// use gradus_synth::Config;
-    /// let config = Config { wrong_share: 1.5, ..Config::default() };
+    /// use gradus_synth::SynthConfig;
+    /// let config = SynthConfig { wrong_share: 1.5, ..SynthConfig::default() };
     /// assert_eq!(config.check().unwrap_err().to_string(), "field `wrong_share`: is 1.5: expected 0 to 1");
     /// ```
     pub fn check(&self) -> Result<(), Fault> {
@@ -129,15 +129,15 @@ impl Config {
 ///
 /// # Panics
 ///
-/// If [`Config::check`] would refuse the configuration.
-pub fn generate(config: &Config) -> impl Iterator<Item = Record> + '_ {
+/// If [`SynthConfig::check`] would refuse the configuration.
+pub fn generate(config: &SynthConfig) -> impl Iterator<Item = Record> + '_ {
     if let Err(fault) = config.check() {
         panic!("check the configuration before generating: {fault}");
     }
     (0..config.problems).map(|index| record(config, index))
 }
 
-fn record(config: &Config, index: usize) -> Record {
+fn record(config: &SynthConfig, index: usize) -> Record {
     let mut dice = Dice::new(config.seed, index as u64);
     let family = dice.pick(&config.families);
     let difficulty = dice.between(config.difficulty.0.into(), config.difficulty.1.into()) as u8;
@@ -193,7 +193,7 @@ fn record(config: &Config, index: usize) -> Record {
 
 /// A plan that offers a place for at least one of the errors, if errors are wanted. Not every plan has, say, a
 /// subtraction whose sign could be wrong.
-fn spoilable_plan(config: &Config, family: Family, difficulty: u8, dice: &mut Dice) -> Plan {
+fn spoilable_plan(config: &SynthConfig, family: Family, difficulty: u8, dice: &mut Dice) -> Plan {
     for _ in 0..1000 {
         let plan = families::plan(family, difficulty, dice);
         if config.wrong_share == 0.0 || spoil(config, &plan, &mut dice.clone()).is_some() {
@@ -204,7 +204,7 @@ fn spoilable_plan(config: &Config, family: Family, difficulty: u8, dice: &mut Di
 }
 
 /// A solution with an error of a kind drawn from those that the plan has a place for.
-fn spoil(config: &Config, plan: &Plan, dice: &mut Dice) -> Option<(ErrorKind, Draft)> {
+fn spoil(config: &SynthConfig, plan: &Plan, dice: &mut Dice) -> Option<(ErrorKind, Draft)> {
     let mut kinds = config.errors.clone();
     dice.shuffle(&mut kinds);
     let propagate = dice.chance(config.propagate);

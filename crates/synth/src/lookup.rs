@@ -9,7 +9,7 @@
 
 use super::dice::Dice;
 use super::kinds::ErrorKind;
-use super::plan::{Body, Draft, Piece, Plan, RECALL, Recall};
+use super::plan::{Draft, Piece, Plan, PlanBody, RECALL, Recall};
 use super::words::{NAMES, capital};
 use gradus_core::Domain;
 
@@ -134,7 +134,7 @@ pub(super) fn plan(d: i64, dice: &mut Dice) -> Plan {
     dice.shuffle(&mut order);
     let context: Vec<_> = order.into_iter().map(|fact| fact.sentence(dice)).collect();
     let text = format!("{} {}", context.join(" "), hops.question());
-    Plan { context, text, domain: Domain::Qa, body: Body::Hops(hops) }
+    Plan { context, text, domain: Domain::Qa, body: PlanBody::Hops(hops) }
 }
 
 impl Hops {

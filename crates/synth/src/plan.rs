@@ -15,11 +15,11 @@ pub(super) struct Plan {
     /// The whole problem; it says everything that the context says.
     pub(super) text: String,
     pub(super) domain: Domain,
-    pub(super) body: Body,
+    pub(super) body: PlanBody,
 }
 
 /// The reasoning.
-pub(super) enum Body {
+pub(super) enum PlanBody {
     Calc(Calc),
     Hops(Hops),
     Grid(Grid),
@@ -73,24 +73,29 @@ impl Plan {
     /// A word problem. All sentences are context, the question too.
     pub(super) fn story(mut sentences: Vec<String>, question: impl Into<String>, calc: Calc) -> Self {
         sentences.push(question.into());
-        Self { text: sentences.join(" "), context: sentences, domain: Domain::Math, body: Body::Calc(calc) }
+        Self {
+            text: sentences.join(" "),
+            context: sentences,
+            domain: Domain::Math,
+            body: PlanBody::Calc(calc),
+        }
     }
 
     /// The right solution.
     pub(super) fn solve(&self, dice: &mut Dice, recall: f64) -> Draft {
         match &self.body {
-            Body::Calc(calc) => calc.solve(dice, recall),
-            Body::Hops(hops) => hops.solve(dice, recall),
-            Body::Grid(grid) => grid.solve(dice, recall),
+            PlanBody::Calc(calc) => calc.solve(dice, recall),
+            PlanBody::Hops(hops) => hops.solve(dice, recall),
+            PlanBody::Grid(grid) => grid.solve(dice, recall),
         }
     }
 
     /// A solution with one error of this kind at a random place, or `None` where the plan offers no place for it.
     pub(super) fn spoil(&self, kind: ErrorKind, propagate: bool, dice: &mut Dice) -> Option<Draft> {
         match &self.body {
-            Body::Calc(calc) => calc.spoil(kind, propagate, dice),
-            Body::Hops(hops) => hops.spoil(kind, propagate, dice),
-            Body::Grid(grid) => grid.spoil(kind, propagate, dice),
+            PlanBody::Calc(calc) => calc.spoil(kind, propagate, dice),
+            PlanBody::Hops(hops) => hops.spoil(kind, propagate, dice),
+            PlanBody::Grid(grid) => grid.spoil(kind, propagate, dice),
         }
     }
 }

@@ -7,7 +7,7 @@ mod checker;
 use std::collections::{BTreeMap, BTreeSet};
 
 use gradus_core::{FirstError, Outcome, Record, Solution};
-use gradus_synth::{Config, ErrorKind, Family, Style, generate};
+use gradus_synth::{ErrorKind, Family, Style, SynthConfig, generate};
 use proptest::prelude::*;
 
 fn first_error(solution: &Solution) -> Option<usize> {
@@ -27,25 +27,30 @@ fn lines(records: impl Iterator<Item = Record>) -> Vec<String> {
 
 #[test]
 fn the_same_seed_gives_the_same_bytes_and_a_prefix_stays_a_prefix() {
-    let long = Config { seed: 7, problems: 60, ..Config::default() };
-    let short = Config { problems: 20, ..long.clone() };
+    let long = SynthConfig { seed: 7, problems: 60, ..SynthConfig::default() };
+    let short = SynthConfig { problems: 20, ..long.clone() };
     let all = lines(generate(&long));
     assert_eq!(all, lines(generate(&long)));
     assert_eq!(all[..20], lines(generate(&short)));
-    assert_ne!(all[..20], lines(generate(&Config { seed: 8, ..short })));
+    assert_ne!(all[..20], lines(generate(&SynthConfig { seed: 8, ..short })));
 }
 
 /// Pins the bytes themselves, so that a change of platform or dependency cannot change them unseen.
 #[test]
 fn the_bytes_do_not_drift() {
-    let text = lines(generate(&Config { seed: 1, problems: 200, ..Config::default() })).join("\n");
+    let text = lines(generate(&SynthConfig { seed: 1, problems: 200, ..SynthConfig::default() })).join("\n");
     insta::assert_snapshot!(gradus_core::id::hashed("bytes", [text.as_str()]));
 }
 
 #[test]
 fn every_label_is_true() {
-    let config =
-        Config { seed: 11, problems: 4000, solutions_per_problem: 5, wrong_share: 0.7, ..Config::default() };
+    let config = SynthConfig {
+        seed: 11,
+        problems: 4000,
+        solutions_per_problem: 5,
+        wrong_share: 0.7,
+        ..SynthConfig::default()
+    };
     let mut false_labels = vec![];
     for record in generate(&config) {
         for solution in &record.solutions {
@@ -68,7 +73,7 @@ fn every_label_is_true() {
 /// The checker is only worth something if it sees through false labels.
 #[test]
 fn false_labels_are_noticed() {
-    let config = Config { seed: 13, problems: 1500, wrong_share: 1.0, ..Config::default() };
+    let config = SynthConfig { seed: 13, problems: 1500, wrong_share: 1.0, ..SynthConfig::default() };
     for record in generate(&config) {
         for solution in &record.solutions {
             let mut innocent = solution.clone();
@@ -93,7 +98,7 @@ fn false_labels_are_noticed() {
 
 #[test]
 fn every_combination_occurs() {
-    let config = Config { seed: 3, problems: 12_000, wrong_share: 0.8, ..Config::default() };
+    let config = SynthConfig { seed: 3, problems: 12_000, wrong_share: 0.8, ..SynthConfig::default() };
     let mut seen = BTreeSet::new();
     for record in generate(&config) {
         for solution in &record.solutions {
@@ -126,13 +131,13 @@ fn every_kind_alone_is_enough_for_the_families_that_admit_it() {
     for &family in Family::ALL {
         for &error in ErrorKind::ALL.iter().filter(|&&error| family.admits(error)) {
             let (families, errors) = (vec![family], vec![error]);
-            let config = Config {
+            let config = SynthConfig {
                 problems: 20,
                 solutions_per_problem: 1,
                 wrong_share: 1.0,
                 families,
                 errors,
-                ..Config::default()
+                ..SynthConfig::default()
             };
             assert!(generate(&config).all(|record| meta(&record.solutions[0], "error") == error.name()));
         }
@@ -141,7 +146,8 @@ fn every_kind_alone_is_enough_for_the_families_that_admit_it() {
 
 #[test]
 fn shares_outcomes_and_places_are_as_asked() {
-    let config = Config { seed: 5, problems: 3000, wrong_share: 0.4, propagate: 0.6, ..Config::default() };
+    let config =
+        SynthConfig { seed: 5, problems: 3000, wrong_share: 0.4, propagate: 0.6, ..SynthConfig::default() };
     let (mut all, mut wrong, mut propagated, mut last, mut first) = (0u32, 0u32, 0u32, 0u32, 0u32);
     let mut places = BTreeMap::<usize, u32>::new();
     let (mut recovered, mut failed) = (0u32, 0u32);
@@ -172,7 +178,7 @@ fn shares_outcomes_and_places_are_as_asked() {
 
 #[test]
 fn problems_are_complete_and_varied() {
-    let config = Config { seed: 9, problems: 2000, solutions_per_problem: 1, ..Config::default() };
+    let config = SynthConfig { seed: 9, problems: 2000, solutions_per_problem: 1, ..SynthConfig::default() };
     let mut texts = BTreeSet::new();
     for record in generate(&config) {
         let problem = &record.problem;
@@ -194,14 +200,14 @@ fn one_problem_per_family() {
     for (index, &family) in Family::ALL.iter().enumerate() {
         let difficulty = 2 + (index % 3) as u8;
         let families = vec![family];
-        let config = Config {
+        let config = SynthConfig {
             seed: 21,
             problems: 1,
             solutions_per_problem: 3,
             wrong_share: 0.7,
             families,
             difficulty: (difficulty, difficulty),
-            ..Config::default()
+            ..SynthConfig::default()
         };
         let record = generate(&config).next().unwrap();
         shown += &format!("## {} {difficulty}\n{}\n", family.name(), record.problem.text);
@@ -217,22 +223,22 @@ fn one_problem_per_family() {
 
 #[test]
 fn a_configuration_that_cannot_work_is_refused() {
-    let base = Config::default;
+    let base = SynthConfig::default;
     let broken = [
-        Config { families: vec![], ..base() },
-        Config { styles: vec![], ..base() },
-        Config { errors: vec![], ..base() },
-        Config { wrong_share: -0.1, ..base() },
-        Config { propagate: f64::NAN, ..base() },
-        Config { difficulty: (0, 3), ..base() },
-        Config { difficulty: (4, 3), ..base() },
-        Config { difficulty: (1, 6), ..base() },
-        Config { errors: vec![ErrorKind::ArithmeticSlip], families: vec![Family::Lookup], ..base() },
+        SynthConfig { families: vec![], ..base() },
+        SynthConfig { styles: vec![], ..base() },
+        SynthConfig { errors: vec![], ..base() },
+        SynthConfig { wrong_share: -0.1, ..base() },
+        SynthConfig { propagate: f64::NAN, ..base() },
+        SynthConfig { difficulty: (0, 3), ..base() },
+        SynthConfig { difficulty: (4, 3), ..base() },
+        SynthConfig { difficulty: (1, 6), ..base() },
+        SynthConfig { errors: vec![ErrorKind::ArithmeticSlip], families: vec![Family::Lookup], ..base() },
     ];
     let sentences: Vec<_> = broken.iter().map(|config| config.check().unwrap_err().to_string()).collect();
     insta::assert_snapshot!(sentences.join("\n"));
     assert!(base().check().is_ok());
-    assert!(Config { errors: vec![], wrong_share: 0.0, ..base() }.check().is_ok());
+    assert!(SynthConfig { errors: vec![], wrong_share: 0.0, ..base() }.check().is_ok());
 }
 
 #[test]
@@ -243,8 +249,8 @@ fn names_are_the_same_everywhere() {
     }
     assert_eq!(ErrorKind::from_name("sign_unit"), Some(ErrorKind::SignUnit));
     assert_eq!(Style::from_name("verse"), None);
-    assert!(serde_json::from_str::<Config>(r#"{"seeds": 1}"#).is_err());
-    let config: Config = serde_json::from_str(r#"{"seed": 1, "difficulty": [2, 3]}"#).unwrap();
+    assert!(serde_json::from_str::<SynthConfig>(r#"{"seeds": 1}"#).is_err());
+    let config: SynthConfig = serde_json::from_str(r#"{"seed": 1, "difficulty": [2, 3]}"#).unwrap();
     assert_eq!(config.difficulty, (2, 3));
 }
 
@@ -253,7 +259,7 @@ proptest! {
 
     #[test]
     fn records_are_valid_for_any_seed(seed in any::<u64>(), wrong_share in 0.0..=1.0f64, hardest in 1u8..=5) {
-        let config = Config { seed, problems: 12, wrong_share, difficulty: (1, hardest), ..Config::default() };
+        let config = SynthConfig { seed, problems: 12, wrong_share, difficulty: (1, hardest), ..SynthConfig::default() };
         for (index, record) in generate(&config).enumerate() {
             prop_assert!(record.validate().is_ok());
             prop_assert_eq!(&record.problem.id, &format!("synth-{seed}-{index}"));

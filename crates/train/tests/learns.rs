@@ -10,7 +10,7 @@ use std::time::Instant;
 use gradus_core::{Mark, Record};
 use gradus_engine::profile::{Assembler, Profile};
 use gradus_engine::{Device, LoadOptions, Model, Precision, models};
-use gradus_synth::{Config, ErrorKind, Family, Style};
+use gradus_synth::{ErrorKind, Family, Style, SynthConfig};
 use gradus_train::data::{NeutralLabels, SolutionPrompts, labeled_steps};
 use gradus_train::example::pack;
 use gradus_train::run::Recipe;
@@ -101,7 +101,7 @@ fn number(numbers: &MetricValues, wanted: &str) -> f64 {
 
 /// Easy problems of one family.
 fn world(family: Family, problems: usize, solutions: usize, wrong: f64, seed: u64) -> Vec<Record> {
-    let config = Config {
+    let config = SynthConfig {
         seed,
         problems,
         solutions_per_problem: solutions,

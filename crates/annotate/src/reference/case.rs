@@ -21,7 +21,8 @@ impl Case {
     /// A problem without context sentences lends its own.
     pub(super) fn of(problem: &Problem, solution: &Solution) -> Self {
         let sentences = || {
-            let config = steps::Config { strategy: Strategy::Sentences, ..steps::Config::default() };
+            let config =
+                steps::SplitConfig { strategy: Strategy::Sentences, ..steps::SplitConfig::default() };
             steps::split(&problem.text, &config).steps().map(str::to_owned).collect()
         };
         Self {

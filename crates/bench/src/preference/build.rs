@@ -231,7 +231,8 @@ fn candidate(record: &Record, solution: &Solution) -> std::result::Result<Soluti
     if solution.steps.is_empty() {
         let text = solution.text.take().unwrap_or_default();
         let text = unwrapped(&text).ok_or("its JSON has no reasoning")?;
-        solution.steps = steps::split(&text, &steps::Config::default()).steps().map(str::to_owned).collect();
+        solution.steps =
+            steps::split(&text, &steps::SplitConfig::default()).steps().map(str::to_owned).collect();
         solution.answer = solution.answer.or_else(|| extract(&text).map(|found| found.answer));
         solution.text = Some(text);
     }

@@ -4,7 +4,7 @@
 //! part's number, 1 (lowest perplexity) to 10. A slope below 0 is the finding of Tian et al. (2026): a critic is lenient
 //! towards solutions of low perplexity and harsh towards others. A part without solutions of both kinds has no BI.
 
-use gradus_core::metrics::bias::{Bias, Judgement, bias};
+use gradus_core::metrics::bias::{Bias, Judgment, bias};
 use gradus_core::metrics::regression::{Fit, fit};
 use gradus_plot::scatter::{self, Point, PointSeries, Scatter};
 use gradus_plot::table::Table;
@@ -40,8 +40,8 @@ pub struct PerplexityBias {
 }
 
 /// The analysis; none when fewer than ten solutions have a perplexity.
-pub fn perplexity_bias(judged: &[(Option<f64>, Judgement)]) -> Option<PerplexityBias> {
-    let mut known: Vec<(f64, Judgement)> =
+pub fn perplexity_bias(judged: &[(Option<f64>, Judgment)]) -> Option<PerplexityBias> {
+    let mut known: Vec<(f64, Judgment)> =
         judged.iter().filter_map(|(perplexity, judgement)| Some(((*perplexity)?, *judgement))).collect();
     if known.len() < 10 {
         return None;
@@ -49,7 +49,7 @@ pub fn perplexity_bias(judged: &[(Option<f64>, Judgement)]) -> Option<Perplexity
     known.sort_by(|a, b| a.0.total_cmp(&b.0));
     let decile = |number: usize| {
         let members = &known[(number - 1) * known.len() / 10..number * known.len() / 10];
-        let judgements: Vec<Judgement> = members.iter().map(|(_, judgement)| *judgement).collect();
+        let judgements: Vec<Judgment> = members.iter().map(|(_, judgement)| *judgement).collect();
         let (low, high) = (members[0].0, members[members.len() - 1].0);
         Decile { number, low, high, bias: bias(&judgements) }
     };
@@ -150,10 +150,10 @@ mod tests {
     #[test]
     fn leniency_towards_the_expected_has_a_negative_slope() {
         // The lower the perplexity the likelier is the verdict 'correct', whatever the truth.
-        let judged: Vec<(Option<f64>, Judgement)> = (0..400)
+        let judged: Vec<(Option<f64>, Judgment)> = (0..400)
             .map(|index| {
                 let lenient = index * 37 % 100 < 100 - index / 4;
-                (Some(f64::from(index)), Judgement { correct: index % 2 == 0, judged: Some(lenient) })
+                (Some(f64::from(index)), Judgment { correct: index % 2 == 0, judged: Some(lenient) })
             })
             .collect();
         let found = perplexity_bias(&judged).unwrap();
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn who_has_no_perplexity_is_counted() {
-        let one = |perplexity| (perplexity, Judgement { correct: true, judged: Some(true) });
+        let one = |perplexity| (perplexity, Judgment { correct: true, judged: Some(true) });
         let mut judged = vec![one(Some(1.0)); 25];
         judged.push(one(None));
         let found = perplexity_bias(&judged).unwrap();

@@ -1,6 +1,6 @@
 //! Preference measured: FPR, FNR, BI and accuracy of each generator's solutions.
 
-use gradus_core::metrics::bias::{Bias, Judgement, bias};
+use gradus_core::metrics::bias::{Bias, Judgment, bias};
 use gradus_core::metrics::bootstrap::Settings;
 use serde::{Deserialize, Serialize};
 
@@ -52,12 +52,12 @@ pub fn measure(
     threshold: f64,
     settings: &Settings,
 ) -> Result<(PreferenceResults, Vec<Fact>)> {
-    let judgements: Vec<Judgement> = samples
+    let judgements: Vec<Judgment> = samples
         .iter()
         .zip(judged)
         .filter_map(|(sample, judged)| {
             let correct = sample.solution.outcome.is_correct()?;
-            Some(Judgement { correct, judged: judged.opinion.is_correct(threshold) })
+            Some(Judgment { correct, judged: judged.opinion.is_correct(threshold) })
         })
         .collect();
     if judgements.len() != samples.len() || samples.is_empty() {
@@ -95,7 +95,7 @@ pub fn measure(
             median_perplexity: perplexities.get(perplexities.len() / 2).copied(),
         }
     };
-    let with_perplexity: Vec<(Option<f64>, Judgement)> =
+    let with_perplexity: Vec<(Option<f64>, Judgment)> =
         samples.iter().map(Sample::perplexity).zip(judgements.iter().copied()).collect();
     let numbers = PreferenceResults {
         threshold,

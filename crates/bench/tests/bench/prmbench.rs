@@ -1,6 +1,8 @@
 //! PRMBench's numbers against its official code and against our rules (`reference/prmbench.py`), to 1e-12.
 
-use gradus_core::metrics::prmbench::{Class, Group, Numbers, Outcome, Report, Sample, official, ours};
+use gradus_core::metrics::prmbench::{
+    Class, ClassMetrics, Group, Outcome, PrmBenchMetrics, Sample, official, ours,
+};
 use serde_json::Value;
 
 /// A sample that owns what [`Sample`] borrows.
@@ -68,7 +70,7 @@ fn near(found: Option<f64>, expected: &Value, what: &str) {
 }
 
 #[track_caller]
-fn same_numbers(found: &Numbers, expected: &Value, what: &str) {
+fn same_numbers(found: &ClassMetrics, expected: &Value, what: &str) {
     let counts = found.counts;
     for (field, found) in [("TP", counts.tp), ("FP", counts.fp), ("TN", counts.tn), ("FN", counts.fn_)] {
         assert_eq!(Some(found as u64), expected["counts"][field].as_u64(), "{what}: {field}");
@@ -91,7 +93,7 @@ fn same_numbers(found: &Numbers, expected: &Value, what: &str) {
 }
 
 #[track_caller]
-fn same_report(found: &Report, expected: &Value, what: &str) {
+fn same_report(found: &PrmBenchMetrics, expected: &Value, what: &str) {
     let classes = expected["classes"].as_object().unwrap();
     assert_eq!(found.classes.len(), classes.len(), "{what}");
     for (class, numbers) in &found.classes {

@@ -103,7 +103,7 @@ pub(super) fn run(args: &SampleArgs) -> Result<Status> {
         max_tokens: args.max_tokens,
         sampling: Sampling { temperature: args.temperature, top_p: args.top_p, ..Sampling::default() },
         stop: args.stop.clone(),
-        steps: steps::Config { strategy: args.steps, ..steps::Config::default() },
+        steps: steps::SplitConfig { strategy: args.steps, ..steps::SplitConfig::default() },
         seed: args.run.seed,
     };
     config.check().map_err(|error| Usage(error.to_string()))?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use gradus_core::steps::{Config, Strategy, split};
+use gradus_core::steps::{SplitConfig, Strategy, split};
 use gradus_data::files::{Sink, Target};
 use gradus_data::readers::Format;
 use serde::Serialize;
@@ -47,14 +47,14 @@ pub(super) struct StepsArgs {
 }
 
 pub(super) fn run(args: &StepsArgs) -> Result<Status> {
-    let config = Config { strategy: args.strategy, ..Config::default() };
+    let config = SplitConfig { strategy: args.strategy, ..SplitConfig::default() };
     match &args.output {
         Some(output) => dataset(args, output, &config),
         None => text(args, &config),
     }
 }
 
-fn text(args: &StepsArgs, config: &Config) -> Result<Status> {
+fn text(args: &StepsArgs, config: &SplitConfig) -> Result<Status> {
     let [path] = args.inputs.as_slice() else {
         return Err(Usage("expected one text file (use --data for datasets)".to_owned()).into());
     };
@@ -94,7 +94,7 @@ struct StepsSummary {
     skipped: u64,
 }
 
-fn dataset(args: &StepsArgs, output: &Path, config: &Config) -> Result<Status> {
+fn dataset(args: &StepsArgs, output: &Path, config: &SplitConfig) -> Result<Status> {
     let mut sink = Sink::create(Target::new(output))?;
     let mut report = StepsSummary::default();
     let tally = input::read(&args.inputs, args.from, args.on_error, &mut |item| {

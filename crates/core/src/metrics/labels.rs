@@ -22,7 +22,7 @@ pub struct Step {
 
 /// What the annotator made of the steps of one class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Said {
+pub struct VerdictCounts {
     /// 'Right'.
     pub right: usize,
     /// 'Wrong'.
@@ -52,9 +52,9 @@ pub struct Agreement {
     /// Steps that the annotator did not decide.
     pub undecided: usize,
     /// What was said of right steps.
-    pub said_of_right: Said,
+    pub said_of_right: VerdictCounts,
     /// What was said of wrong steps.
-    pub said_of_wrong: Said,
+    pub said_of_wrong: VerdictCounts,
     /// Share of steps with the human label.
     pub accuracy: Option<f64>,
     /// Mean of the two recalls: does not reward always saying the commoner label.
@@ -78,7 +78,7 @@ pub struct Agreement {
 /// ```
 pub fn agreement(steps: &[Step]) -> Agreement {
     let said_of = |human: bool| {
-        let mut said = Said::default();
+        let mut said = VerdictCounts::default();
         for step in steps.iter().filter(|step| step.human == human) {
             *match step.annotator {
                 Some(true) => &mut said.right,
@@ -198,7 +198,7 @@ mod tests {
             labels in prop::collection::vec((any::<bool>(), prop::option::of(any::<bool>())), 0..60)
         ) {
             let found = agreement(&steps(&labels));
-            let total = |said: Said| said.right + said.wrong + said.undecided;
+            let total = |said: VerdictCounts| said.right + said.wrong + said.undecided;
             prop_assert_eq!(total(found.said_of_right) + total(found.said_of_wrong), labels.len());
             prop_assert_eq!(total(found.said_of_right), found.right.steps);
             prop_assert_eq!(total(found.said_of_wrong), found.wrong.steps);

@@ -9,7 +9,7 @@ use super::protect::{Block, Kind, blocks};
 
 /// One line.
 #[derive(Debug, Clone)]
-pub(super) struct Line {
+pub(super) struct TextLine {
     /// Where its first character that is not white space stands.
     pub(super) start: usize,
     /// Where its last such character ends.
@@ -20,7 +20,7 @@ pub(super) struct Line {
     pub(super) free: bool,
 }
 
-impl Line {
+impl TextLine {
     pub(super) fn is_blank(&self) -> bool {
         self.start == self.end
     }
@@ -44,7 +44,7 @@ impl From<Vec<usize>> for Cuts {
 /// A text, its lines and its blocks.
 pub(super) struct Layout<'a> {
     pub(super) text: &'a str,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<TextLine>,
     pub(super) blocks: Vec<Block>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Layout<'a> {
             }
             let free = blocks.get(next).is_none_or(|block| block.range.start >= start);
             let indent = if blank { 0 } else { line[..line.len() - content.len()].chars().count() };
-            lines.push(Line { start, end: start + content.trim_end().len(), indent, free });
+            lines.push(TextLine { start, end: start + content.trim_end().len(), indent, free });
             at += line.len();
         }
         // A model's text often begins with a stray space, which says nothing about nesting.
@@ -74,7 +74,7 @@ impl<'a> Layout<'a> {
     }
 
     /// The text of a line without the white space around it.
-    pub(super) fn content(&self, line: &Line) -> &'a str {
+    pub(super) fn content(&self, line: &TextLine) -> &'a str {
         &self.text[line.start..line.end]
     }
 

@@ -7,9 +7,9 @@
 //! is not unwrapped. The work is linear in the length of the text.
 //!
 //! ```
-//! use gradus_core::steps::{Config, Strategy, split};
+//! use gradus_core::steps::{SplitConfig, Strategy, split};
 //! let text = "We add.\n\n1. First 2 + 3 = 5.\n2. Then 5 + 4 = 9.\n\nSo it is 9.\n";
-//! let cut = split(text, &Config::default());
+//! let cut = split(text, &SplitConfig::default());
 //! let steps: Vec<_> = cut.steps().collect();
 //! assert_eq!(steps, ["We add.", "1. First 2 + 3 = 5.", "2. Then 5 + 4 = 9.", "So it is 9."]);
 //! assert_eq!(cut.strategy(), Strategy::Numbered);
@@ -81,7 +81,7 @@ impl Strategy {
 /// How to cut.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct SplitConfig {
     /// Where to cut.
     pub strategy: Strategy,
     /// A step of fewer characters joins the step after it; the last one joins the step before it.
@@ -132,7 +132,7 @@ impl<'a> Split<'a> {
 }
 
 /// Cuts `text` into steps. Blank text has none.
-pub fn split<'a>(text: &'a str, config: &Config) -> Split<'a> {
+pub fn split<'a>(text: &'a str, config: &SplitConfig) -> Split<'a> {
     let layout = Layout::new(text);
     let (strategy, mut spans) = match config.strategy {
         Strategy::Auto => auto(&layout),

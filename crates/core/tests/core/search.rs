@@ -218,9 +218,9 @@ proptest! {
 }
 
 /// A model that a function plays: the prompt and the sample's index in, its text and end out.
-struct Script(fn(&str, u64) -> Said);
+struct Script(fn(&str, u64) -> ScriptedReply);
 
-type Said = Result<(String, FinishReason), CallError>;
+type ScriptedReply = Result<(String, FinishReason), CallError>;
 
 impl Generate for Script {
     fn generate(&self, request: GenerateRequest) -> Answer<'_, Generated> {
@@ -239,7 +239,7 @@ impl Generate for Script {
     }
 }
 
-fn ended(text: &str) -> Said {
+fn ended(text: &str) -> ScriptedReply {
     Ok((text.to_owned(), FinishReason::Stop))
 }
 

@@ -8,13 +8,13 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gradus_core::steps::{Config, Split, Strategy, split};
+use gradus_core::steps::{Split, SplitConfig, Strategy, split};
 use proptest::prelude::{ProptestConfig, any, prop, prop_assert, prop_assert_eq, proptest};
 use proptest::strategy::Strategy as Generator;
 use serde_json::Value;
 
-fn config(strategy: Strategy) -> Config {
-    Config { strategy, ..Config::default() }
+fn config(strategy: Strategy) -> SplitConfig {
+    SplitConfig { strategy, ..SplitConfig::default() }
 }
 
 fn steps(text: &str, strategy: Strategy) -> Vec<&str> {
@@ -181,7 +181,7 @@ const SENTENCES: &[(&str, &[&str])] = &[
 #[test]
 fn auto_cuts_each_kind_of_text() {
     for (text, strategy, expected) in MARKED.iter().chain(UNMARKED) {
-        let cut = split(text, &Config::default());
+        let cut = split(text, &SplitConfig::default());
         assert_eq!(cut.steps().collect::<Vec<_>>(), *expected, "{text:?}");
         assert_eq!(cut.strategy(), *strategy, "{text:?}");
         check_laws(&cut, text);
@@ -198,7 +198,7 @@ fn sentences_survive_stops_that_end_nothing() {
 #[test]
 fn short_steps_join_the_next_and_the_last_the_one_before() {
     let text = "Ok.\n\nNow we add the numbers.\n\nSo.\n\nThen we halve them.\n\nEnd.";
-    let cut = split(text, &Config { strategy: Strategy::BlankLines, min_chars: 5 });
+    let cut = split(text, &SplitConfig { strategy: Strategy::BlankLines, min_chars: 5 });
     let expected = ["Ok.\n\nNow we add the numbers.", "So.\n\nThen we halve them.\n\nEnd."];
     assert_eq!(cut.steps().collect::<Vec<_>>(), expected);
     check_laws(&cut, text);
@@ -212,7 +212,7 @@ fn a_strategy_is_written_by_its_name() {
         assert!(!strategy.about().is_empty());
     }
     assert_eq!(Strategy::from_name("paragraphs"), None);
-    assert!(serde_json::from_str::<Config>(r#"{"max": 3}"#).is_err());
+    assert!(serde_json::from_str::<SplitConfig>(r#"{"max": 3}"#).is_err());
 }
 
 /// Half a megabyte of each of these takes hours when any part of the work is quadratic.
@@ -234,7 +234,7 @@ fn hostile_text_takes_linear_time() {
         }
     }
     let fences: String = (3..1_000).rev().map(|length| format!("{}a\n", "`".repeat(length))).collect();
-    check_laws(&split(&fences, &Config::default()), &fences);
+    check_laws(&split(&fences, &SplitConfig::default()), &fences);
 }
 
 const ALPHABET: &[&str] = &[
@@ -276,12 +276,12 @@ proptest! {
 
     #[test]
     fn any_text_is_given_back(text in any::<String>(), strategy in any_strategy(), min_chars in 0..30usize) {
-        check_laws(&split(&text, &Config { strategy, min_chars }), &text);
+        check_laws(&split(&text, &SplitConfig { strategy, min_chars }), &text);
     }
 
     #[test]
     fn text_of_markers_is_given_back(text in marked_text(), strategy in any_strategy(), min_chars in 0..30usize) {
-        let cut = split(&text, &Config { strategy, min_chars });
+        let cut = split(&text, &SplitConfig { strategy, min_chars });
         check_laws(&cut, &text);
         if cut.steps().len() > 1 {
             prop_assert!(cut.steps().all(|step| step.chars().count() >= min_chars));
@@ -322,7 +322,7 @@ proptest! {
         {
             let text = parts.join(separator);
             prop_assert_eq!(&steps(&text, strategy), &parts);
-            let auto = split(&text, &Config::default());
+            let auto = split(&text, &SplitConfig::default());
             prop_assert_eq!(auto.strategy(), strategy);
             // Cutting a step again the same way changes nothing.
             for step in auto.steps() {
@@ -377,7 +377,7 @@ fn real_solutions_are_given_back() {
         let mut by_strategy: BTreeMap<&str, usize> = BTreeMap::new();
         let mut counts = Vec::new();
         for text in &texts {
-            let cut = split(text, &Config::default());
+            let cut = split(text, &SplitConfig::default());
             check_laws(&cut, text);
             *by_strategy.entry(cut.strategy().name()).or_default() += 1;
             counts.push(cut.steps().len());

@@ -83,7 +83,7 @@ pub fn right(problem: &Problem) -> Option<Solution> {
     let steps = match &reference[..] {
         [] => return None,
         [paragraph] => {
-            let config = steps::Config { strategy: Strategy::Sentences, min_chars: 24 };
+            let config = steps::SplitConfig { strategy: Strategy::Sentences, min_chars: 24 };
             steps::split(paragraph, &config).steps().map(str::to_owned).collect()
         }
         _ => reference,

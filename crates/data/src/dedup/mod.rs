@@ -1,6 +1,6 @@
 //! Find the same problem again: exactly, or nearly. The engine of the leak guard.
 //!
-//! Exact: equal after [`normalise()`], by BLAKE3. Near: the Jaccard similarity of the sets of word shingles reaches a
+//! Exact: equal after [`normalize()`], by BLAKE3. Near: the Jaccard similarity of the sets of word shingles reaches a
 //! threshold. MinHash signatures in bands (Broder 1997; Indyk and Motwani 1998) propose candidates, and the exact
 //! similarity decides, so a match is never an estimate. Bands are as selective as a recall of 0.999 at the threshold
 //! allows. Everything is deterministic.
@@ -9,29 +9,29 @@
 //! [`Match::same_numbers`]. What is left out: paraphrases and translations.
 //!
 //! ```
-//! use gradus_data::dedup::{Config, Index, Kind};
-//! let mut index = Index::new(Config::default());
+//! use gradus_data::dedup::{DedupConfig, Index, Kind};
+//! let mut index = Index::new(DedupConfig::default());
 //! index.insert("p1", "What is $\\dfrac{1}{2}$ of 6?");
 //! let found = index.find("what is  \\(\\frac12\\) of 6");
 //! assert_eq!((found[0].id, found[0].kind), ("p1", Kind::Exact));
 //! ```
 
 mod minhash;
-mod normalise;
+mod normalize;
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
 use minhash::Hasher;
-pub use normalise::normalise;
+pub use normalize::normalize;
 
 use gradus_core::Fault;
 
 /// What counts as the same problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct DedupConfig {
     /// The least similarity of a near duplicate, above 0 and at most 1.
     pub threshold: f64,
     /// Hash functions of a signature: more find more, and cost more.
@@ -40,13 +40,13 @@ pub struct Config {
     pub shingle: usize,
 }
 
-impl Default for Config {
+impl Default for DedupConfig {
     fn default() -> Self {
         Self { threshold: 0.8, num_perm: 128, shingle: 3 }
     }
 }
 
-impl Config {
+impl DedupConfig {
     /// Checks that every setting is in its range.
     pub fn check(&self) -> Result<(), Fault> {
         if !(self.threshold > 0.0 && self.threshold <= 1.0) {
@@ -78,8 +78,8 @@ impl Config {
 /// A problem's word shingles, to be compared with many others'.
 ///
 /// ```
-/// use gradus_data::dedup::Config;
-/// let config = Config::default();
+/// use gradus_data::dedup::DedupConfig;
+/// let config = DedupConfig::default();
 /// let asked = config.shingles("What is the sum of 2 and 3?");
 /// let with_choices = config.shingles("What is the sum of 2 and 3? A: 5 B: 6 C: 7 D: 8");
 /// assert!(asked.similarity(&with_choices) < 0.8 && asked.containment(&with_choices) > 0.9);
@@ -103,8 +103,8 @@ impl Shingles {
 /// Where problems are filed, for an index that is kept on disk.
 ///
 /// ```
-/// use gradus_data::dedup::{Config, Filing};
-/// let filing = Filing::new(&Config::default());
+/// use gradus_data::dedup::{DedupConfig, Filing};
+/// let filing = Filing::new(&DedupConfig::default());
 /// assert_eq!(filing.keys("What is $1 + 1$?")[0], filing.keys("what is 1 + 1")[0]);
 /// ```
 #[derive(Debug)]
@@ -115,10 +115,10 @@ pub struct Filing {
 
 impl Filing {
     /// # Panics
-    /// When `config` does not pass [`Config::check`].
-    pub fn new(config: &Config) -> Self {
+    /// When `config` does not pass [`DedupConfig::check`].
+    pub fn new(config: &DedupConfig) -> Self {
         if let Err(fault) = config.check() {
-            panic!("filing needs settings that pass `Config::check`: {fault}");
+            panic!("filing needs settings that pass `DedupConfig::check`: {fault}");
         }
         Self { hasher: Hasher::new(config.num_perm, config.threshold), shingle: config.shingle }
     }
@@ -162,7 +162,7 @@ pub struct Match<'a> {
 /// About 1.4 kB a problem at the default settings; equal problems share it.
 #[derive(Debug)]
 pub struct Index {
-    config: Config,
+    config: DedupConfig,
     hasher: Hasher,
     problems: Vec<Entry>,
     exact: HashMap<blake3::Hash, u32>,
@@ -192,10 +192,10 @@ impl Index {
     /// An empty index.
     ///
     /// # Panics
-    /// When `config` does not pass [`Config::check`].
-    pub fn new(config: Config) -> Self {
+    /// When `config` does not pass [`DedupConfig::check`].
+    pub fn new(config: DedupConfig) -> Self {
         if let Err(fault) = config.check() {
-            panic!("a dedup index needs settings that pass `Config::check`: {fault}");
+            panic!("a dedup index needs settings that pass `DedupConfig::check`: {fault}");
         }
         let hasher = Hasher::new(config.num_perm, config.threshold);
         let (exact, buckets) = (HashMap::new(), HashMap::new());
@@ -266,7 +266,7 @@ impl Index {
 
 impl Fingerprint {
     fn new(text: &str, shingle: usize) -> Self {
-        let normal = normalise(text);
+        let normal = normalize(text);
         let words: Vec<&str> = normal.split(' ').filter(|word| !word.is_empty()).collect();
         let mut numbers: Vec<&str> = words.iter().filter(|word| is_number(word)).copied().collect();
         numbers.sort_unstable();

@@ -22,7 +22,7 @@ const NAME: &str = "best-of-n";
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "sampled candidates per problem with outcomes and PRM step scores",
-    recognises: |record| has(record, &["problem", "candidates"]),
+    recognizes: |record| has(record, &["problem", "candidates"]),
     read,
     write,
 };

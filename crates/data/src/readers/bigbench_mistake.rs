@@ -20,7 +20,7 @@ const MISTAKE: &str = "mistake_index";
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "BIG-Bench Mistake: traces with the first mistake's index",
-    recognises: |record| has(record, &["input", "steps", MISTAKE]),
+    recognizes: |record| has(record, &["input", "steps", MISTAKE]),
     read,
     write,
 };

@@ -19,7 +19,7 @@ const NAME: &str = "candidate-outcomes";
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "several solutions' steps per problem, one outcome each",
-    recognises: |record| {
+    recognizes: |record| {
         has(record, &["question", "steps", "labels"])
             && record["steps"].as_array().is_some_and(|steps| steps.iter().all(Value::is_array))
     },

@@ -9,7 +9,7 @@ use gradus_core::{Fault, Record};
 pub(super) const DATASET: Dataset = Dataset {
     name: "gradus",
     about: "our own: a problem, its solutions, labels with their source",
-    recognises: |record| has(record, &["gradus", "problem"]),
+    recognizes: |record| has(record, &["gradus", "problem"]),
     read,
     write,
 };

@@ -21,7 +21,7 @@ const GOLD: &str = "A: ";
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "GSM8K's example solutions: one object per model",
-    recognises: |record| has(record, &["question", "ground_truth"]) && record.values().any(is_solution),
+    recognizes: |record| has(record, &["question", "ground_truth"]) && record.values().any(is_solution),
     read,
     write,
 };

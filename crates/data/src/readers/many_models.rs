@@ -18,7 +18,7 @@ const NAME: &str = "many-models";
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "one problem answered by many models, with outcomes",
-    recognises: |record| has(record, &["question", "gold", "solutions"]),
+    recognizes: |record| has(record, &["question", "gold", "solutions"]),
     read,
     write,
 };

@@ -19,7 +19,7 @@ const NAME: &str = "math";
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "MATH: problem and solution, the gold in \\boxed{}",
-    recognises: |record| {
+    recognizes: |record| {
         ["problem", "solution"].iter().all(|key| record.get(*key).is_some_and(Value::is_string))
             && ["level", "type", "subject"].iter().any(|key| record.contains_key(*key))
     },

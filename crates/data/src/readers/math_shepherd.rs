@@ -19,7 +19,7 @@ const NAME: &str = "math-shepherd";
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "Math-Shepherd: text with the tag ки, and + or - in its place",
-    recognises: |record| {
+    recognizes: |record| {
         has(record, &["input", "label"])
             && record["label"].is_string()
             && record["input"].as_str().is_some_and(|text| text.contains(TAG))

@@ -70,7 +70,7 @@ pub(crate) struct Dataset {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     /// True for a record of this format, judged by its fields alone.
-    pub(crate) recognises: fn(&Metadata) -> bool,
+    pub(crate) recognizes: fn(&Metadata) -> bool,
     pub(crate) read: fn(Fields) -> Result<Parsed, Fault>,
     pub(crate) write: fn(&Record) -> Written,
 }
@@ -178,7 +178,7 @@ impl Format {
 
     /// The format of a record, judged by its fields.
     pub fn detect(record: &Metadata) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| (format.dataset().recognises)(record))
+        Self::ALL.into_iter().find(|format| (format.dataset().recognizes)(record))
     }
 
     /// Reads one upstream record.

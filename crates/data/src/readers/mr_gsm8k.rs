@@ -31,7 +31,7 @@ const VERDICT: Verdict = Verdict {
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "MR-GSM8K: the first error by the number its step bears, and the outcome",
-    recognises: |record| has(record, &["question", "model_output_steps", VERDICT.step]),
+    recognizes: |record| has(record, &["question", "model_output_steps", VERDICT.step]),
     read,
     write,
 };

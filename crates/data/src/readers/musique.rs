@@ -26,7 +26,7 @@ const ARROW: &str = " → ";
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "MuSiQue: a question, its paragraphs and its hops",
-    recognises: |record| has(record, &["question", HOPS]),
+    recognizes: |record| has(record, &["question", HOPS]),
     read,
     write,
 };

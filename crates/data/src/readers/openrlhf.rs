@@ -23,7 +23,7 @@ const LABELS_IN: &str = "gradus:labels_in";
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "OpenRLHF: text with the tag ки, and a list of labels",
-    recognises: |record| {
+    recognizes: |record| {
         record.get("input").and_then(Value::as_str).is_some_and(|text| text.contains(TAG))
             && ["value", "label"].iter().any(|key| record.get(*key).is_some_and(Value::is_array))
     },

@@ -10,7 +10,7 @@
 use serde_json::{Value, json};
 
 use super::fields::{expected, strings_of};
-use super::row::labelled_prefix;
+use super::row::labeled_prefix;
 use super::verdicts::{self, Spelling};
 use super::{Dataset, Fields, Parsed, Row, Written, has};
 use gradus_core::{Annotation, Fault, Problem, Record, Solution, id};
@@ -20,7 +20,7 @@ const NAME: &str = "paddlenlp";
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "PaddleNLP: src, responses, labels",
-    recognises: |record| has(record, &["src", "responses", "labels"]),
+    recognizes: |record| has(record, &["src", "responses", "labels"]),
     read,
     write,
 };
@@ -61,7 +61,7 @@ fn write(record: &Record) -> Written {
     // The format's own records have their `tgt`, or its absence, in the metadata.
     let tgt = (problem.source != NAME).then(|| json!([]));
     for solution in &record.solutions {
-        let Some(labelled) = labelled_prefix(solution, &mut written) else { continue };
+        let Some(labelled) = labeled_prefix(solution, &mut written) else { continue };
         let kept = solution.metadata.get("labels").filter(|_| problem.source == NAME);
         let row = Row::default()
             .with("src", json!([problem.text]))

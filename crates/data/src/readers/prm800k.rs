@@ -26,7 +26,7 @@ const BESIDE: &str = "gradus:beside_path";
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "PRM800K as published: rated completions per step, the chosen path",
-    recognises: |record| has(record, &["question", "label"]) && record["label"].get("steps").is_some(),
+    recognizes: |record| has(record, &["question", "label"]) && record["label"].get("steps").is_some(),
     read,
     write,
 };

@@ -19,7 +19,7 @@ const NAME: &str = "prm800k-ratings";
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "PRM800K flattened: steps with ratings 1, 0 or -1",
-    recognises: |record| has(record, &["problem", "steps", "ratings"]),
+    recognizes: |record| has(record, &["problem", "steps", "ratings"]),
     read,
     write,
 };

@@ -15,7 +15,7 @@
 use serde_json::Value;
 
 use super::fields::expected;
-use super::row::labelled_prefix;
+use super::row::labeled_prefix;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
 use gradus_core::{Annotation, Fault, LabelSource, Mark, Problem, Record, Solution, StepLabel, id};
 
@@ -25,7 +25,7 @@ const ERRORS: &str = "error_steps";
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "PRMBench: modified solutions with the numbers of the wrong steps",
-    recognises: |record| has(record, &["modified_question", "modified_process", ERRORS]),
+    recognizes: |record| has(record, &["modified_question", "modified_process", ERRORS]),
     read,
     write,
 };
@@ -114,7 +114,7 @@ fn write(record: &Record) -> Written {
         let (steps, errors) = if let Some(kept) = kept.filter(|kept| still_says(kept)) {
             (solution.steps.as_slice(), kept.clone())
         } else {
-            let Some(labelled) = labelled_prefix(solution, &mut written) else { continue };
+            let Some(labelled) = labeled_prefix(solution, &mut written) else { continue };
             let mut errors = now.unwrap_or_default();
             errors.retain(|&number| number <= labelled.steps.len());
             (labelled.steps, errors.into())

@@ -24,7 +24,7 @@ const TEXT_IN: &str = "gradus:text_in";
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "plain problem lists: problem or question, answer or final_answer",
-    recognises: |record| {
+    recognizes: |record| {
         ["problem", "question"].iter().any(|key| record.get(*key).is_some_and(Value::is_string))
             && (record.get("answer").is_some_and(|answer| answer.is_string() || answer.is_number())
                 || record.get("final_answer").is_some_and(Value::is_array))

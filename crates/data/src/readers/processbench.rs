@@ -16,7 +16,7 @@ const NAME: &str = "processbench";
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "ProcessBench: steps with the first error's index",
-    recognises: |record| has(record, &["problem", "steps", "label", "final_answer_correct"]),
+    recognizes: |record| has(record, &["problem", "steps", "label", "final_answer_correct"]),
     read,
     write,
 };

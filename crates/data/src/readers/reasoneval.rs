@@ -30,7 +30,7 @@ const FIRST_ERROR: &str = "model_output_solution_first_error_step";
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "ReasonEval: first invalid step, or redundant steps",
-    recognises: |record| has(record, &["question", STEPS]),
+    recognizes: |record| has(record, &["question", STEPS]),
     read,
     write,
 };

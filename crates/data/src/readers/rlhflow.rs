@@ -12,7 +12,7 @@
 use serde_json::Value;
 
 use super::fields::expected;
-use super::row::labelled_prefix;
+use super::row::labeled_prefix;
 use super::tagged::{JOINED, numbered, question_end};
 use super::verdicts::sign;
 use super::{Dataset, Fields, Parsed, Row, Written};
@@ -30,7 +30,7 @@ const BESIDE: &str = "gradus:beside_turns";
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "RLHFlow: a chat of steps, each answered with + or -",
-    recognises: |record| {
+    recognizes: |record| {
         NAMES
             .iter()
             .filter_map(|name| record.get(*name)?.get(1)?.get("content")?.as_str())
@@ -124,7 +124,7 @@ fn write(record: &Record) -> Written {
     let problem = &record.problem;
     let none = Metadata::new();
     for solution in &record.solutions {
-        let Some(labelled) = labelled_prefix(solution, &mut written) else { continue };
+        let Some(labelled) = labeled_prefix(solution, &mut written) else { continue };
         if labelled.steps.is_empty() {
             written.dropped.push("no steps");
             continue;

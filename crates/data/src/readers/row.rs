@@ -80,13 +80,13 @@ impl Row {
 }
 
 /// Steps with a label for each of them, for formats that know no missing label.
-pub(crate) struct Labelled<'a> {
+pub(crate) struct Labeled<'a> {
     pub(crate) steps: &'a [String],
     pub(crate) labels: Vec<&'a StepLabel>,
 }
 
 /// The longest labelled prefix of a solution under its first annotation; notes in `written` what was left out.
-pub(crate) fn labelled_prefix<'a>(solution: &'a Solution, written: &mut Written) -> Option<Labelled<'a>> {
+pub(crate) fn labeled_prefix<'a>(solution: &'a Solution, written: &mut Written) -> Option<Labeled<'a>> {
     let Some(Annotation { labels, .. }) = solution.annotations.first() else {
         written.dropped.push("no step labels");
         return None;
@@ -97,7 +97,7 @@ pub(crate) fn labelled_prefix<'a>(solution: &'a Solution, written: &mut Written)
         return None;
     }
     written.cut += usize::from(labels.len() < solution.steps.len());
-    Some(Labelled { steps: &solution.steps[..labels.len()], labels })
+    Some(Labeled { steps: &solution.steps[..labels.len()], labels })
 }
 
 /// The place of the first error under the first annotation: `Some(None)` is no error. An unknown place is noted in

@@ -22,7 +22,7 @@ const REFERENCE: &str = "reference_solution";
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "StepVerify: pupils' solutions with the first wrong step",
-    recognises: |record| has(record, &["problem", STEPS, "incorrect_index"]),
+    recognizes: |record| has(record, &["problem", STEPS, "incorrect_index"]),
     read,
     write,
 };

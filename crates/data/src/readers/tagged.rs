@@ -11,7 +11,7 @@ use serde_json::Value;
 use gradus_core::{Annotation, Metadata, Problem, Record, Solution, StepLabel, id};
 
 use super::Written;
-use super::row::{Labelled, labelled_prefix};
+use super::row::{Labeled, labeled_prefix};
 
 pub(crate) const TAG: &str = "ки";
 
@@ -161,12 +161,12 @@ fn final_answer(steps: &[String]) -> Option<String> {
 pub(crate) fn write(
     record: &Record,
     name: &str,
-    row: impl Fn(&Solution, &Labelled<'_>, bool) -> Value,
+    row: impl Fn(&Solution, &Labeled<'_>, bool) -> Value,
 ) -> Written {
     let mut written = Written::default();
     let problem = &record.problem;
     for solution in &record.solutions {
-        let Some(labelled) = labelled_prefix(solution, &mut written) else { continue };
+        let Some(labelled) = labeled_prefix(solution, &mut written) else { continue };
         match obstacle(problem, labelled.steps) {
             Some(reason) => written.dropped.push(reason),
             None => written.rows.push(row(solution, &labelled, problem.source == name)),

@@ -7,7 +7,7 @@
 //! Labels are booleans, or 1 and 0. Other numbers in [0, 1] are read as soft labels and written back as numbers; note
 //! that TRL's own trainer turns them into integers (0.875 becomes 0).
 
-use super::row::labelled_prefix;
+use super::row::labeled_prefix;
 use super::verdicts::{self, Spelling};
 use super::{Dataset, Fields, Parsed, Row, Written, has};
 use gradus_core::{Annotation, Fault, Problem, Record, Solution, id};
@@ -17,7 +17,7 @@ const NAME: &str = "trl";
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
     about: "TRL stepwise supervision: prompt, completions, labels",
-    recognises: |record| has(record, &["prompt", "completions", "labels"]),
+    recognizes: |record| has(record, &["prompt", "completions", "labels"]),
     read,
     write,
 };
@@ -45,7 +45,7 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
 fn write(record: &Record) -> Written {
     let mut written = Written::default();
     for solution in &record.solutions {
-        let Some(labelled) = labelled_prefix(solution, &mut written) else { continue };
+        let Some(labelled) = labeled_prefix(solution, &mut written) else { continue };
         let kept = solution.metadata.get("labels").filter(|_| record.problem.source == NAME);
         let row = Row::default()
             .with("prompt", record.problem.text.as_str())

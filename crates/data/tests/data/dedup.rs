@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use gradus_core::Problem;
-use gradus_data::dedup::{Config, Index, Kind, normalise};
+use gradus_data::dedup::{DedupConfig, Index, Kind, normalize};
 use gradus_data::split::{check, part_of};
 use proptest::prelude::{ProptestConfig, any, prop, prop_assert, prop_assert_eq, proptest};
 use rand::{RngExt, SeedableRng};
@@ -20,7 +20,7 @@ const TRAIN: &str = "A train leaves the old station at 9 in the morning and trav
                      the first train left will the second train catch up with it?";
 
 fn index(problems: &[(&str, &str)]) -> Index {
-    let mut index = Index::new(Config::default());
+    let mut index = Index::new(DedupConfig::default());
     for (id, text) in problems {
         index.insert(id, text);
     }
@@ -40,7 +40,7 @@ fn typesetting_does_not_matter() {
         (r"$10,\!000 \text{ apples}$", "10000 apples"),
         ("ÉCOLE", "école"),
     ] {
-        assert_eq!(normalise(a), normalise(b));
+        assert_eq!(normalize(a), normalize(b));
     }
 }
 
@@ -55,7 +55,7 @@ fn what_changes_the_problem_is_kept() {
         ("Is 12 prime?", "Is 1 2 prime?"),
         ("What is 5%?", "What is 5?"),
     ] {
-        assert_ne!(normalise(a), normalise(b));
+        assert_ne!(normalize(a), normalize(b));
     }
 }
 
@@ -100,12 +100,12 @@ fn texts_without_words_match_only_themselves() {
 
 #[test]
 fn settings_out_of_range_are_refused() {
-    let message = |config: Config| config.check().unwrap_err().to_string();
-    let bad = Config { threshold: 0.0, ..Config::default() };
+    let message = |config: DedupConfig| config.check().unwrap_err().to_string();
+    let bad = DedupConfig { threshold: 0.0, ..DedupConfig::default() };
     assert_eq!(message(bad), "field `threshold`: is 0: expected a number above 0 and at most 1");
-    let bad = Config { shingle: 0, ..Config::default() };
+    let bad = DedupConfig { shingle: 0, ..DedupConfig::default() };
     assert_eq!(message(bad), "field `shingle`: is 0: expected at least 1");
-    assert!(Config::default().check().is_ok());
+    assert!(DedupConfig::default().check().is_ok());
 }
 
 /// Of all edited problems that are still similar enough, banding must propose nearly all.
@@ -113,7 +113,7 @@ fn settings_out_of_range_are_refused() {
 #[expect(clippy::print_stderr, reason = "a report for `--nocapture`")]
 fn banding_finds_what_is_similar() {
     let mut random = ChaCha8Rng::seed_from_u64(1);
-    let config = Config::default();
+    let config = DedupConfig::default();
     let mut index = Index::new(config.clone());
     let mut problems = Vec::new();
     for id in 0..2_000 {
@@ -143,7 +143,7 @@ proptest! {
 
     #[test]
     fn an_exact_duplicate_is_always_found(texts in prop::collection::vec(any::<String>(), 1..20)) {
-        let mut index = Index::new(Config::default());
+        let mut index = Index::new(DedupConfig::default());
         for (id, text) in texts.iter().enumerate() {
             index.insert(&id.to_string(), text);
         }
@@ -155,7 +155,7 @@ proptest! {
 
     #[test]
     fn similarity_is_symmetric(a in "([a-d]{1,2} ){0,20}", b in "([a-d]{1,2} ){0,20}") {
-        let config = Config::default();
+        let config = DedupConfig::default();
         let similarity = config.similarity(&a, &b);
         prop_assert_eq!(similarity, config.similarity(&b, &a));
         prop_assert!((0.0..=1.0).contains(&similarity));
@@ -166,8 +166,8 @@ proptest! {
 
     #[test]
     fn a_normal_form_is_its_own_normal_form(text in "[a-zA-Z0-9 .,$=+]{0,40}") {
-        let normal = normalise(&text);
-        prop_assert_eq!(normalise(&normal), normal);
+        let normal = normalize(&text);
+        prop_assert_eq!(normalize(&normal), normal);
     }
 
     #[test]
@@ -232,7 +232,7 @@ fn known_leaks_between_real_datasets_are_found() {
     let Some(data) = gradus_testing::real_data() else { return };
     let (train, test) = (rows(&data.join("math/train.jsonl")), rows(&data.join("math/test.jsonl")));
     let start = Instant::now();
-    let mut index = Index::new(Config::default());
+    let mut index = Index::new(DedupConfig::default());
     for (id, row) in test.iter().enumerate() {
         index.insert(&format!("test/{id}"), text(row));
     }

@@ -148,7 +148,7 @@ impl Templates {
 
 /// The problem's sentences.
 fn sentences(text: &str) -> Vec<&str> {
-    let config = steps::Config { strategy: steps::Strategy::Sentences, ..steps::Config::default() };
+    let config = steps::SplitConfig { strategy: steps::Strategy::Sentences, ..steps::SplitConfig::default() };
     steps::split(text, &config).steps().collect()
 }
 

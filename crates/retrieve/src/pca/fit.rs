@@ -89,7 +89,7 @@ pub enum PcaError {
     },
 }
 
-/// Rows that are centred and multiplied at a time: a block of 1,024 × 384 f64 takes 3 MiB.
+/// Rows that are centered and multiplied at a time: a block of 1,024 × 384 f64 takes 3 MiB.
 const BLOCK: usize = 1024;
 
 /// Columns of the covariance matrix that one task computes.
@@ -187,17 +187,17 @@ fn mean(rows: &[f32], dimension: usize) -> Vec<f64> {
 fn scatter(rows: &[f32], mean: &[f64]) -> Vec<f64> {
     let dimension = mean.len();
     let mut whole = vec![0.0; dimension * dimension];
-    let mut centred = Vec::new();
+    let mut centered = Vec::new();
     for block in rows.chunks(BLOCK * dimension) {
-        centred.resize(block.len(), 0.0);
-        centred.par_chunks_exact_mut(dimension).zip(block.par_chunks_exact(dimension)).for_each(
+        centered.resize(block.len(), 0.0);
+        centered.par_chunks_exact_mut(dimension).zip(block.par_chunks_exact(dimension)).for_each(
             |(to, from)| {
                 for ((to, &value), mean) in to.iter_mut().zip(from).zip(mean) {
                     *to = f64::from(value) - mean;
                 }
             },
         );
-        let block = MatRef::from_column_major_slice(&centred, dimension, block.len() / dimension);
+        let block = MatRef::from_column_major_slice(&centered, dimension, block.len() / dimension);
         whole.par_chunks_mut(STRIPE * dimension).enumerate().for_each(|(at, stripe)| {
             let (from, width) = (at * STRIPE, stripe.len() / dimension);
             let below = dimension - from;
@@ -299,10 +299,10 @@ mod tests {
         let mean = mean(&rows, dimension);
         let mut expected = vec![0.0; dimension * dimension];
         for row in rows.chunks_exact(dimension) {
-            let centred: Vec<f64> = row.iter().zip(&mean).map(|(&x, mean)| f64::from(x) - mean).collect();
+            let centered: Vec<f64> = row.iter().zip(&mean).map(|(&x, mean)| f64::from(x) - mean).collect();
             for column in 0..dimension {
                 for below in column..dimension {
-                    expected[column * dimension + below] += centred[column] * centred[below];
+                    expected[column * dimension + below] += centered[column] * centered[below];
                 }
             }
         }
@@ -352,8 +352,8 @@ mod tests {
             let Fitted { pca, explained } = fit(&rows, dimension, Keep::Fixed(kept)).unwrap();
             let projected = pca.apply(&rows);
             let along = |at: usize| projected.chunks_exact(kept).map(|row| row[at]).collect::<Vec<f32>>();
-            let centred = |row: &[f32]| row.iter().zip(&pca.mean).map(|(x, m)| f64::from(x - m).powi(2)).sum::<f64>();
-            let whole: f64 = rows.chunks_exact(dimension).map(centred).sum();
+            let centered = |row: &[f32]| row.iter().zip(&pca.mean).map(|(x, m)| f64::from(x - m).powi(2)).sum::<f64>();
+            let whole: f64 = rows.chunks_exact(dimension).map(centered).sum();
             for (i, share) in explained.iter().enumerate() {
                 for j in 0..=i {
                     let expected = if i == j { *share } else { 0.0 };

@@ -49,7 +49,7 @@ pub struct Settings {
     /// Minimum number of questions for an HNSW graph and approximate search.
     pub graph_from: usize,
     /// Duplicate detection of the leak guard: it finds no similarity below this threshold.
-    pub guard: dedup::Config,
+    pub guard: dedup::DedupConfig,
 }
 
 impl Default for Settings {
@@ -60,7 +60,7 @@ impl Default for Settings {
             fit_rows: 100_000,
             opinions: false,
             graph_from: 1_000_000,
-            guard: dedup::Config::default(),
+            guard: dedup::DedupConfig::default(),
         }
     }
 }

@@ -29,10 +29,10 @@ pub(crate) struct Draft {
 pub(crate) struct Question {
     pub(crate) id: String,
     pub(crate) text: String,
-    pub(crate) solutions: Vec<Labelled>,
+    pub(crate) solutions: Vec<Labeled>,
 }
 
-pub(crate) struct Labelled {
+pub(crate) struct Labeled {
     pub(crate) id: String,
     pub(crate) steps: Vec<(u32, Mark)>,
 }
@@ -65,7 +65,7 @@ impl Draft {
             let solutions = question.solutions();
             let solutions = solutions.map(|solution| {
                 let steps = solution.steps().map(|step| (step.row, step.mark)).collect();
-                Labelled { id: solution.id.to_owned(), steps }
+                Labeled { id: solution.id.to_owned(), steps }
             });
             let (id, text) = (question.id.to_owned(), question.text.to_owned());
             draft.push(id, text, solutions.collect());
@@ -90,11 +90,11 @@ impl Draft {
             }
             self.dropped.unlabelled_steps += solution.steps.len() - marks.len();
             let steps = solution.steps.iter().zip(marks).map(|(text, mark)| (self.row(text), mark)).collect();
-            solutions.push(Labelled { id: solution.id.clone(), steps });
+            solutions.push(Labeled { id: solution.id.clone(), steps });
         }
         if solutions.is_empty() && !record.problem.reference.is_empty() {
             let steps = record.problem.reference.iter().map(|text| (self.row(text), Mark::Correct)).collect();
-            solutions.push(Labelled { id: format!("{}/reference", record.problem.id), steps });
+            solutions.push(Labeled { id: format!("{}/reference", record.problem.id), steps });
         }
         if solutions.is_empty() {
             self.dropped.unlabelled_records += 1;
@@ -103,7 +103,7 @@ impl Draft {
         self.push(record.problem.id.clone(), question, solutions);
     }
 
-    fn push(&mut self, id: String, text: String, solutions: Vec<Labelled>) {
+    fn push(&mut self, id: String, text: String, solutions: Vec<Labeled>) {
         let new = self.questions.len();
         let at = *self.by_question.entry(key(&text)).or_insert(new);
         if at == new {
@@ -135,7 +135,7 @@ fn marks(solution: &Solution, opinions: bool) -> Vec<Mark> {
     targets.map(|(_, (_, label))| label.mark).take(solution.steps.len()).collect()
 }
 
-fn name(question: usize, solution: &Labelled) -> Key {
+fn name(question: usize, solution: &Labeled) -> Key {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&(question as u64).to_le_bytes()).update(&(solution.id.len() as u64).to_le_bytes());
     hasher.update(solution.id.as_bytes());

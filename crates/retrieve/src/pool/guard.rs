@@ -1,6 +1,6 @@
 //! Finds the questions of a pool that are a target's own, by their text: keys propose, the texts decide.
 
-use gradus_data::dedup::{Config, Filing, normalise};
+use gradus_data::dedup::{DedupConfig, Filing, normalize};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ impl Pool {
     /// The questions that are this one, in ascending order. A `threshold` (similarity from 0 to 1) below the one that
     /// the pool was built with finds fewer than there are.
     pub fn duplicates(&self, question: &str, threshold: f64) -> Vec<(u32, Duplicate)> {
-        let config = Config { threshold, ..self.manifest.guard.clone() };
+        let config = DedupConfig { threshold, ..self.manifest.guard.clone() };
         let (keys, questions) = self.guard_table();
         let mut candidates: Vec<u32> = Vec::new();
         for key in Filing::new(&self.manifest.guard).keys(question) {
@@ -30,10 +30,10 @@ impl Pool {
         }
         candidates.sort_unstable();
         candidates.dedup();
-        let (normal, shingles) = (normalise(question), config.shingles(question));
+        let (normal, shingles) = (normalize(question), config.shingles(question));
         let decide = |candidate: &u32| {
             let text = self.question(*candidate as usize).text;
-            if text == question || (!normal.is_empty() && normalise(text) == normal) {
+            if text == question || (!normal.is_empty() && normalize(text) == normal) {
                 return Some((*candidate, Duplicate::Exact));
             }
             (config.shingles(text).similarity(&shingles) >= threshold)
@@ -44,7 +44,11 @@ impl Pool {
 }
 
 /// Where questions are filed: (key, question), the first with the number `first`.
-pub(super) fn file(questions: &[super::draft::Question], first: usize, config: &Config) -> Vec<(u64, u32)> {
+pub(super) fn file(
+    questions: &[super::draft::Question],
+    first: usize,
+    config: &DedupConfig,
+) -> Vec<(u64, u32)> {
     let filing = Filing::new(config);
     let keys = questions.par_iter().enumerate().flat_map_iter(|(index, question)| {
         let question_number = (first + index) as u32;

@@ -38,7 +38,7 @@ pub struct PoolManifest {
     /// Whether components were fitted; else vectors are the encoder's own.
     pub pca: bool,
     /// Settings of the leak guard's keys.
-    pub guard: dedup::Config,
+    pub guard: dedup::DedupConfig,
     /// Contents of the pool.
     pub counts: Counts,
     /// The files by what they hold.
@@ -53,9 +53,9 @@ pub struct PoolManifest {
 pub struct Counts {
     /// Distinct questions.
     pub questions: usize,
-    /// Labelled solutions.
+    /// Labeled solutions.
     pub solutions: usize,
-    /// Labelled steps.
+    /// Labeled steps.
     pub steps: usize,
     /// Distinct step texts: the rows of `steps.f32`.
     pub step_texts: usize,

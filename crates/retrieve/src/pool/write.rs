@@ -28,7 +28,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) encoder: (&'a str, &'a str),
     pub(crate) dimension: usize,
     pub(crate) pca: Option<&'a Pca>,
-    pub(crate) guard: &'a dedup::Config,
+    pub(crate) guard: &'a dedup::DedupConfig,
     /// Questions from which on a graph is built.
     pub(crate) graph_from: usize,
     /// The how-manieth files of their kind these are, from 1.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use gradus_core::{Problem, Record};
-use gradus_data::dedup::{Config, normalise};
+use gradus_data::dedup::{DedupConfig, normalize};
 use gradus_data::files;
 use gradus_retrieve::pool::{self, Encoder, Pool};
 use gradus_retrieve::two_stage::{Settings, Target, retrieve};
@@ -73,13 +73,13 @@ async fn nothing_of_a_targets_own_question_is_retrieved() {
 
     // By brute force: every question of the pool against every target.
     let (config, questions): (_, Vec<(&str, &str)>) =
-        (Config::default(), pool.questions().map(|question| (question.id, question.text)).collect());
-    let normal: Vec<String> = questions.iter().map(|(_, text)| normalise(text)).collect();
+        (DedupConfig::default(), pool.questions().map(|question| (question.id, question.text)).collect());
+    let normal: Vec<String> = questions.iter().map(|(_, text)| normalize(text)).collect();
     let shingles: Vec<_> = questions.par_iter().map(|(_, text)| config.shingles(text)).collect();
     let own: Vec<(BTreeSet<&str>, usize)> = asked
         .par_iter()
         .map(|target| {
-            let (same, words) = (normalise(&target.question), config.shingles(&target.question));
+            let (same, words) = (normalize(&target.question), config.shingles(&target.question));
             let is_exact = |index: &usize| normal[*index] == same;
             let is_own =
                 |index: &usize| is_exact(index) || words.similarity(&shingles[*index]) >= config.threshold;

@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn the_order_of_records_does_not_choose() {
-        let config = gradus_synth::Config { problems: 40, wrong_share: 0.7, ..Default::default() };
+        let config = gradus_synth::SynthConfig { problems: 40, wrong_share: 0.7, ..Default::default() };
         let mut records: Vec<Record> = gradus_synth::generate(&config).collect();
         let chosen = |records: &[Record], seed| {
             let (examples, counts) = curate(records, &Curation { seed, ..Curation::default() });

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use gradus_data::SourceLocation;
-use gradus_data::dedup::{Config, Index, Kind};
+use gradus_data::dedup::{DedupConfig, Index, Kind};
 use gradus_data::files::{Item, Sink, Target};
 use serde::Serialize;
 
@@ -92,7 +92,7 @@ impl Known {
 }
 
 pub(super) fn run(args: &DedupArgs) -> Result<Status> {
-    let config = Config { threshold: args.threshold, ..Config::default() };
+    let config = DedupConfig { threshold: args.threshold, ..DedupConfig::default() };
     config.check().map_err(|fault| Usage(format!("--{} {}", fault.field, fault.message)))?;
     let mut report = DedupSummary::default();
     let mut known = Known { index: Index::new(config), problems: Vec::new() };

@@ -62,7 +62,7 @@ pub struct Counts {
 
 /// The numbers of one class or of all, as shares of 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Numbers {
+pub struct ClassMetrics {
     /// What they are made of.
     pub counts: Counts,
     /// Of correct steps.
@@ -89,13 +89,13 @@ pub struct Numbers {
 
 /// The numbers of a scorer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct PrmBenchMetrics {
     /// By class, of those that have samples.
-    pub classes: BTreeMap<Class, Numbers>,
+    pub classes: BTreeMap<Class, ClassMetrics>,
     /// Mean PRMScore of each group; none where a class has no PRMScore.
     pub groups: BTreeMap<Group, Option<f64>>,
     /// Over all steps of the nine classes; none without any.
-    pub overall: Option<Numbers>,
+    pub overall: Option<ClassMetrics>,
     /// Samples without a usable result.
     pub missing: usize,
     /// Samples that were left out because their labels are not known.
@@ -115,7 +115,7 @@ pub struct Report {
 /// let both = ours(&[scored, silent], 0.5);
 /// assert_eq!((both.overall.unwrap().prm_score, both.missing), (Some(0.5), 1));
 /// ```
-pub fn ours(samples: &[Sample], threshold: f64) -> Report {
+pub fn ours(samples: &[Sample], threshold: f64) -> PrmBenchMetrics {
     let passes = |score: f64| score >= threshold;
     let accepted = |sample: &Sample| {
         let scores = usable(sample)?;
@@ -126,7 +126,7 @@ pub fn ours(samples: &[Sample], threshold: f64) -> Report {
         .filter(|sample| sample.class == Class::Correct)
         .filter_map(|sample| Some((sample.id, accepted(sample)?)))
         .collect();
-    let mut report = Report::default();
+    let mut report = PrmBenchMetrics::default();
     let mut sums = Sums::default();
     for sample in samples {
         if unlabelled(sample) {
@@ -150,7 +150,7 @@ pub fn ours(samples: &[Sample], threshold: f64) -> Report {
             Some(Class::Correct) => None,
             _ => sum.counts.prm_score(),
         };
-        report.put(*place, Numbers { prm_score: score, ..numbers });
+        report.put(*place, ClassMetrics { prm_score: score, ..numbers });
     }
     report.with_groups()
 }
@@ -168,8 +168,8 @@ pub fn counts(sample: &Sample, threshold: f64) -> Option<Counts> {
     (!unlabelled(sample)).then(|| count(sample.error_steps, sample.steps, said))
 }
 
-impl Report {
-    fn put(&mut self, place: Option<Class>, numbers: Numbers) {
+impl PrmBenchMetrics {
+    fn put(&mut self, place: Option<Class>, numbers: ClassMetrics) {
         match place {
             Some(class) => _ = self.classes.insert(class, numbers),
             None => self.overall = Some(numbers),
@@ -216,11 +216,11 @@ impl Sum {
     }
 
     /// `f1` takes hits, wrong claims and misses. Leaves out PRMScore.
-    fn numbers(&self, f1: impl Fn(usize, usize, usize) -> Option<f64>) -> Numbers {
+    fn numbers(&self, f1: impl Fn(usize, usize, usize) -> Option<f64>) -> ClassMetrics {
         let Counts { tp, fp, tn, fn_ } = self.counts;
         let found = self.firsts.iter().filter(|found| **found).count();
         let distances = &self.distances;
-        Numbers {
+        ClassMetrics {
             counts: self.counts,
             precision: share(tp, tp + fp),
             recall: share(tp, tp + fn_),
@@ -368,7 +368,7 @@ mod tests {
                 .zip(&made)
                 .map(|(sample, made)| Sample { outcome: Outcome::Scores(&made.1), ..*sample })
                 .collect();
-            let accuracy = |report: &Report| report.overall.and_then(|numbers| numbers.accuracy);
+            let accuracy = |report: &PrmBenchMetrics| report.overall.and_then(|numbers| numbers.accuracy);
             prop_assert!(accuracy(&ours(&full, 0.5)) >= accuracy(&found));
         }
     }

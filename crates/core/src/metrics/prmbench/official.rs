@@ -11,7 +11,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{Class, Numbers, Outcome, Report, Sample, Sum, Sums, count, distance, scores, share};
+use super::{
+    Class, ClassMetrics, Outcome, PrmBenchMetrics, Sample, Sum, Sums, count, distance, scores, share,
+};
 
 /// The numbers as the official code computes them; none where it fails: with five absent results or more. What it
 /// writes as −1 is none.
@@ -27,7 +29,7 @@ use super::{Class, Numbers, Outcome, Report, Sample, Sum, Sums, count, distance,
 /// let both = official(&[scored, silent], 0.5).unwrap();
 /// assert_eq!((both.overall.unwrap().prm_score, both.validity), (Some(1.0), Some(0.5)));
 /// ```
-pub fn official(samples: &[Sample], threshold: f64) -> Option<Report> {
+pub fn official(samples: &[Sample], threshold: f64) -> Option<PrmBenchMetrics> {
     let mut seen = BTreeSet::new();
     let kept: Vec<&Sample> = samples.iter().filter(|sample| seen.insert((sample.class, sample.id))).collect();
     if kept.iter().filter(|sample| sample.outcome == Outcome::Absent).count() >= 5 {
@@ -43,7 +45,7 @@ pub fn official(samples: &[Sample], threshold: f64) -> Option<Report> {
         .filter(|sample| sample.class == Class::Correct)
         .filter_map(|sample| Some((sample.id, accepted(sample).filter(|share| *share > 0.0)?)))
         .collect();
-    let mut report = Report::default();
+    let mut report = PrmBenchMetrics::default();
     let mut sums = Sums::default();
     sums.0.entry(None).or_default();
     let (mut valid, mut original_results) = (0, 0);
@@ -71,7 +73,7 @@ pub fn official(samples: &[Sample], threshold: f64) -> Option<Report> {
             Some(Class::Correct) => None,
             _ => Some((f1 * 0.5 + negative * 0.5).max(0.0)),
         };
-        report.put(*place, Numbers { prm_score: score, ..numbers });
+        report.put(*place, ClassMetrics { prm_score: score, ..numbers });
     }
     report.validity = share(valid, kept.len() - original_results);
     Some(report.with_groups())

@@ -13,7 +13,7 @@ use gradus_core::contracts::{
     Answer, CallError, Choice, FinishReason, Generate, GenerateRequest, Generated, Prompt, ScoreRequest,
     ScoreSteps, StepScores, Usage,
 };
-use gradus_synth::{Config, Family, Style, generate};
+use gradus_synth::{Family, Style, SynthConfig, generate};
 
 /// How probable the right next step is.
 pub(crate) const RIGHT: f64 = 0.45;
@@ -30,7 +30,7 @@ pub(crate) struct Task {
 /// Problems whose every right step ends in a number that a slip can change.
 pub(crate) fn tasks(count: usize, seed: u64) -> Vec<Task> {
     let families = vec![Family::Shopping, Family::Travel, Family::Percent, Family::Sharing, Family::Average];
-    let config = Config {
+    let config = SynthConfig {
         seed,
         problems: count,
         solutions_per_problem: 1,
@@ -38,7 +38,7 @@ pub(crate) fn tasks(count: usize, seed: u64) -> Vec<Task> {
         families,
         styles: vec![Style::Equations],
         difficulty: (1, 3),
-        ..Config::default()
+        ..SynthConfig::default()
     };
     let tasks = generate(&config).map(|record| Task {
         question: record.problem.text,

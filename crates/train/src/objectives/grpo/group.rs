@@ -1,7 +1,7 @@
 //! Groups of critiques: sampled by the policy, rewarded by rule, and weighted by their advantage.
 
 use gradus_core::contracts::{GenerateRequest, Prompt, Sampling};
-use gradus_core::metrics::bias::{Judgement, bias};
+use gradus_core::metrics::bias::{Judgment, bias};
 use rand::Rng as _;
 
 use crate::Result;
@@ -116,7 +116,7 @@ pub(super) fn rewards(groups: &[Group<'_>]) -> MetricValues {
     };
     let is = |condition: bool| f64::from(u8::from(condition));
     let flat = groups.iter().filter(|group| group.flat).count() as f64 / groups.len() as f64;
-    let judgements: Vec<Judgement> =
+    let judgements: Vec<Judgment> =
         all.iter().map(|(group, critique)| judgement(group.about, &critique.parsed)).collect();
     let bias = bias(&judgements);
     let mut metrics = vec![
@@ -149,8 +149,8 @@ pub(super) fn rewards(groups: &[Group<'_>]) -> MetricValues {
 }
 
 /// A verdict beside the truth.
-pub(super) fn judgement(about: &CriticExample, parsed: &Parsed) -> Judgement {
-    Judgement {
+pub(super) fn judgement(about: &CriticExample, parsed: &Parsed) -> Judgment {
+    Judgment {
         correct: about.truth.is_none(),
         judged: parsed.verdict.map(|verdict| verdict == Verdict::Correct),
     }

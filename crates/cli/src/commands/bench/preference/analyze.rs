@@ -9,7 +9,7 @@ use gradus_bench::compare::FinishedRun;
 use gradus_bench::fact::Observation;
 use gradus_bench::preference::perplexity_bias::{PerplexityBias, perplexity_bias};
 use gradus_bench::{Error, preference};
-use gradus_core::metrics::bias::Judgement;
+use gradus_core::metrics::bias::Judgment;
 use gradus_plot::{Page, Section};
 
 use crate::arguments::JsonOption;
@@ -40,7 +40,7 @@ pub(super) fn run(args: &AnalyzeArgs) -> Result<Status> {
     let mut found: Vec<(String, PerplexityBias)> = Vec::new();
     for folder in &args.runs {
         let run = FinishedRun::read(folder)?;
-        let judged: Vec<(Option<f64>, Judgement)> = run
+        let judged: Vec<(Option<f64>, Judgment)> = run
             .facts
             .iter()
             .filter_map(|fact| {
@@ -51,7 +51,7 @@ pub(super) fn run(args: &AnalyzeArgs) -> Result<Status> {
                     Some(known) => known.get(&fact.id).copied(),
                     None => *perplexity,
                 };
-                Some((perplexity, Judgement { correct: *correct, judged: *judged }))
+                Some((perplexity, Judgment { correct: *correct, judged: *judged }))
             })
             .collect();
         let analysis = perplexity_bias(&judged).ok_or_else(|| {

@@ -35,11 +35,11 @@ const SAME: [(&str, &str); 18] = [
 /// The normal form of a problem's text.
 ///
 /// ```
-/// use gradus_data::dedup::normalise;
-/// assert_eq!(normalise(r"Find $\dfrac{1}{2}$ of $1{,}000$."), "find frac 1 2 of 1000");
-/// assert_eq!(normalise(r"find \( \frac {1} {2} \) of 1,000?"), normalise(r"Find $\tfrac12$ of 1000"));
+/// use gradus_data::dedup::normalize;
+/// assert_eq!(normalize(r"Find $\dfrac{1}{2}$ of $1{,}000$."), "find frac 1 2 of 1000");
+/// assert_eq!(normalize(r"find \( \frac {1} {2} \) of 1,000?"), normalize(r"Find $\tfrac12$ of 1000"));
 /// ```
-pub fn normalise(text: &str) -> String {
+pub fn normalize(text: &str) -> String {
     let mut words = Words::default();
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
