@@ -1,4 +1,4 @@
-//! `gradus score`: a score for every step of every solution, in few passes, resumable.
+//! `gradus score`: a score for every step of every solution, in few passes; an interrupted run resumes from `OUT.journal`.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

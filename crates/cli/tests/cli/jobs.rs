@@ -38,7 +38,8 @@ fn a_pool_and_embeddings_are_listed_once_they_are_there() {
     let build =
         format!("pool build world.jsonl -o world.pool --encoder {} --dimensions 4", model("bert-mean"));
     folder.run(&build).succeeds();
-    folder.run(&format!("embed --data world.jsonl --model {} -o v.npy", model("bert-mean"))).succeeds();
+    let embed = folder.run(&format!("embed --data world.jsonl --model {} -o v.npy", model("bert-mean")));
+    assert_eq!((embed.code, embed.stderr.as_str()), (Some(0), "6 texts truncated to the model's limit\n"));
     // Prints only, and fails at once: no jobs.
     folder.run(&format!("embed one --model {}", model("bert-mean"))).succeeds();
     folder.run(&format!("embed --data none.jsonl --model {} -o w.npy", model("bert-mean"))).fails(3);

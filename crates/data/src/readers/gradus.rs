@@ -8,7 +8,7 @@ use gradus_core::{Fault, Record};
 
 pub(super) const DATASET: Dataset = Dataset {
     name: "gradus",
-    about: "our own: a problem, its solutions, labels with their source",
+    about: "Gradus: a problem, its solutions, labels with their source",
     recognizes: |record| has(record, &["gradus", "problem"]),
     read,
     write,

@@ -16,7 +16,7 @@ const GOLD: &str = "####";
 
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
-    about: "GSM8K: question, and an answer with #### before the gold",
+    about: "GSM8K: question, and an answer with #### before the gold answer",
     recognizes: |record| {
         has(record, &["question", "answer"])
             && record["answer"].as_str().is_some_and(|answer| answer.contains(GOLD))

@@ -30,7 +30,7 @@ const VERDICT: Verdict = Verdict {
 
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
-    about: "MR-Ben: the first error by the number its step bears",
+    about: "MR-Ben: the first error as a step number",
     recognizes: |record| has(record, &["Question", "Model_Solution_Steps", VERDICT.step]),
     read,
     write,

@@ -30,7 +30,7 @@ const VERDICT: Verdict = Verdict {
 
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
-    about: "MR-GSM8K: the first error by the number its step bears, and the outcome",
+    about: "MR-GSM8K: the first error as a step number, and the outcome",
     recognizes: |record| has(record, &["question", "model_output_steps", VERDICT.step]),
     read,
     write,

@@ -29,7 +29,7 @@ const BESIDE: &str = "gradus:beside_turns";
 
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
-    about: "RLHFlow: a chat of steps, each answered with + or -",
+    about: "RLHFlow: a conversation, one turn per step, each answered with + or -",
     recognizes: |record| {
         NAMES
             .iter()

@@ -21,7 +21,7 @@ const REFERENCE: &str = "reference_solution";
 
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
-    about: "StepVerify: pupils' solutions with the first wrong step",
+    about: "StepVerify: students' solutions with the first wrong step",
     recognizes: |record| has(record, &["problem", STEPS, "incorrect_index"]),
     read,
     write,

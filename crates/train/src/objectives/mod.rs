@@ -1,4 +1,5 @@
-//! Training objectives, one file each, with the whole training loop in it.
+//! Training objectives, a file or a folder each, with the whole training loop in it. ORM runs PRM's loop on final
+//! answers.
 //!
 //! Every `train` takes a prepared recipe, reads its examples, and runs the loop in a session:
 //! next batch → forward → loss → backward → optimizer step → evaluate → save.

@@ -12,7 +12,7 @@ use crate::exit::Status;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TrainCommand {
-    /// Train on given completions (supervised fine-tuning)
+    /// Supervised fine-tuning (SFT) on completions
     Sft(objective::TrainArgs),
     /// Train a process reward model on step labels
     Prm(objective::TrainArgs),
