@@ -91,7 +91,7 @@ where
     let spec = JobSpec {
         kind: planned.kind.to_owned(),
         fingerprint: journal_key(&(planned.kind, &planned.determined_by, &planned.tasks)),
-        command: command_line(),
+        command: command_line()?,
         folder: std::env::current_dir().context("cannot determine the current folder")?,
         output: Some(planned.output.to_owned()),
         tasks: planned.tasks,

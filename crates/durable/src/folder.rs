@@ -35,7 +35,11 @@ pub fn move_folder(from: &Path, to: &Path) -> Result<()> {
         fs::rename(to, &aside).map_err(Error::at(to))?;
         if let Err(error) = fs::rename(from, to) {
             // The old one is better than none.
-            let _ = fs::rename(&aside, to);
+            if fs::rename(&aside, to).is_err() {
+                let kept = old.keep().join("old");
+                let message = format!("{error}; what was there before is in {}", kept.display());
+                return Err(Error::at(to)(std::io::Error::new(error.kind(), message)));
+            }
             return Err(Error::at(to)(error));
         }
     } else {

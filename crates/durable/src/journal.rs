@@ -42,14 +42,19 @@ pub struct Journal<T> {
 
 /// A hash of `parts`, which determine what is to be found.
 pub fn journal_key(parts: &impl Serialize) -> String {
-    let text = serde_json::to_string(parts).unwrap_or_default();
+    let text = serde_json::to_string(parts).expect("what determines a result can be written as JSON");
     blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
 }
 
 impl<T: Clone + Serialize + DeserializeOwned> Journal<T> {
     /// Opens or makes the journal at `path`, with what earlier work left in it.
     pub fn open(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let text = match std::fs::read(path) {
+            // A line may be torn inside of a character.
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(Error::at(path)(error)),
+        };
         let mut file = AppendFile::open(path)?;
         if !text.is_empty() && !text.ends_with('\n') {
             file.append(b"\n")?;
@@ -64,8 +69,8 @@ impl<T: Clone + Serialize + DeserializeOwned> Journal<T> {
 
     /// Knows the entries of another journal, too, without copying them.
     pub fn also(&mut self, path: &Path) -> Result<()> {
-        let text = std::fs::read_to_string(path).map_err(Error::at(path))?;
-        self.known.extend(entries(&text));
+        let bytes = std::fs::read(path).map_err(Error::at(path))?;
+        self.known.extend(entries(&String::from_utf8_lossy(&bytes)));
         Ok(())
     }
 
@@ -106,6 +111,12 @@ mod tests {
         journal.add("b", "2", &2).unwrap();
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, &whole[..whole.len() - 3]).unwrap();
+        let mut journal: Journal<u64> = Journal::open(&path).unwrap();
+        assert_eq!((journal.find("a"), journal.find("b")), (Some(1), None));
+        journal.add("b", "√2", &3).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        let inside = whole.iter().rposition(|byte| *byte == 0x88).unwrap();
+        std::fs::write(&path, &whole[..inside]).unwrap();
         let mut journal: Journal<u64> = Journal::open(&path).unwrap();
         assert_eq!((journal.find("a"), journal.find("b")), (Some(1), None));
         journal.add("b", "2", &3).unwrap();

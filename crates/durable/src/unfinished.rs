@@ -1,5 +1,6 @@
 //! Temporary names: how they begin, and which of them this process has not finished yet.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -49,7 +50,17 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Makes a rename in this folder last: on Unix a folder is synced like a file.
-pub(crate) fn sync_folder(folder: &Path) -> std::io::Result<()> {
-    if cfg!(unix) { std::fs::File::open(folder)?.sync_all() } else { Ok(()) }
+/// Makes a rename in this folder last: on Unix a folder is synced like a file. A folder that may be written but not
+/// read, or whose file system does not sync folders, is left to the system: the rename has been made.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    match std::fs::File::open(folder).and_then(|folder| folder.sync_all()) {
+        Err(error) if SYNC_REFUSED.contains(&error.kind()) => Ok(()),
+        done => done,
+    }
 }
+
+const SYNC_REFUSED: [io::ErrorKind; 3] =
+    [io::ErrorKind::PermissionDenied, io::ErrorKind::InvalidInput, io::ErrorKind::Unsupported];

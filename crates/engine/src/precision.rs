@@ -1,4 +1,4 @@
-//! [`Precision`](crate::Precision) in files: `#[serde(with = "gradus_engine::precision")]` on an optional field.
+//! [`Precision`] in files: `#[serde(with = "gradus_engine::precision")]` on an optional field.
 //!
 //! Kernels know no serde, so its names are read and written here.
 

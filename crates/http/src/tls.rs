@@ -15,8 +15,17 @@ pub fn tls(https: bool) -> Result<ClientConfig, rustls::Error> {
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
     };
-    if https && let Ok(platform) = builder()?.with_platform_verifier() {
-        return Ok(platform.with_no_client_auth());
+    if https {
+        match builder()?.with_platform_verifier() {
+            Ok(platform) => return Ok(platform.with_no_client_auth()),
+            // Somebody has said whom to trust: nobody else is trusted instead.
+            Err(error)
+                if ["SSL_CERT_FILE", "SSL_CERT_DIR"].iter().any(|name| std::env::var_os(name).is_some()) =>
+            {
+                return Err(error);
+            }
+            Err(_) => {}
+        }
     }
     let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     Ok(builder()?.with_root_certificates(roots).with_no_client_auth())

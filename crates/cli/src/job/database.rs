@@ -18,11 +18,17 @@ pub(crate) fn resume(command: &[String], database: &Path) {
 }
 
 /// The command line that runs this work again, without the program's name.
-pub(crate) fn command_line() -> Vec<String> {
-    match RESUMED.get() {
-        Some((command, _)) => command.clone(),
-        None => std::env::args().skip(1).collect(),
+pub(crate) fn command_line() -> Result<Vec<String>> {
+    if let Some((command, _)) = RESUMED.get() {
+        return Ok(command.clone());
     }
+    let words = std::env::args_os().skip(1).map(std::ffi::OsString::into_string);
+    words.collect::<Result<_, _>>().map_err(|word| {
+        anyhow::anyhow!(
+            "the argument `{}` is not valid UTF-8, and a job keeps its command as text",
+            word.display()
+        )
+    })
 }
 
 /// The database of the job that is resumed.
@@ -32,7 +38,7 @@ pub(super) fn resumed_database() -> Option<PathBuf> {
 
 /// Opens the job database.
 pub(crate) fn open(options: &JobOptions) -> Result<SqliteStore> {
-    let path = match options.jobs.clone().or_else(resumed_database) {
+    let path = match resumed_database().or_else(|| options.jobs.clone()) {
         Some(path) => path,
         None => Home::from_env()?.home.join("jobs.sqlite"),
     };

@@ -70,10 +70,10 @@ impl Registration {
         let named = || std::env::var_os("GRADUS_JOBS").filter(|path| !path.is_empty()).map(Into::into);
         let store = open(&JobOptions { jobs: resumed_database().or_else(named) })?;
         let folder = std::env::current_dir().context("cannot determine the current folder")?;
-        let command = command_line();
+        let command = command_line()?;
         let spec = JobSpec {
             kind: kind.to_owned(),
-            fingerprint: journal_key(&("registered", kind, &folder, &command)),
+            fingerprint: journal_key(&("registered", kind, folder.to_string_lossy(), &command)),
             command,
             folder,
             output: output.map(Path::to_owned),

@@ -8,7 +8,7 @@
 //! | `slices.rs`    | candle's CPU tensors as slices                                                      |
 //! | `optimizer.rs` | AdamW on the CPU                                                                    |
 //!
-//! Each operation is one function here, which chooses one of the three by [`on_device!`].
+//! Each operation is one function here, which chooses one of the three by `on_device!`.
 
 mod candle;
 mod cpu;

@@ -68,7 +68,7 @@ fn train(objective: &'static str, args: &TrainArgs, recipe: &Recipe, folder: &Pa
     let mut display = Display::new(folder);
     let started = std::time::Instant::now();
     let program = std::env::args().take(1);
-    let command = program.chain(job::command_line()).collect();
+    let command = program.chain(job::command_line()?).collect();
     let end = gradus_train::train(recipe, folder, command, &mut display)?;
     let seconds = started.elapsed().as_secs_f64();
     let (start, evaluation) = display.finish();

@@ -262,6 +262,9 @@ fn shred_value(
             }
             Ok(())
         }
+        (Column::List(_) | Column::Struct(_), _) => {
+            Err(Misfit::new(format!("expected {} got {}", column.name(), shown(value))))
+        }
         _ => {
             leaves[0].values.push(column, value)?;
             leaves[0].bytes_of_values += value.as_str().map_or(8, |text| 32 + text.len());

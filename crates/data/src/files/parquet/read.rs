@@ -3,6 +3,9 @@
 //! - A missing value is an explicit null, and so is a float that JSON cannot write (NaN, infinity).
 //! - A 32-bit float becomes the shortest decimal that names it: 0.1, not 0.10000000149011612.
 //! - Bytes become hexadecimal digits, dates `2020-01-31`, timestamps `2020-01-31T12:00:00.000Z`, decimals text.
+//!
+//! Left out: Parquet's record interface does not know nanoseconds (they stay whole numbers), local time (it is read as
+//! UTC) and intervals (refused).
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};

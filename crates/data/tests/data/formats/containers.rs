@@ -192,6 +192,22 @@ fn a_damaged_parquet_file_ends() {
     }
 }
 
+/// The columns are known from the first rows; what does not fit later must not be taken for something else.
+#[test]
+fn parquet_refuses_a_scalar_where_a_list_or_an_object_was() {
+    for (usual, odd) in [
+        (serde_json::json!({"a": ["x"]}), serde_json::json!({"a": "y"})),
+        (serde_json::json!({"a": {"k": 1}}), serde_json::json!({"a": 5})),
+        (serde_json::json!({"a": [["x"]]}), serde_json::json!({"a": ["y"]})),
+    ] {
+        let scratch = Scratch::new();
+        let mut sink = Sink::create(Target::File(scratch.path("a.parquet"))).unwrap();
+        let pushed = (0..5000).try_for_each(|_| sink.push(&usual)).and_then(|()| sink.push(&odd));
+        let error = pushed.and_then(|()| sink.finish().map(|_| ())).unwrap_err().to_string();
+        assert!(error.contains("field `a`") && error.contains("write JSONL instead"), "{error}");
+    }
+}
+
 #[test]
 fn parquet_refuses_rows_of_other_columns() {
     let scratch = Scratch::new();
