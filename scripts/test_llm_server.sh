@@ -48,6 +48,6 @@ for where in server here; do
     run $where-judge annotate judge "$file-sampled.jsonl" --max-tokens 128 -o "$file-judge.jsonl" "$@"
     run $where-reference annotate reference "$file-sampled.jsonl" --shots 1 --attempts 0 --max-tokens 240 -o "$file-reference.jsonl" "$@"
     "$gradus" annotate report "$file-mc.jsonl" "$file-judge.jsonl" "$file-reference.jsonl" --resamples 200 > "$file-report.txt" 2> "$file-report.err" ||
-        grep -q 'no solution has labels of a model' "$file-report.err"
+        grep -q 'no solution has labels from a model' "$file-report.err"
 done
 "$python" scripts/check_llm_server.py "$out/work"
