@@ -21,6 +21,7 @@ mod backward;
 mod decode;
 mod plan;
 mod product;
+mod running;
 mod scratch;
 mod stream;
 #[cfg(test)]

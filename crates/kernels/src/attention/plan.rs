@@ -1,6 +1,6 @@
 //! Cuts a call into tasks and runs them.
 
-use super::{Call, Output, Segment, decode, stream};
+use super::{Call, Output, Segment, Slots, decode, stream};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -39,11 +39,63 @@ impl Block<'_> {
         self.visible(stacked.start).start..self.visible(last).end
     }
 
+    /// Of `width` keys from `at` on, those that a stacked row sees, counted from `at`.
+    pub(super) fn visible_within(&self, stacked: usize, at: usize, width: usize) -> Range<usize> {
+        let seen = self.visible(stacked);
+        seen.start.clamp(at, at + width) - at..seen.end.clamp(at, at + width) - at
+    }
+
+    /// The keys that any row sees, in pieces of `KEYS` counted from the segment's first.
+    pub(super) fn key_pieces<const KEYS: usize>(&self) -> KeyPieces<'_, KEYS> {
+        let seen = self.visible_to(0..self.stacked());
+        let at = seen.start / KEYS * KEYS;
+        let rest = Slots::starting_at(&self.segment.keys, at);
+        KeyPieces { rest, slots: [0; KEYS], at, end: seen.end }
+    }
+
+    /// The strips of `size` stacked rows that see some of `keys` keys from `at` on; with each how many of these it takes
+    /// to reach the last that it sees.
+    pub(super) fn strips(
+        &self,
+        size: usize,
+        at: usize,
+        keys: usize,
+    ) -> impl Iterator<Item = (Range<usize>, usize)> {
+        let count = self.stacked();
+        (0..count).step_by(size).filter_map(move |start| {
+            let strip = start..(start + size).min(count);
+            let seen = self.visible_to(strip.clone());
+            (seen.start < at + keys && seen.end > at).then(|| (strip, keys.min(seen.end - at)))
+        })
+    }
+
     /// Where the queries of a stacked row begin; in `out` the same offset.
     pub(super) fn query(&self, stacked: usize) -> usize {
         let group = self.call.layer.group();
         let row = self.segment.rows.start + self.rows.start + stacked / group;
         self.call.query(row, self.kv_head) + stacked % group * self.call.layer.head_dim
+    }
+}
+
+/// See [`Block::key_pieces`].
+pub(super) struct KeyPieces<'a, const KEYS: usize> {
+    rest: Slots<'a>,
+    slots: [usize; KEYS],
+    at: usize,
+    end: usize,
+}
+
+impl<const KEYS: usize> KeyPieces<'_, KEYS> {
+    /// Where the next piece begins, and the slots of its keys.
+    pub(super) fn next_piece(&mut self) -> Option<(usize, &[usize])> {
+        if self.at >= self.end {
+            return None;
+        }
+        let at = self.at;
+        let slots = &mut self.slots[..KEYS.min(self.end - at)];
+        self.rest.fill(slots);
+        self.at += slots.len();
+        Some((at, slots))
     }
 }
 

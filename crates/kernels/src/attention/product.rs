@@ -47,21 +47,21 @@ pub(super) unsafe fn dot<S: Simd>(s: S, a: &[f32], b: &[f32]) -> f32 {
     }
 }
 
-/// C = A·B, or C += A·B: `tiles` tiles of six rows, `vectors` vectors of columns, `depth` terms, strides in values;
-/// A has one from row to row and one from term to term, so that it may lie transposed.
+/// A left side: where it begins, and its strides from row to row and from term to term, so that it may lie transposed.
+type Left = (*const f32, (usize, usize));
+/// A right side: where it begins, and its stride from term to term.
+type Right = (*const f32, usize);
+/// A product: where it begins, and its stride from row to row.
+type Sums = (*mut f32, usize);
+
+/// C = A·B, or C += A·B: `tiles` tiles of six rows, `depth` terms, `vectors` vectors of columns; strides in values.
 #[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "the usual arguments of a matrix product")]
 pub(super) unsafe fn multiply<S: Simd>(
     s: S,
-    tiles: usize,
-    depth: usize,
-    vectors: usize,
-    a: *const f32,
-    a_strides: (usize, usize),
-    b: *const f32,
-    b_stride: usize,
-    c: *mut f32,
-    c_stride: usize,
+    (tiles, depth, vectors): (usize, usize, usize),
+    (a, a_strides): Left,
+    (b, b_stride): Right,
+    (c, c_stride): Sums,
     add: bool,
 ) {
     let mut done = 0;
@@ -70,18 +70,14 @@ pub(super) unsafe fn multiply<S: Simd>(
         for tile in 0..tiles {
             // SAFETY: the caller vouches for the matrices; the tile lies within them.
             unsafe {
-                let a = a.add(tile * TILE_ROWS * a_strides.0);
-                let b = b.add(done * S::LANES);
-                let c = c.add(tile * TILE_ROWS * c_stride + done * S::LANES);
+                let a = (a.add(tile * TILE_ROWS * a_strides.0), a_strides);
+                let b = (b.add(done * S::LANES), b_stride);
+                let c = (c.add(tile * TILE_ROWS * c_stride + done * S::LANES), c_stride);
                 match now {
-                    1 => tile_product::<S, 1>(s, depth, a, a_strides, b, b_stride, c, c_stride, add),
-                    2 => tile_product::<S, 2>(s, depth, a, a_strides, b, b_stride, c, c_stride, add),
-                    3 if S::TILE >= 3 => {
-                        tile_product::<S, 3>(s, depth, a, a_strides, b, b_stride, c, c_stride, add);
-                    }
-                    _ if S::TILE >= 4 => {
-                        tile_product::<S, 4>(s, depth, a, a_strides, b, b_stride, c, c_stride, add);
-                    }
+                    1 => tile_product::<S, 1>(s, depth, a, b, c, add),
+                    2 => tile_product::<S, 2>(s, depth, a, b, c, add),
+                    3 if S::TILE >= 3 => tile_product::<S, 3>(s, depth, a, b, c, add),
+                    _ if S::TILE >= 4 => tile_product::<S, 4>(s, depth, a, b, c, add),
                     _ => unreachable!("a tile is at most as wide as registers allow"),
                 }
             }
@@ -92,16 +88,12 @@ pub(super) unsafe fn multiply<S: Simd>(
 
 /// One tile of [`multiply`], its sums in registers.
 #[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "the usual arguments of a matrix product")]
 unsafe fn tile_product<S: Simd, const N: usize>(
     s: S,
     depth: usize,
-    a: *const f32,
-    a_strides: (usize, usize),
-    b: *const f32,
-    b_stride: usize,
-    c: *mut f32,
-    c_stride: usize,
+    (a, a_strides): Left,
+    (mut b, b_stride): Right,
+    (c, c_stride): Sums,
     add: bool,
 ) {
     // SAFETY: the caller vouches for the matrices.
@@ -114,7 +106,6 @@ unsafe fn tile_product<S: Simd, const N: usize>(
                 }
             }
         }
-        let mut b = b;
         for d in 0..depth {
             let mut right = [s.splat(0.0); N];
             for j in 0..N {

@@ -3,9 +3,9 @@
 //! A block of 128 keys is packed (keys transposed, values padded), then strips of 24 stacked rows run
 //! scores → softmax → weighted values, so that a strip's scores stay in the first cache.
 
-use super::Slots;
 use super::plan::Block;
 use super::product::{TILE_ROWS, exponentiate, multiply};
+use super::running::Running;
 use super::scratch::{self, Carver};
 use crate::exp::exp2;
 use crate::simd::{Simd, versions};
@@ -23,12 +23,8 @@ pub(super) fn attend(block: &Block) {
     let rows = block.stacked().next_multiple_of(TILE_ROWS);
     let carve = |carver: &mut Carver| Buffers {
         dim,
-        wide,
-        rows,
+        running: Running::carve(carver, rows, wide, 1),
         q: carver.values(rows * dim),
-        out: carver.values(rows * wide),
-        top: carver.values(rows),
-        sum: carver.values(rows),
         k: carver.values(dim * KEYS),
         v: carver.values(KEYS * wide),
         scores: carver.values(STRIP * KEYS),
@@ -40,18 +36,10 @@ pub(super) fn attend(block: &Block) {
 /// Buffers of a task.
 struct Buffers {
     dim: usize,
-    /// `dim` padded to whole vectors.
-    wide: usize,
-    /// Stacked rows, padded to whole register tiles.
-    rows: usize,
+    /// With heads padded to whole vectors, rows to whole register tiles.
+    running: Running,
     /// Queries times scale · log₂ e: [rows, dim].
     q: *mut f32,
-    /// Weighted values so far: [rows, wide].
-    out: *mut f32,
-    /// Largest score so far: `[rows]`.
-    top: *mut f32,
-    /// Sum of powers so far: `[rows]`.
-    sum: *mut f32,
     /// Keys of the block: [dim, KEYS].
     k: *mut f32,
     /// Values of the block: [KEYS, wide].
@@ -67,60 +55,23 @@ unsafe fn fill_with<S: Simd>(s: S, block: &Block, buffers: &Buffers) {
     // SAFETY: the buffers have their stated sizes; key and query offsets were checked by `attend`.
     unsafe {
         start(block, buffers);
-        let count = block.stacked();
-        let seen = block.visible_to(0..count);
-        let mut at = seen.start / KEYS * KEYS;
-        let mut slots = Slots::starting_at(&block.segment.keys, at);
-        let mut block_slots = [0; KEYS];
-        while at < seen.end {
-            let keys = KEYS.min(seen.end - at);
-            slots.fill(&mut block_slots[..keys]);
-            pack(s, block, buffers, &block_slots[..keys]);
-            for strip in (0..count).step_by(STRIP) {
-                let strip = strip..(strip + STRIP).min(count);
-                let seen = block.visible_to(strip.clone());
-                if seen.start >= at + keys || seen.end <= at {
-                    continue;
-                }
-                let width = keys.min(seen.end - at);
+        let Buffers { dim, q, k, v, scores, running: Running { wide, out, .. }, .. } = *buffers;
+        let columns = dim.div_ceil(S::LANES);
+        let mut pieces = block.key_pieces::<KEYS>();
+        while let Some((at, slots)) = pieces.next_piece() {
+            pack(s, block, buffers, slots);
+            for (strip, width) in block.strips(STRIP, at, slots.len()) {
                 let vectors = width.div_ceil(S::LANES);
                 let tiles = strip.len().div_ceil(TILE_ROWS);
-                let q = buffers.q.add(strip.start * buffers.dim);
-                multiply(
-                    s,
-                    tiles,
-                    buffers.dim,
-                    vectors,
-                    q,
-                    (buffers.dim, 1),
-                    buffers.k,
-                    KEYS,
-                    buffers.scores,
-                    KEYS,
-                    false,
-                );
+                let q = (q.add(strip.start * dim).cast_const(), (dim, 1));
+                multiply(s, (tiles, dim, vectors), q, (k, KEYS), (scores, KEYS), false);
                 for (i, row) in strip.clone().enumerate() {
-                    let seen = block.visible(row);
-                    let seen = seen.start.clamp(at, at + width) - at..seen.end.clamp(at, at + width) - at;
-                    online_softmax(s, buffers, row, buffers.scores.add(i * KEYS), seen, vectors * S::LANES);
+                    let seen = block.visible_within(row, at, width);
+                    online_softmax(s, &buffers.running, row, scores.add(i * KEYS), seen, vectors * S::LANES);
                 }
-                let out = buffers.out.add(strip.start * buffers.wide);
-                let vectors = buffers.dim.div_ceil(S::LANES);
-                multiply(
-                    s,
-                    tiles,
-                    width,
-                    vectors,
-                    buffers.scores,
-                    (KEYS, 1),
-                    buffers.v,
-                    buffers.wide,
-                    out,
-                    buffers.wide,
-                    true,
-                );
+                let out = (out.add(strip.start * wide), wide);
+                multiply(s, (tiles, width, columns), (scores, (KEYS, 1)), (v, wide), out, true);
             }
-            at += keys;
         }
         finish(s, block, buffers);
     }
@@ -139,11 +90,9 @@ unsafe fn start(block: &Block, buffers: &Buffers) {
                 *to = from * scale;
             }
         }
-        let padding = buffers.rows - block.stacked();
+        let padding = buffers.running.rows - block.stacked();
         buffers.q.add(block.stacked() * buffers.dim).write_bytes(0, padding * buffers.dim);
-        buffers.out.write_bytes(0, buffers.rows * buffers.wide);
-        buffers.sum.write_bytes(0, buffers.rows);
-        std::slice::from_raw_parts_mut(buffers.top, buffers.rows).fill(f32::NEG_INFINITY);
+        buffers.running.start();
     }
 }
 
@@ -178,7 +127,7 @@ unsafe fn pack<S: Simd>(s: S, block: &Block, buffers: &Buffers, slots: &[usize])
         let from = block.call.key(slot, block.kv_head).1;
         // SAFETY: a value holds `dim` numbers; `v` holds KEYS rows of `wide`.
         unsafe {
-            let to = buffers.v.add(i * buffers.wide);
+            let to = buffers.v.add(i * buffers.running.wide);
             for d in (0..whole).step_by(S::LANES) {
                 s.store(to.add(d), s.load(from.add(d)));
             }
@@ -194,7 +143,7 @@ unsafe fn pack<S: Simd>(s: S, block: &Block, buffers: &Buffers, slots: &[usize])
 #[inline(always)]
 unsafe fn online_softmax<S: Simd>(
     s: S,
-    buffers: &Buffers,
+    running: &Running,
     row: usize,
     scores: *mut f32,
     seen: std::ops::Range<usize>,
@@ -209,7 +158,7 @@ unsafe fn online_softmax<S: Simd>(
         for j in (0..width).step_by(S::LANES) {
             top = s.max(top, s.load(scores.add(j)));
         }
-        let before = *buffers.top.add(row);
+        let before = *running.top.add(row);
         let top = s.largest(top).max(before);
         if top == f32::NEG_INFINITY {
             scores.write_bytes(0, width);
@@ -217,18 +166,18 @@ unsafe fn online_softmax<S: Simd>(
         }
         let shift = s.splat(top);
         let sum = exponentiate(s, scores, width, shift, s.splat(0.0));
-        let mut kept = *buffers.sum.add(row);
-        *buffers.top.add(row) = top;
+        let mut kept = *running.sum.add(row);
+        *running.top.add(row) = top;
         // Nothing is kept yet where no key was seen.
         if top > before && before > f32::NEG_INFINITY {
             let scale = exp2(s, s.splat(before - top));
             kept *= s.largest(scale);
-            let out = buffers.out.add(row * buffers.wide);
-            for d in (0..buffers.wide).step_by(S::LANES) {
+            let out = running.out.add(row * running.wide);
+            for d in (0..running.wide).step_by(S::LANES) {
                 s.store(out.add(d), s.mul(s.load(out.add(d)), scale));
             }
         }
-        *buffers.sum.add(row) = kept + s.sum(sum);
+        *running.sum.add(row) = kept + s.sum(sum);
     }
 }
 
@@ -238,9 +187,9 @@ unsafe fn finish<S: Simd>(s: S, block: &Block, buffers: &Buffers) {
     for row in 0..block.stacked() {
         // SAFETY: the buffers have their stated sizes; this task alone writes these rows and heads.
         unsafe {
-            let sum = *buffers.sum.add(row);
+            let sum = *buffers.running.sum.add(row);
             let share = s.splat(if sum > 0.0 { 1.0 / sum } else { 0.0 });
-            let from = buffers.out.add(row * buffers.wide);
+            let from = buffers.running.out.add(row * buffers.running.wide);
             let to = block.call.out.0.add(block.query(row));
             let whole = buffers.dim / S::LANES * S::LANES;
             for d in (0..whole).step_by(S::LANES) {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-fn noise(rng: &mut ChaCha8Rng, count: usize) -> Vec<f32> {
+pub(super) fn noise(rng: &mut ChaCha8Rng, count: usize) -> Vec<f32> {
     (0..count).map(|_| rng.random_range(-2.0..2.0)).collect()
 }
 
@@ -55,12 +55,12 @@ fn tolerance(level: Level, precision: Precision) -> f32 {
     if level == Level::Amx && precision == Precision::Bf16 { 3e-2 } else { 5e-6 }
 }
 
-fn layer(heads: usize, kv_heads: usize, head_dim: usize, mask: Mask) -> Attention {
+pub(super) fn layer(heads: usize, kv_heads: usize, head_dim: usize, mask: Mask) -> Attention {
     let scale = 1.0 / (head_dim as f32).sqrt();
     Attention { heads, kv_heads, head_dim, scale, mask, precision: Precision::F32 }
 }
 
-const CAUSAL: Mask = Mask::Causal { window: None };
+pub(super) const CAUSAL: Mask = Mask::Causal { window: None };
 
 /// Compares every level and precision with the reference; rows outside the segments must stay as they were.
 fn compare(layer: &Attention, rows: usize, slots: usize, segments: &[Segment]) {
@@ -109,38 +109,55 @@ fn grouped_heads_and_usual_dimensions() {
     }
 }
 
-#[test]
-fn odd_dimensions() {
-    for dim in [1, 2, 6, 10, 17, 18, 30, 34, 50, 66, 72, 100, 130] {
+/// Compares a pass with its definition: the layer, rows, key slots and segments.
+type Compare = fn(&Attention, usize, usize, &[Segment]);
+
+/// A sequence, and a row of its own with more keys, for each head dimension.
+pub(super) fn with_dimensions(dims: &[usize], compare: Compare) {
+    for dim in dims {
         let segments =
             [Segment { rows: 0..33, keys: vec![0..33] }, Segment { rows: 33..34, keys: vec![0..50] }];
-        compare(&layer(3, 1, dim, CAUSAL), 34, 50, &segments);
+        compare(&layer(3, 1, *dim, CAUSAL), 34, 50, &segments);
     }
 }
 
-#[test]
-fn many_blocks_of_keys() {
+/// Sequences of many blocks of keys, without and with each sliding window.
+pub(super) fn with_long_sequences(windows: &[usize], compare: Compare) {
+    let windows = windows.iter().map(|window| Mask::Causal { window: Some(*window) });
+    let masks: Vec<Mask> = [CAUSAL, Mask::Full].into_iter().chain(windows).collect();
     for rows in [300, 700] {
         let segments = [Segment { rows: 0..rows, keys: vec![0..rows] }];
-        compare(&layer(3, 1, 32, CAUSAL), rows, rows, &segments);
-        compare(&layer(3, 1, 32, Mask::Full), rows, rows, &segments);
-        for window in [1, 7, 100, 256, 400, 10_000] {
-            compare(&layer(3, 1, 32, Mask::Causal { window: Some(window) }), rows, rows, &segments);
+        for mask in &masks {
+            compare(&layer(3, 1, 32, *mask), rows, rows, &segments);
         }
     }
 }
 
-#[test]
-fn several_ranges_prefixes_and_untouched_rows() {
-    let segments = [
+/// Segments of 70 rows whose keys are scattered over 900 slots; some rows are of no segment.
+pub(super) fn scattered() -> [Segment; 5] {
+    [
         Segment { rows: 2..12, keys: vec![40..90, 5..5, 0..30, 100..110] },
         Segment { rows: 12..13, keys: vec![40..90, 3..4] },
         Segment { rows: 15..15, keys: vec![] },
         Segment { rows: 20..60, keys: vec![10..50] },
         Segment { rows: 60..62, keys: vec![0..400, 500..900] },
-    ];
+    ]
+}
+
+#[test]
+fn odd_dimensions() {
+    with_dimensions(&[1, 2, 6, 10, 17, 18, 30, 34, 50, 66, 72, 100, 130], compare);
+}
+
+#[test]
+fn many_blocks_of_keys() {
+    with_long_sequences(&[1, 7, 100, 256, 400, 10_000], compare);
+}
+
+#[test]
+fn several_ranges_prefixes_and_untouched_rows() {
     for mask in [CAUSAL, Mask::Full, Mask::Causal { window: Some(9) }] {
-        compare(&layer(6, 2, 64, mask), 70, 900, &segments);
+        compare(&layer(6, 2, 64, mask), 70, 900, &scattered());
     }
 }
 

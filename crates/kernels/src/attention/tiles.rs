@@ -5,10 +5,11 @@
 //! Strips of 32 rows then run scores → softmax → weighted values; the probabilities are rounded to
 //! bfloat16 in place of the scores.
 
-use super::Slots;
 use super::plan::Block;
+use super::running::Running;
 use super::scratch::{self, Carver};
 use crate::amx::{TileConfig, Tiles, tile_load, tile_multiply, tile_store, tile_zero};
+use crate::matrix::tiles::pack::weave_order;
 use crate::simd::transpose16;
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -30,15 +31,11 @@ pub(super) fn attend(block: &Block) {
     let carve = |carver: &mut Carver| Buffers {
         dim,
         deep,
-        wide,
-        rows,
         q: carver.halves(rows * deep),
-        out: carver.values(rows * wide),
-        top: carver.values(rows),
-        sum: carver.values(rows * 16),
         k: carver.halves(keys * deep),
         v: carver.halves(keys * wide),
         scores: carver.values(STRIP * KEYS),
+        running: Running::carve(carver, rows, wide, 16),
     };
     // SAFETY: the level was checked, and the buffers have the sizes that `Buffers` states.
     scratch::with(carve, |buffers| unsafe { fill(block, &buffers) });
@@ -49,24 +46,16 @@ struct Buffers {
     dim: usize,
     /// `dim` padded to whole tiles as the inner dimension of q·k.
     deep: usize,
-    /// `dim` padded to whole tiles as columns of the output.
-    wide: usize,
-    /// Stacked rows, padded to whole tiles.
-    rows: usize,
     /// Queries: bf16 [rows, deep].
     q: *mut u8,
-    /// Weighted values so far: [rows, wide].
-    out: *mut f32,
-    /// Largest exponent so far: `[rows]`.
-    top: *mut f32,
-    /// Sums of powers so far, a sum for each lane: [rows, 16].
-    sum: *mut f32,
     /// Keys of the block: tiles [keys / 16, deep / 32].
     k: *mut u8,
     /// Values of the block: tiles [keys / 32, wide / 16].
     v: *mut u8,
     /// Scores, [STRIP, KEYS]; then probabilities in bf16, at the same row stride.
     scores: *mut f32,
+    /// With heads padded to whole tiles as columns of the output, rows to whole tiles; a sum for each lane.
+    running: Running,
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
@@ -75,39 +64,20 @@ unsafe fn fill(block: &Block, buffers: &Buffers) {
     unsafe {
         let _tiles = Tiles::configure(&TileConfig::FULL);
         start(block, buffers);
-        let count = block.stacked();
-        let seen = block.visible_to(0..count);
-        let mut at = seen.start / KEYS * KEYS;
-        let mut slots = Slots::starting_at(&block.segment.keys, at);
-        let mut block_slots = [0; KEYS];
-        while at < seen.end {
-            let keys = KEYS.min(seen.end - at);
-            slots.fill(&mut block_slots[..keys]);
-            pack_keys(block, buffers, &block_slots[..keys]);
-            pack_values(block, buffers, &block_slots[..keys]);
-            for strip in (0..count).step_by(STRIP) {
-                let strip = strip..(strip + STRIP).min(count);
-                let seen = block.visible_to(strip.clone());
-                if seen.start >= at + keys || seen.end <= at {
-                    continue;
-                }
-                let width = keys.min(seen.end - at).next_multiple_of(32);
+        let scale = block.call.layer.log2_scale();
+        let mut pieces = block.key_pieces::<KEYS>();
+        while let Some((at, slots)) = pieces.next_piece() {
+            pack_keys(block, buffers, slots);
+            pack_values(block, buffers, slots);
+            for (strip, width) in block.strips(STRIP, at, slots.len()) {
+                let width = width.next_multiple_of(32);
                 score(buffers, strip.clone(), width);
                 for (i, row) in strip.clone().enumerate() {
-                    let seen = block.visible(row);
-                    let seen = seen.start.clamp(at, at + width) - at..seen.end.clamp(at, at + width) - at;
-                    online_softmax(
-                        block.call.layer.log2_scale(),
-                        buffers,
-                        row,
-                        buffers.scores.add(i * KEYS),
-                        seen,
-                        width,
-                    );
+                    let seen = block.visible_within(row, at, width);
+                    online_softmax(scale, &buffers.running, row, buffers.scores.add(i * KEYS), seen, width);
                 }
                 weigh(buffers, strip, width);
             }
-            at += keys;
         }
         finish(block, buffers);
     }
@@ -154,11 +124,9 @@ unsafe fn start(block: &Block, buffers: &Buffers) {
                 _mm512_storeu_si512(buffers.q.add((row * buffers.deep + d) * 2).cast(), pairs);
             }
         }
-        let padding = buffers.rows - block.stacked();
+        let padding = buffers.running.rows - block.stacked();
         buffers.q.add(block.stacked() * buffers.deep * 2).write_bytes(0, padding * buffers.deep * 2);
-        buffers.out.write_bytes(0, buffers.rows * buffers.wide);
-        buffers.sum.write_bytes(0, buffers.rows * 16);
-        std::slice::from_raw_parts_mut(buffers.top, buffers.rows).fill(f32::NEG_INFINITY);
+        buffers.running.start();
     }
 }
 
@@ -198,19 +166,11 @@ unsafe fn pack_keys(block: &Block, buffers: &Buffers, slots: &[usize]) {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
 unsafe fn pack_values(block: &Block, buffers: &Buffers, slots: &[usize]) {
     // Takes sixteen values of one key followed by sixteen of the next to their pairs.
-    let interleave = {
-        let mut order = [0u16; 32];
-        for i in 0..16 {
-            order[2 * i] = i as u16;
-            order[2 * i + 1] = i as u16 + 16;
-        }
-        // SAFETY: both are 64 bytes.
-        unsafe { std::mem::transmute::<[u16; 32], __m512i>(order) }
-    };
+    let interleave = weave_order(0, 16);
     for pair in 0..slots.len().next_multiple_of(32) / 2 {
         let row = |i: usize| slots.get(2 * pair + i).map(|&slot| block.call.key(slot, block.kv_head).1);
         let (even, odd) = (row(0), row(1));
-        for d in (0..buffers.wide).step_by(16) {
+        for d in (0..buffers.running.wide).step_by(16) {
             let mask = lanes(buffers.dim - d);
             // SAFETY: a value holds `dim` numbers; the row of the tile lies within `v`.
             unsafe {
@@ -220,7 +180,7 @@ unsafe fn pack_values(block: &Block, buffers: &Buffers, slots: &[usize]) {
                 };
                 let both =
                     std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(load(odd), load(even)));
-                let tile = pair / 16 * (buffers.wide / 16) + d / 16;
+                let tile = pair / 16 * (buffers.running.wide / 16) + d / 16;
                 let to = buffers.v.add(tile * TILE + pair % 16 * 64);
                 _mm512_store_si512(to.cast(), _mm512_permutexvar_epi16(interleave, both));
             }
@@ -291,7 +251,7 @@ fn rough_exp2(t: __m512) -> __m512 {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
 unsafe fn online_softmax(
     scale: f32,
-    buffers: &Buffers,
+    running: &Running,
     row: usize,
     scores: *mut f32,
     seen: Range<usize>,
@@ -309,21 +269,21 @@ unsafe fn online_softmax(
             tops[0] = _mm512_max_ps(tops[0], _mm512_load_ps(scores.add(j)));
             tops[1] = _mm512_max_ps(tops[1], _mm512_load_ps(scores.add(j + 16)));
         }
-        let before = *buffers.top.add(row);
+        let before = *running.top.add(row);
         let top = (_mm512_reduce_max_ps(_mm512_max_ps(tops[0], tops[1])) * scale).max(before);
         if top == f32::NEG_INFINITY {
             scores.write_bytes(0, width);
             return;
         }
-        let kept = buffers.sum.add(row * 16);
+        let kept = running.sum.add(row * 16);
         let mut sum = _mm512_load_ps(kept);
-        *buffers.top.add(row) = top;
+        *running.top.add(row) = top;
         // Nothing is kept yet where no key was seen.
         if top > before && before > f32::NEG_INFINITY {
             let shrink = rough_exp2(_mm512_set1_ps(before - top));
             sum = _mm512_mul_ps(sum, shrink);
-            let out = buffers.out.add(row * buffers.wide);
-            for d in (0..buffers.wide).step_by(16) {
+            let out = running.out.add(row * running.wide);
+            for d in (0..running.wide).step_by(16) {
                 _mm512_store_ps(out.add(d), _mm512_mul_ps(_mm512_load_ps(out.add(d)), shrink));
             }
         }
@@ -343,8 +303,8 @@ unsafe fn online_softmax(
 /// Adds the values of the first `width` keys, weighted with the probabilities of a strip of rows.
 #[inline]
 unsafe fn weigh(buffers: &Buffers, strip: Range<usize>, width: usize) {
-    let columns = buffers.wide / 16;
-    let stride = buffers.wide * 4;
+    let columns = buffers.running.wide / 16;
+    let stride = buffers.running.wide * 4;
     let two = strip.len() > 16;
     let p = buffers.scores.cast::<u8>();
     // SAFETY: tiles are configured; all tiles lie within their buffers.
@@ -352,7 +312,7 @@ unsafe fn weigh(buffers: &Buffers, strip: Range<usize>, width: usize) {
         let mut column = 0;
         while column < columns {
             let pair = column + 1 < columns;
-            let to = buffers.out.add(strip.start * buffers.wide + column * 16).cast::<u8>();
+            let to = buffers.running.out.add(strip.start * buffers.running.wide + column * 16).cast::<u8>();
             tile_load::<0>(to, stride);
             if pair {
                 tile_load::<1>(to.add(64), stride);
@@ -401,9 +361,9 @@ unsafe fn finish(block: &Block, buffers: &Buffers) {
     for row in 0..block.stacked() {
         // SAFETY: the buffers have their stated sizes; this task alone writes these rows and heads.
         unsafe {
-            let sum = _mm512_reduce_add_ps(_mm512_load_ps(buffers.sum.add(row * 16)));
+            let sum = _mm512_reduce_add_ps(_mm512_load_ps(buffers.running.sum.add(row * 16)));
             let share = _mm512_set1_ps(if sum > 0.0 { 1.0 / sum } else { 0.0 });
-            let from = buffers.out.add(row * buffers.wide);
+            let from = buffers.running.out.add(row * buffers.running.wide);
             let to = block.call.out.0.add(block.query(row));
             for d in (0..buffers.dim).step_by(16) {
                 let part = _mm512_mul_ps(_mm512_load_ps(from.add(d)), share);

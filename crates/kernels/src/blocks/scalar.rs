@@ -173,15 +173,20 @@ pub(super) fn k_scales(packed: &[u8; 12]) -> ([u8; 8], [u8; 8]) {
     (scales.to_le_bytes(), minimums.to_le_bytes())
 }
 
+/// The scale and the minimum of each group of a Q4K or Q5K block, which begins with d, dmin and the 12 bytes of
+/// [`k_scales`].
+#[inline(always)]
+fn k_groups(block: &[u8]) -> [(f32, f32); 8] {
+    let (d, dmin) = (half_at(block, 0), half_at(block, 2));
+    let (scales, minimums) = k_scales(block[4..16].try_into().expect("12 bytes"));
+    core::array::from_fn(|group| (d * f32::from(scales[group]), dmin * f32::from(minimums[group])))
+}
+
 /// d, dmin, 12 bytes of scales, 128 bytes of nibbles: 32 bytes hold two groups of 32 weights.
 /// w = d·scale·q − dmin·minimum.
 #[inline(always)]
 fn q4k(block: &[u8; 144], out: &mut [f32; 256]) {
-    let (d, dmin) = (half_at(block, 0), half_at(block, 2));
-    let (scales, minimums) = k_scales(block[4..16].try_into().expect("12 bytes"));
-    for group in 0..8 {
-        let scale = d * f32::from(scales[group]);
-        let minimum = dmin * f32::from(minimums[group]);
+    for (group, (scale, minimum)) in k_groups(block).into_iter().enumerate() {
         let shift = (group % 2 * 4) as u32;
         for i in 0..32 {
             let q = (block[16 + group / 2 * 32 + i] >> shift) & 15;
@@ -194,11 +199,7 @@ fn q4k(block: &[u8; 144], out: &mut [f32; 256]) {
 /// 128 bytes of nibbles as in Q4K.
 #[inline(always)]
 fn q5k(block: &[u8; 176], out: &mut [f32; 256]) {
-    let (d, dmin) = (half_at(block, 0), half_at(block, 2));
-    let (scales, minimums) = k_scales(block[4..16].try_into().expect("12 bytes"));
-    for group in 0..8 {
-        let scale = d * f32::from(scales[group]);
-        let minimum = dmin * f32::from(minimums[group]);
+    for (group, (scale, minimum)) in k_groups(block).into_iter().enumerate() {
         let shift = (group % 2 * 4) as u32;
         for i in 0..32 {
             let low = (block[48 + group / 2 * 32 + i] >> shift) & 15;

@@ -209,17 +209,15 @@ impl Matrix {
         precision: Precision,
     ) -> Result<Matrix, String> {
         let level = Level::current();
-        Matrix::blocks_at_level(level, rows, columns, kind, bytes, range, precision)
+        Matrix::blocks_at_level(level, (rows, columns), kind, (bytes, range), precision)
     }
 
     /// [`Matrix::from_blocks`] for a level that this machine has.
     pub(crate) fn blocks_at_level(
         level: Level,
-        rows: usize,
-        columns: usize,
+        (rows, columns): (usize, usize),
         kind: BlockKind,
-        bytes: SharedBytes,
-        range: Range<usize>,
+        (bytes, range): (SharedBytes, Range<usize>),
         precision: Precision,
     ) -> Result<Matrix, String> {
         assert!(level <= Level::detected(), "this machine has no {level:?}");

@@ -24,24 +24,13 @@ impl Matrix {
     /// assert_eq!(dx, [41., 52., 63.]);
     /// ```
     pub fn transposed(&self) -> Matrix {
-        self.transposed_in(None)
-    }
-
-    /// As [`Matrix::transposed`], in the memory of a matrix that is no longer needed: fresh pages from the kernel cost
-    /// more than the transposing of a large matrix.
-    pub fn transposed_reusing(&self, old: Matrix) -> Matrix {
-        self.transposed_in(Some(old.storage))
-    }
-
-    fn transposed_in(&self, old: Option<Storage>) -> Matrix {
         let (rows, columns, level) = (self.columns, self.rows, self.level);
         #[cfg(target_arch = "x86_64")]
         if level == crate::cpu::Level::Amx {
-            let old = if let Some(Storage::Tiles(old)) = old { Some(old) } else { None };
-            let storage = Storage::Tiles(super::tiles::transposed(self, old));
+            let storage = Storage::Tiles(super::tiles::transposed(self));
             return Matrix { rows, columns, level, storage };
         }
-        let values = transposed_rows(self, if let Some(Storage::F32(old)) = old { Some(old) } else { None });
+        let values = transposed_rows(self);
         let round = match &self.storage {
             Storage::Bf16(_) => true,
             Storage::Blocks(blocks) => blocks.precision == Precision::Bf16,
@@ -73,19 +62,10 @@ impl Matrix {
 }
 
 /// The rows of Wᵀ in f32, padded as [`Storage::F32`] wants them.
-fn transposed_rows(matrix: &Matrix, old: Option<Vec<f32>>) -> Vec<f32> {
+fn transposed_rows(matrix: &Matrix) -> Vec<f32> {
     let (rows, columns) = (matrix.rows, matrix.columns);
     let (stride, expanded) = (dot::padded(rows), dot::padded(columns));
-    let length = columns * stride;
-    let mut out = match old {
-        Some(mut old) if old.capacity() >= length => {
-            old.clear();
-            old.resize(length, 0.0);
-            old
-        }
-        // Zero pages come from the kernel as they are.
-        _ => vec![0f32; length],
-    };
+    let mut out = vec![0f32; columns * stride];
     let shared = Shared::new(out.as_mut_ptr());
     share(rows.div_ceil(GROUP), (rows * columns) as f64 * 0.5, |range| {
         let mut room = Scratch::with_bytes(GROUP * expanded * 4);
@@ -185,17 +165,6 @@ mod tests {
                 let values = matrix.values();
                 assert!(transposed.values() == turned(&values, columns), "{matrix:?} {precision:?}");
                 assert!(transposed.transposed().values() == values, "{matrix:?} {precision:?}, twice");
-                for (old_rows, old_columns) in [(300, 600), (2, 2)] {
-                    let old = vec![9.0; old_rows * old_columns];
-                    let old = Matrix::at_level(level, old_rows, old_columns, precision, &old, |w| *w);
-                    let again = matrix.transposed_reusing(old);
-                    assert!(again.values() == transposed.values(), "{matrix:?} {precision:?}, reused");
-                    let dy = numbers(&mut random, rows);
-                    let (mut found, mut expected) = (vec![0.0; columns], vec![1.0; columns]);
-                    again.multiply(&dy, &mut found);
-                    transposed.multiply(&dy, &mut expected);
-                    assert!(found == expected, "{matrix:?} {precision:?}, reused");
-                }
             }
         }
     }
@@ -212,7 +181,7 @@ mod tests {
                 let dy = numbers(&mut random, 3 * rows);
                 for (level, precision) in levels_and_precisions() {
                     let make = |bytes| {
-                        Matrix::blocks_at_level(level, rows, columns, kind, bytes, 0..length, precision)
+                        Matrix::blocks_at_level(level, (rows, columns), kind, (bytes, 0..length), precision)
                     };
                     let matrix = make(bytes.clone()).unwrap();
                     let direct = turned(&matrix.values(), columns);

@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::TILE;
+use super::{Scan, TILE};
 
 /// Floats in a register.
 const LANES: usize = 16;
@@ -12,32 +12,21 @@ const ROWS: usize = 4;
 /// Bytes between what is read and what is fetched for later: a few queries wait for memory, not for products.
 const AHEAD: usize = 4096;
 
-/// See [`super::scan`].
+/// The products of [`super::scan`].
 #[target_feature(enable = "avx512f")]
-pub(super) fn scan(
-    rows: &[f32],
-    dimension: usize,
-    queries: &[&[f32]],
-    floors: &mut [f32; TILE],
-    found: &mut dyn FnMut(usize, usize, f32) -> f32,
-) {
-    match queries.len() {
+pub(super) fn run(scan: Scan) {
+    match scan.queries.len() {
         0 => {}
-        1 => tiles::<1>(rows, dimension, queries, floors, found),
-        2 => tiles::<2>(rows, dimension, queries, floors, found),
-        _ => tiles::<4>(rows, dimension, queries, floors, found),
+        1 => tiles::<1>(scan),
+        2 => tiles::<2>(scan),
+        _ => tiles::<4>(scan),
     }
 }
 
 /// `Q` queries and `16 / Q` rows make a register of products.
 #[target_feature(enable = "avx512f")]
-fn tiles<const Q: usize>(
-    rows: &[f32],
-    dimension: usize,
-    queries: &[&[f32]],
-    floors: &mut [f32; TILE],
-    found: &mut dyn FnMut(usize, usize, f32) -> f32,
-) {
+fn tiles<const Q: usize>(scan: Scan) {
+    let Scan { rows, dimension, queries, floors, found } = scan;
     let (count, at_once) = (rows.len() / dimension, LANES / Q);
     let mut taken = [queries[0]; Q];
     taken[..queries.len()].copy_from_slice(queries);

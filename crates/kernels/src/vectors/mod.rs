@@ -71,18 +71,28 @@ pub fn scan(
 ) {
     assert!(queries.len() <= TILE, "a tile holds at most {TILE} queries");
     assert!(queries.iter().all(|query| query.len() == dimension), "queries and rows have one length");
+    let scan = Scan { rows, dimension, queries, floors, found };
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f") && fused() {
             // SAFETY: the processor has what the function was compiled for.
-            return unsafe { avx512::scan(rows, dimension, queries, floors, found) };
+            return unsafe { avx512::run(scan) };
         }
         if fused() {
             // SAFETY: the processor has what the function was compiled for.
-            return unsafe { avx2::scan(rows, dimension, queries, floors, found) };
+            return unsafe { avx2::run(scan) };
         }
     }
-    plain::<ALWAYS_FUSED>(rows, dimension, queries, floors, found);
+    plain::<ALWAYS_FUSED>(scan);
+}
+
+/// The arguments of [`scan`], checked.
+struct Scan<'a> {
+    rows: &'a [f32],
+    dimension: usize,
+    queries: &'a [&'a [f32]],
+    floors: &'a mut [f32; TILE],
+    found: &'a mut dyn FnMut(usize, usize, f32) -> f32,
 }
 
 /// Whether fused multiply-add needs no look at the processor.
@@ -95,7 +105,7 @@ fn fused() -> bool {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{TILE, plain, tile};
+    use super::{Scan, plain, tile};
 
     #[target_feature(enable = "avx2,fma")]
     pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
@@ -103,25 +113,14 @@ mod avx2 {
     }
 
     #[target_feature(enable = "avx2,fma")]
-    pub(super) fn scan(
-        rows: &[f32],
-        dimension: usize,
-        queries: &[&[f32]],
-        floors: &mut [f32; TILE],
-        found: &mut dyn FnMut(usize, usize, f32) -> f32,
-    ) {
-        plain::<true>(rows, dimension, queries, floors, found);
+    pub(super) fn run(scan: Scan) {
+        plain::<true>(scan);
     }
 }
 
 #[inline(always)]
-fn plain<const FUSED: bool>(
-    rows: &[f32],
-    dimension: usize,
-    queries: &[&[f32]],
-    floors: &mut [f32; TILE],
-    found: &mut dyn FnMut(usize, usize, f32) -> f32,
-) {
+fn plain<const FUSED: bool>(scan: Scan) {
+    let Scan { rows, dimension, queries, floors, found } = scan;
     // Two queries and two rows: four sums of two registers each, out of sixteen.
     for (pair, queries) in queries.chunks(2).enumerate() {
         let mut see = |query: usize, row: usize, product: f32| {
@@ -268,7 +267,7 @@ mod tests {
                 if fused() {
                     // SAFETY: the processor has what the function was compiled for.
                     let narrow = all(|floors, found| unsafe {
-                        avx2::scan(rows, dimension, queries, floors, found);
+                        avx2::run(Scan { rows, dimension, queries, floors, found });
                     });
                     assert_eq!(narrow, one_by_one);
                 }

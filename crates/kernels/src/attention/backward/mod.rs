@@ -21,6 +21,7 @@ mod tiles;
 
 use super::plan::Block;
 use super::product::dot;
+use super::scratch::Carver;
 use super::{Attention, Call, Output, Segment};
 use crate::Precision;
 use crate::cpu::Level;
@@ -164,6 +165,17 @@ impl TaskInputs<'_> {
     fn relative(&self, seen: Range<usize>) -> Range<usize> {
         seen.start.saturating_sub(self.seen.start)..seen.end.saturating_sub(self.seen.start)
     }
+
+    /// The strips of `size` stacked rows with the keys that any of their rows sees, counted as by [`Self::relative`].
+    /// Those that see none are left out: their gradients stay zero.
+    fn strips(&self, size: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
+        let count = self.block.stacked();
+        let all = (0..count).step_by(size).map(move |start| {
+            let strip = start..(start + size).min(count);
+            (strip.clone(), self.relative(self.block.visible_to(strip)))
+        });
+        all.filter(|(_, seen)| !seen.is_empty())
+    }
 }
 
 /// The blocks of `size` keys that hold some keys: where each begins, and how much of it is needed, in whole `step`s.
@@ -173,47 +185,82 @@ fn blocks_of(seen: &Range<usize>, size: usize, step: usize) -> impl Iterator<Ite
     (first..end).step_by(size).map(move |at| (at, size.min((end - at).next_multiple_of(step))))
 }
 
-/// Copies the queries of a strip times scale · log₂ e to rows of `wide` values.
-///
-/// # Safety
-/// `to` has a row for each of the strip's.
-#[inline(always)]
-unsafe fn copy_queries(task: &TaskInputs, strip: Range<usize>, to: *mut f32, wide: usize) {
-    let dim = task.block.call.layer.head_dim;
-    let scale = task.block.call.layer.log2_scale();
-    for (i, row) in strip.enumerate() {
-        let from = &task.block.call.q[task.block.query(row)..][..dim];
-        // SAFETY: the caller's promise; a row is at least as wide as a head.
-        let to = unsafe { std::slice::from_raw_parts_mut(to.add(i * wide), dim) };
-        for (to, from) in to.iter_mut().zip(from) {
-            *to = from * scale;
-        }
-    }
+/// The buffers of a task that every kernel has; `strip` is the number of rows in a strip.
+struct TaskBuffers {
+    dim: usize,
+    /// `dim`, padded.
+    wide: usize,
+    /// Keys seen, padded to whole blocks.
+    keys: usize,
+    /// Sums for dk, but for a factor: keys · wide values.
+    dk: *mut f32,
+    /// Sums for dv: keys · wide values.
+    dv: *mut f32,
+    /// Queries of a strip times scale · log₂ e: [strip, wide].
+    q: *mut f32,
+    /// Gradients of its outputs, over the sums of powers: [strip, wide].
+    dout: *mut f32,
+    /// Gradients of its queries, but for a factor: [strip, wide].
+    dq: *mut f32,
+    /// do·o over the sums of powers: `[strip]`.
+    d: *mut f32,
+    /// Scores, then powers: strip · keys values.
+    powers: *mut f32,
 }
 
-/// Divides D and do of a stacked row by its sum of powers, so that the powers stand for the probabilities.
-///
-/// # Safety
-/// The first of `to` holds D, the second a row of do.
-#[inline(always)]
-unsafe fn probabilities<S: Simd>(
-    s: S,
-    task: &TaskInputs,
-    stacked: usize,
-    sum: f32,
-    (d, scaled): (*mut f32, *mut f32),
-) {
-    let dim = task.block.call.layer.head_dim;
-    let share = 1.0 / sum;
-    let at = task.block.query(stacked);
-    let (out, dout) = (&task.out[at..at + dim], &task.dout[at..at + dim]);
-    // SAFETY: the caller's promise; out and do of a row are as long.
-    let to = unsafe {
-        *d = share * dot(s, out, dout);
-        std::slice::from_raw_parts_mut(scaled, dim)
-    };
-    for (to, dout) in to.iter_mut().zip(dout) {
-        *to = dout * share;
+impl TaskBuffers {
+    /// For strips of `strip` rows, with heads padded to `step` values and keys to `block`.
+    fn carve(carver: &mut Carver, task: &TaskInputs, strip: usize, step: usize, block: usize) -> Self {
+        let dim = task.block.call.layer.head_dim;
+        let (wide, keys) = (dim.next_multiple_of(step), task.seen.len().next_multiple_of(block));
+        let [dk, dv] = [0; 2].map(|_| carver.values(keys * wide));
+        let [q, dout, dq] = [0; 3].map(|_| carver.values(strip * wide));
+        let (d, powers) = (carver.values(strip), carver.values(strip * keys));
+        Self { dim, wide, keys, dk, dv, q, dout, dq, d, powers }
+    }
+
+    /// Copies the queries of a strip; the rows that pad it to `rows` are zero, and all gradients are.
+    ///
+    /// # Safety
+    /// The buffers have `rows` rows, and the strip no more.
+    #[inline(always)]
+    unsafe fn start(&self, task: &TaskInputs, strip: Range<usize>, rows: usize) {
+        let dim = task.block.call.layer.head_dim;
+        let scale = task.block.call.layer.log2_scale();
+        // SAFETY: the caller's promise; a row is at least as wide as a head.
+        unsafe {
+            self.q.write_bytes(0, rows * self.wide);
+            self.dout.write_bytes(0, rows * self.wide);
+            self.dq.write_bytes(0, rows * self.wide);
+            for (i, row) in strip.enumerate() {
+                let from = &task.block.call.q[task.block.query(row)..][..dim];
+                let to = std::slice::from_raw_parts_mut(self.q.add(i * self.wide), dim);
+                for (to, from) in to.iter_mut().zip(from) {
+                    *to = from * scale;
+                }
+            }
+        }
+    }
+
+    /// Sets D and do of row `row` of the strip, divided by its sum of powers, so that the powers stand for the
+    /// probabilities.
+    ///
+    /// # Safety
+    /// The buffers have the row.
+    #[inline(always)]
+    unsafe fn set_gradient<S: Simd>(&self, s: S, task: &TaskInputs, stacked: usize, row: usize, sum: f32) {
+        let dim = task.block.call.layer.head_dim;
+        let share = 1.0 / sum;
+        let at = task.block.query(stacked);
+        let (out, dout) = (&task.out[at..at + dim], &task.dout[at..at + dim]);
+        // SAFETY: the caller's promise; out and do of a row are as long.
+        let to = unsafe {
+            *self.d.add(row) = share * dot(s, out, dout);
+            std::slice::from_raw_parts_mut(self.dout.add(row * self.wide), dim)
+        };
+        for (to, dout) in to.iter_mut().zip(dout) {
+            *to = dout * share;
+        }
     }
 }
 

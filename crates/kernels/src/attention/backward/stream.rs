@@ -7,7 +7,7 @@
 use super::super::Slots;
 use super::super::product::{TILE_ROWS, exponentiate, multiply};
 use super::super::scratch::{self, Carver};
-use super::{TaskInputs, blocks_of, copy_queries, probabilities};
+use super::{TaskBuffers, TaskInputs, blocks_of};
 use crate::cpu::Level;
 use crate::simd::{Simd, versions};
 use std::ops::Range;
@@ -22,60 +22,34 @@ const STRIP: usize = 48;
 const WIDEST: usize = 16;
 
 pub(super) fn run(level: Level, task: &TaskInputs) {
-    let carve = |carver: &mut Carver| Buffers::carve(carver, task.block.call.layer.head_dim, task.seen.len());
+    let carve = |carver: &mut Carver| Buffers::carve(carver, task);
     // SAFETY: the level was checked, and the buffers have the sizes that `Buffers` states.
     scratch::with(carve, |buffers| unsafe { fill(level, task, &buffers) });
 }
 
 /// Buffers of a task.
 struct Buffers {
-    dim: usize,
-    /// `dim` padded to whole vectors.
-    wide: usize,
-    /// Keys seen, padded to whole blocks.
-    keys: usize,
+    /// With `dk` and `dv` as [keys, wide], `powers` as [STRIP, keys].
+    shared: TaskBuffers,
     /// Keys, transposed block by block: [keys / KEYS, dim, KEYS].
     kt: *mut f32,
     /// Values, likewise.
     vt: *mut f32,
     /// Keys: [keys, wide].
     k: *mut f32,
-    /// Gradients of the keys, but for a factor: [keys, wide].
-    dk: *mut f32,
-    /// Gradients of the values: [keys, wide].
-    dv: *mut f32,
-    /// Queries of a strip times scale · log₂ e: [STRIP, wide].
-    q: *mut f32,
-    /// Gradients of its outputs, over the sums of powers: [STRIP, wide].
-    dout: *mut f32,
-    /// Gradients of its queries, but for a factor: [STRIP, wide].
-    dq: *mut f32,
-    /// do·o over the sums of powers: `[STRIP]`.
-    d: *mut f32,
-    /// Scores, then powers: [STRIP, keys].
-    powers: *mut f32,
     /// Gradients of the scores in a block: [STRIP, KEYS].
     ds: *mut f32,
 }
 
 impl Buffers {
-    fn carve(carver: &mut Carver, dim: usize, seen: usize) -> Self {
-        let (wide, keys) = (dim.next_multiple_of(WIDEST), seen.next_multiple_of(KEYS));
+    fn carve(carver: &mut Carver, task: &TaskInputs) -> Self {
+        let shared = TaskBuffers::carve(carver, task, STRIP, WIDEST, KEYS);
         Self {
-            dim,
-            wide,
-            keys,
-            kt: carver.values(dim * keys),
-            vt: carver.values(dim * keys),
-            k: carver.values(keys * wide),
-            dk: carver.values(keys * wide),
-            dv: carver.values(keys * wide),
-            q: carver.values(STRIP * wide),
-            dout: carver.values(STRIP * wide),
-            dq: carver.values(STRIP * wide),
-            d: carver.values(STRIP),
-            powers: carver.values(STRIP * keys),
+            kt: carver.values(shared.dim * shared.keys),
+            vt: carver.values(shared.dim * shared.keys),
+            k: carver.values(shared.keys * shared.wide),
             ds: carver.values(STRIP * KEYS),
+            shared,
         }
     }
 }
@@ -84,26 +58,20 @@ versions! { unsafe fn fill(task: &TaskInputs, buffers: &Buffers) = fill_with; }
 
 #[inline(always)]
 unsafe fn fill_with<S: Simd>(s: S, task: &TaskInputs, buffers: &Buffers) {
-    let Buffers { dim, wide, keys, .. } = *buffers;
+    let Buffers { ds, ref shared, .. } = *buffers;
+    let TaskBuffers { dim, wide, keys, dk, dv, q, dout, dq, d, powers } = *shared;
     let vectors = dim.div_ceil(S::LANES);
-    let count = task.block.stacked();
     // SAFETY: the buffers have their stated sizes; key and query offsets were checked by `backward`.
     unsafe {
         pack(s, task, buffers);
-        buffers.dk.write_bytes(0, keys * wide);
-        buffers.dv.write_bytes(0, keys * wide);
-        for strip in (0..count).step_by(STRIP) {
-            let strip = strip..(strip + STRIP).min(count);
-            let seen = task.relative(task.block.visible_to(strip.clone()));
-            if seen.is_empty() {
-                // Its gradients stay zero.
-                continue;
-            }
-            start(task, buffers, strip.clone());
+        dk.write_bytes(0, keys * wide);
+        dv.write_bytes(0, keys * wide);
+        for (strip, seen) in task.strips(STRIP) {
+            shared.start(task, strip.clone(), STRIP);
             let tiles = strip.len().div_ceil(TILE_ROWS);
             for (at, width) in blocks(&seen) {
-                let (kt, to) = (buffers.kt.add(at * dim), buffers.powers.add(at));
-                multiply(s, tiles, dim, width / S::LANES, buffers.q, (wide, 1), kt, KEYS, to, keys, false);
+                let (kt, to) = (buffers.kt.add(at * dim), powers.add(at));
+                multiply(s, (tiles, dim, width / S::LANES), (q, (wide, 1)), (kt, KEYS), (to, keys), false);
             }
             for row in 0..strip.len() {
                 softmax(s, task, buffers, &strip, row, &seen);
@@ -111,35 +79,35 @@ unsafe fn fill_with<S: Simd>(s: S, task: &TaskInputs, buffers: &Buffers) {
             for (at, width) in blocks(&seen) {
                 let columns = width / S::LANES;
                 let vt = buffers.vt.add(at * dim);
-                multiply(s, tiles, dim, columns, buffers.dout, (wide, 1), vt, KEYS, buffers.ds, KEYS, false);
+                multiply(s, (tiles, dim, columns), (dout, (wide, 1)), (vt, KEYS), (ds, KEYS), false);
                 for row in 0..strip.len() {
-                    let powers = buffers.powers.add(row * keys + at);
-                    let ds = buffers.ds.add(row * KEYS);
-                    let d = s.splat(*buffers.d.add(row));
+                    let powers = powers.add(row * keys + at);
+                    let ds = ds.add(row * KEYS);
+                    let d = s.splat(*d.add(row));
                     for j in (0..width).step_by(S::LANES) {
                         let gradient = s.mul(s.load(powers.add(j)), s.sub(s.load(ds.add(j)), d));
                         s.store(ds.add(j), gradient);
                     }
                 }
-                let powers = buffers.powers.add(at);
-                let (k, dk, dv) =
-                    (buffers.k.add(at * wide), buffers.dk.add(at * wide), buffers.dv.add(at * wide));
+                let powers = powers.add(at);
+                let (k, dk, dv) = (buffers.k.add(at * wide), dk.add(at * wide), dv.add(at * wide));
                 let (rows, key_tiles) = (strip.len(), width / TILE_ROWS);
-                multiply(s, key_tiles, rows, vectors, powers, (1, keys), buffers.dout, wide, dv, wide, true);
-                multiply(s, key_tiles, rows, vectors, buffers.ds, (1, KEYS), buffers.q, wide, dk, wide, true);
-                multiply(s, tiles, width, vectors, buffers.ds, (KEYS, 1), k, wide, buffers.dq, wide, true);
+                let size = (key_tiles, rows, vectors);
+                multiply(s, size, (powers, (1, keys)), (dout, wide), (dv, wide), true);
+                multiply(s, size, (ds, (1, KEYS)), (q, wide), (dk, wide), true);
+                multiply(s, (tiles, width, vectors), (ds, (KEYS, 1)), (k, wide), (dq, wide), true);
             }
             let scale = s.splat(task.block.call.layer.scale);
             for (i, row) in strip.enumerate() {
                 let to = task.block.call.out.0.add(task.block.query(row));
-                scaled(s, buffers.dq.add(i * wide), scale, to, dim);
+                scaled(s, dq.add(i * wide), scale, to, dim);
             }
         }
         // The queries in dk carry a factor log₂ e too many.
         let (natural, one) = (s.splat(std::f32::consts::LN_2), s.splat(1.0));
         for key in 0..task.seen.len() {
-            scaled(s, buffers.dk.add(key * wide), natural, task.dk.add(key * dim), dim);
-            scaled(s, buffers.dv.add(key * wide), one, task.dv.add(key * dim), dim);
+            scaled(s, dk.add(key * wide), natural, task.dk.add(key * dim), dim);
+            scaled(s, dv.add(key * wide), one, task.dv.add(key * dim), dim);
         }
     }
 }
@@ -167,7 +135,7 @@ unsafe fn scaled<S: Simd>(s: S, from: *const f32, factor: S::V, to: *mut f32, le
 /// Copies keys, and transposes keys and values, with zeros for keys that pad the last block.
 #[inline(always)]
 unsafe fn pack<S: Simd>(s: S, task: &TaskInputs, buffers: &Buffers) {
-    let Buffers { dim, wide, keys, .. } = *buffers;
+    let TaskBuffers { dim, wide, keys, .. } = buffers.shared;
     let mut slots = Slots::starting_at(&task.block.segment.keys, task.seen.start);
     let mut group = [0; WIDEST];
     let zeros = [0f32; WIDEST];
@@ -206,19 +174,6 @@ unsafe fn pack<S: Simd>(s: S, task: &TaskInputs, buffers: &Buffers) {
     }
 }
 
-/// Copies the queries of a strip; its other rows are zero.
-#[inline(always)]
-unsafe fn start(task: &TaskInputs, buffers: &Buffers, strip: Range<usize>) {
-    let wide = buffers.wide;
-    // SAFETY: the buffers have their stated sizes.
-    unsafe {
-        buffers.q.write_bytes(0, STRIP * wide);
-        buffers.dout.write_bytes(0, STRIP * wide);
-        buffers.dq.write_bytes(0, STRIP * wide);
-        copy_queries(task, strip, buffers.q, wide);
-    }
-}
-
 /// Turns a row of scores into powers relative to their maximum, and brings do and D to the same measure.
 #[inline(always)]
 unsafe fn softmax<S: Simd>(
@@ -229,13 +184,13 @@ unsafe fn softmax<S: Simd>(
     row: usize,
     strip_seen: &Range<usize>,
 ) {
-    let Buffers { wide, keys, .. } = *buffers;
+    let TaskBuffers { keys, powers, d, .. } = buffers.shared;
     let first = strip_seen.start / KEYS * KEYS;
     let (last, width) = blocks(strip_seen).last().expect("the strip sees keys");
     let seen = task.relative(task.block.visible(strip.start + row));
     // SAFETY: the buffers have their stated sizes, and blocks are whole vectors.
     unsafe {
-        let scores = buffers.powers.add(row * keys);
+        let scores = powers.add(row * keys);
         let all = std::slice::from_raw_parts_mut(scores.add(first), last + width - first);
         all[..seen.start - first].fill(f32::NEG_INFINITY);
         all[seen.end - first..].fill(f32::NEG_INFINITY);
@@ -247,12 +202,11 @@ unsafe fn softmax<S: Simd>(
         if top == f32::NEG_INFINITY {
             // The row sees nothing: its do stays zero.
             all.fill(0.0);
-            *buffers.d.add(row) = 0.0;
+            *d.add(row) = 0.0;
             return;
         }
         let shift = s.splat(top);
         let sum = exponentiate(s, scores.add(first), last + width - first, shift, s.splat(0.0));
-        let to = (buffers.d.add(row), buffers.dout.add(row * wide));
-        probabilities(s, task, strip.start + row, s.sum(sum), to);
+        buffers.shared.set_gradient(s, task, strip.start + row, row, s.sum(sum));
     }
 }

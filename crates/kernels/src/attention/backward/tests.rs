@@ -4,24 +4,14 @@
 #![expect(clippy::single_range_in_vec_init, reason = "the keys of a segment are often one range")]
 
 use super::super::Mask;
+use super::super::tests::{CAUSAL, layer, noise, scattered, with_dimensions, with_long_sequences};
 use super::*;
 use proptest::prelude::*;
-use rand::{RngExt, SeedableRng};
+use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-
-const CAUSAL: Mask = Mask::Causal { window: None };
-
-fn noise(rng: &mut ChaCha8Rng, count: usize) -> Vec<f32> {
-    (0..count).map(|_| rng.random_range(-2.0..2.0)).collect()
-}
 
 fn widened(x: &[f32]) -> Vec<f64> {
     x.iter().map(|x| f64::from(*x)).collect()
-}
-
-fn layer(heads: usize, kv_heads: usize, head_dim: usize, mask: Mask) -> Attention {
-    let scale = 1.0 / (head_dim as f32).sqrt();
-    Attention { heads, kv_heads, head_dim, scale, mask, precision: Precision::F32 }
 }
 
 /// A row of a segment and a head: where its query begins, where the keys that it sees do, their probabilities.
@@ -203,23 +193,12 @@ fn grouped_heads_and_usual_dimensions() {
 
 #[test]
 fn odd_dimensions() {
-    for dim in [1, 2, 6, 17, 30, 34, 50, 72] {
-        let segments =
-            [Segment { rows: 0..33, keys: vec![0..33] }, Segment { rows: 33..34, keys: vec![0..50] }];
-        compare(&layer(3, 1, dim, CAUSAL), 34, 50, &segments);
-    }
+    with_dimensions(&[1, 2, 6, 17, 30, 34, 50, 72], compare);
 }
 
 #[test]
 fn many_blocks_of_keys_and_tasks() {
-    for rows in [300, 700] {
-        let segments = [Segment { rows: 0..rows, keys: vec![0..rows] }];
-        compare(&layer(3, 1, 32, CAUSAL), rows, rows, &segments);
-        compare(&layer(3, 1, 32, Mask::Full), rows, rows, &segments);
-        for window in [1, 7, 100, 400] {
-            compare(&layer(3, 1, 32, Mask::Causal { window: Some(window) }), rows, rows, &segments);
-        }
-    }
+    with_long_sequences(&[1, 7, 100, 400], compare);
 }
 
 #[test]
@@ -231,15 +210,8 @@ fn branches_add_to_their_trunk() {
 
 #[test]
 fn scattered_keys_and_rows_that_see_nothing() {
-    let segments = [
-        Segment { rows: 2..12, keys: vec![40..90, 5..5, 0..30, 100..110] },
-        Segment { rows: 12..13, keys: vec![40..90, 3..4] },
-        Segment { rows: 15..15, keys: vec![] },
-        Segment { rows: 20..60, keys: vec![10..50] },
-        Segment { rows: 60..62, keys: vec![0..400, 500..900] },
-    ];
     for mask in [CAUSAL, Mask::Full, Mask::Causal { window: Some(9) }, Mask::Causal { window: Some(0) }] {
-        compare(&layer(6, 2, 64, mask), 70, 900, &segments);
+        compare(&layer(6, 2, 64, mask), 70, 900, &scattered());
     }
     compare(&layer(2, 1, 16, Mask::Full), 5, 4, &[Segment { rows: 0..5, keys: vec![] }]);
 }

@@ -7,7 +7,7 @@
 use super::super::Slots;
 use super::super::product::exponentiate;
 use super::super::scratch::{self, Carver};
-use super::{TaskInputs, blocks_of, copy_queries, probabilities};
+use super::{TaskBuffers, TaskInputs, blocks_of};
 use crate::amx::{TileConfig, Tiles};
 use crate::blocks::avx512::to_split;
 use crate::matrix::TILE_BYTES;
@@ -27,48 +27,27 @@ const STEP: usize = 32;
 const PAIR: usize = 2 * TILE_BYTES;
 
 pub(super) fn run(task: &TaskInputs) {
-    let carve = |carver: &mut Carver| Buffers::carve(carver, task.block.call.layer.head_dim, task.seen.len());
+    let carve = |carver: &mut Carver| Buffers::carve(carver, task);
     // SAFETY: the level was checked, and the buffers have the sizes that `Buffers` states.
     scratch::with(carve, |buffers| unsafe { fill(task, &buffers) });
 }
 
 /// Buffers of a task. Tiles are each followed by their remainder.
 struct Buffers {
-    dim: usize,
-    /// `dim` padded to whole tiles.
-    wide: usize,
-    /// Keys seen, padded to whole blocks.
-    keys: usize,
+    /// With transposed sums, `dk` and `dv` as [keys / KEYS, wide, KEYS], and `powers` as [keys / KEYS, STRIP, KEYS].
+    shared: TaskBuffers,
     /// Keys as the right side of q·k: tiles [keys / 16, wide / 32].
     k: *mut u8,
     /// Values as the right side of do·v, likewise.
     v: *mut u8,
     /// Keys as the right side of dS·k: tiles [keys / 32, wide / 16].
     kw: *mut u8,
-    /// Transposed gradients of the keys, but for a factor: [keys / KEYS, wide, KEYS].
-    dk: *mut f32,
-    /// Transposed gradients of the values, likewise.
-    dv: *mut f32,
     /// Some keys or values: [STEP, wide].
     copy: *mut f32,
-    /// Queries of a strip times scale · log₂ e: [STRIP, wide].
-    q: *mut f32,
-    /// Gradients of its outputs, over the sums of powers: [STRIP, wide].
-    dout: *mut f32,
-    /// Gradients of its queries, but for a factor: [STRIP, wide].
-    dq: *mut f32,
-    /// `q` as a left side: tiles [STRIP / 16, wide / 32].
-    q_tiles: *mut u8,
-    /// `dout`, likewise.
-    dout_tiles: *mut u8,
-    /// `q` transposed, as a left side: tiles [wide / 16, STRIP / 32].
-    q_transposed: *mut u8,
-    /// `dout`, likewise.
-    dout_transposed: *mut u8,
-    /// do·o over the sums of powers: `[STRIP]`.
-    d: *mut f32,
-    /// Scores, then powers: [keys / KEYS, STRIP, KEYS].
-    powers: *mut f32,
+    /// The strip's queries.
+    q: LeftSides,
+    /// The gradients of its outputs.
+    dout: LeftSides,
     /// do·v in a block: [STRIP, KEYS].
     dp: *mut f32,
     /// The powers of a block as a right side: tiles [STRIP / 32, KEYS / 16].
@@ -79,94 +58,70 @@ struct Buffers {
     ds_rows: *mut u8,
 }
 
+/// Rows of a strip as left sides.
+struct LeftSides {
+    /// As they are: tiles [STRIP / 16, wide / 32].
+    rows: *mut u8,
+    /// Transposed: tiles [wide / 16, STRIP / 32].
+    transposed: *mut u8,
+}
+
 impl Buffers {
-    fn carve(carver: &mut Carver, dim: usize, seen: usize) -> Self {
-        let (wide, keys) = (dim.next_multiple_of(STEP), seen.next_multiple_of(KEYS));
-        Self {
-            dim,
-            wide,
-            keys,
-            k: carver.split(keys * wide),
-            v: carver.split(keys * wide),
-            kw: carver.split(keys * wide),
-            dk: carver.values(keys * wide),
-            dv: carver.values(keys * wide),
-            copy: carver.values(STEP * wide),
-            q: carver.values(STRIP * wide),
-            dout: carver.values(STRIP * wide),
-            dq: carver.values(STRIP * wide),
-            q_tiles: carver.split(STRIP * wide),
-            dout_tiles: carver.split(STRIP * wide),
-            q_transposed: carver.split(STRIP * wide),
-            dout_transposed: carver.split(STRIP * wide),
-            d: carver.values(STRIP),
-            powers: carver.values(STRIP * keys),
-            dp: carver.values(STRIP * KEYS),
-            p: carver.split(STRIP * KEYS),
-            ds: carver.split(STRIP * KEYS),
-            ds_rows: carver.split(STRIP * KEYS),
-        }
+    fn carve(carver: &mut Carver, task: &TaskInputs) -> Self {
+        let shared = TaskBuffers::carve(carver, task, STRIP, STEP, KEYS);
+        let TaskBuffers { wide, keys, .. } = shared;
+        let [k, v, kw] = [0; 3].map(|_| carver.split(keys * wide));
+        let (copy, dp) = (carver.values(STEP * wide), carver.values(STRIP * KEYS));
+        let mut sides =
+            || LeftSides { rows: carver.split(STRIP * wide), transposed: carver.split(STRIP * wide) };
+        let (q, dout) = (sides(), sides());
+        let [p, ds, ds_rows] = [0; 3].map(|_| carver.split(STRIP * KEYS));
+        Self { shared, k, v, kw, copy, q, dout, dp, p, ds, ds_rows }
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
 unsafe fn fill(task: &TaskInputs, buffers: &Buffers) {
-    let Buffers { dim, wide, keys, .. } = *buffers;
-    let count = task.block.stacked();
+    let Buffers { ref shared, .. } = *buffers;
+    let TaskBuffers { dim, wide, keys, dk, dv, dq, powers, .. } = *shared;
     // SAFETY: the buffers have their stated sizes; key and query offsets were checked by `backward`.
     unsafe {
         let _tiles = Tiles::configure(&TileConfig::FULL);
         pack(task, buffers);
-        buffers.dk.write_bytes(0, keys * wide);
-        buffers.dv.write_bytes(0, keys * wide);
+        dk.write_bytes(0, keys * wide);
+        dv.write_bytes(0, keys * wide);
         // Left and right sides; the arguments are the steps from tile to tile, and along the sum.
         let by_dim = |base: *mut u8| side(base, wide / 32 * PAIR, PAIR);
         let by_row = |base: *mut u8| side(base, STRIP / 32 * PAIR, PAIR);
         let by_key = |base: *mut u8| side(base, KEYS / 32 * PAIR, PAIR);
         let woven = |base: *mut u8| side(base, PAIR, KEYS / 16 * PAIR);
-        for strip in (0..count).step_by(STRIP) {
-            let strip = strip..(strip + STRIP).min(count);
-            let seen = task.relative(task.block.visible_to(strip.clone()));
-            if seen.is_empty() {
-                // Its gradients stay zero.
-                continue;
-            }
+        for (strip, seen) in task.strips(STRIP) {
             let rows = strip.len().next_multiple_of(STEP);
-            start(task, buffers, strip.clone(), rows);
+            shared.start(task, strip.clone(), rows);
+            pack_strip(shared.q, wide, rows, &buffers.q);
             for (at, width) in blocks(&seen) {
                 let k = by_dim(buffers.k.add(at * wide * 4));
-                let to = buffers.powers.add(at * STRIP);
-                product((by_dim(buffers.q_tiles), rows), (k, width), wide, (to, KEYS), false);
+                let to = powers.add(at * STRIP);
+                product((by_dim(buffers.q.rows), rows), (k, width), wide, (to, KEYS), false);
             }
             for row in 0..rows {
                 softmax(task, buffers, &strip, row, &seen);
             }
-            pack_strip(buffers, buffers.dout, buffers.dout_tiles, buffers.dout_transposed, rows);
+            pack_strip(shared.dout, wide, rows, &buffers.dout);
             for (at, width) in blocks(&seen) {
                 let v = by_dim(buffers.v.add(at * wide * 4));
-                product((by_dim(buffers.dout_tiles), rows), (v, width), wide, (buffers.dp, KEYS), false);
-                differentiate(buffers, buffers.powers.add(at * STRIP), rows, width);
-                let (dk, dv) = (buffers.dk.add(at * wide), buffers.dv.add(at * wide));
-                product(
-                    (by_row(buffers.dout_transposed), wide),
-                    (woven(buffers.p), width),
-                    rows,
-                    (dv, KEYS),
-                    true,
-                );
-                product(
-                    (by_row(buffers.q_transposed), wide),
-                    (woven(buffers.ds), width),
-                    rows,
-                    (dk, KEYS),
-                    true,
-                );
+                product((by_dim(buffers.dout.rows), rows), (v, width), wide, (buffers.dp, KEYS), false);
+                differentiate(buffers, powers.add(at * STRIP), rows, width);
+                let (dk, dv) = (dk.add(at * wide), dv.add(at * wide));
+                let (q, dout) = (by_row(buffers.q.transposed), by_row(buffers.dout.transposed));
+                product((dout, wide), (woven(buffers.p), width), rows, (dv, KEYS), true);
+                product((q, wide), (woven(buffers.ds), width), rows, (dk, KEYS), true);
                 let k = side(buffers.kw.add(at * wide * 4), PAIR, wide / 16 * PAIR);
-                product((by_key(buffers.ds_rows), rows), (k, wide), width, (buffers.dq, wide), true);
+                product((by_key(buffers.ds_rows), rows), (k, wide), width, (dq, wide), true);
             }
             let scale = task.block.call.layer.scale;
             for (i, row) in strip.enumerate() {
-                let from = std::slice::from_raw_parts(buffers.dq.add(i * wide), dim);
+                let from = std::slice::from_raw_parts(dq.add(i * wide), dim);
                 let to = task.block.call.out.0.add(task.block.query(row));
                 for (to, from) in std::slice::from_raw_parts_mut(to, dim).iter_mut().zip(from) {
                     *to = from * scale;
@@ -174,8 +129,8 @@ unsafe fn fill(task: &TaskInputs, buffers: &Buffers) {
             }
         }
         // The queries in dk carry a factor log₂ e too many.
-        transpose_back(task, buffers, buffers.dk, std::f32::consts::LN_2, task.dk);
-        transpose_back(task, buffers, buffers.dv, 1.0, task.dv);
+        transpose_back(task, shared, dk, std::f32::consts::LN_2, task.dk);
+        transpose_back(task, shared, dv, 1.0, task.dv);
     }
 }
 
@@ -223,7 +178,7 @@ unsafe fn product(
 /// Packs all keys and values that the task sees, with zeros up to whole blocks.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
 unsafe fn pack(task: &TaskInputs, buffers: &Buffers) {
-    let Buffers { dim, wide, .. } = *buffers;
+    let TaskBuffers { dim, wide, .. } = buffers.shared;
     let mut slots = Slots::starting_at(&task.block.segment.keys, task.seen.start);
     let mut group = [0; STEP];
     for first in (0..task.seen.len().next_multiple_of(KEYS)).step_by(STEP) {
@@ -270,34 +225,19 @@ unsafe fn rows_to_tiles(from: *const f32, wide: usize, rows: usize, to: *mut u8)
 
 /// Packs rows of a strip as a left side, and their transpose as another.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn pack_strip(buffers: &Buffers, from: *const f32, tiles: *mut u8, transposed: *mut u8, rows: usize) {
-    let wide = buffers.wide;
+unsafe fn pack_strip(from: *const f32, wide: usize, rows: usize, to: &LeftSides) {
     // SAFETY: the buffers have their stated sizes.
     unsafe {
-        rows_to_tiles(from, wide, rows, tiles);
+        rows_to_tiles(from, wide, rows, to.rows);
         let values = std::slice::from_raw_parts(from, rows * wide);
         for d in (0..wide).step_by(16) {
             for row in (0..rows).step_by(32) {
-                let to = transposed.add((d / 16 * (STRIP / 32) + row / 32) * PAIR);
+                let to = to.transposed.add((d / 16 * (STRIP / 32) + row / 32) * PAIR);
                 weave((values, rows, wide), row, d, true, to);
                 transpose(to);
                 transpose(to.add(TILE_BYTES));
             }
         }
-    }
-}
-
-/// Copies and packs the queries of a strip; rows that pad it are zero.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn start(task: &TaskInputs, buffers: &Buffers, strip: Range<usize>, rows: usize) {
-    let wide = buffers.wide;
-    // SAFETY: the buffers have their stated sizes.
-    unsafe {
-        buffers.q.write_bytes(0, rows * wide);
-        buffers.dout.write_bytes(0, rows * wide);
-        buffers.dq.write_bytes(0, rows * wide);
-        copy_queries(task, strip, buffers.q, wide);
-        pack_strip(buffers, buffers.q, buffers.q_tiles, buffers.q_transposed, rows);
     }
 }
 
@@ -310,13 +250,12 @@ unsafe fn softmax(
     row: usize,
     strip_seen: &Range<usize>,
 ) {
-    let wide = buffers.wide;
     let s = Avx512;
     let seen = if row < strip.len() { task.relative(task.block.visible(strip.start + row)) } else { 0..0 };
     // SAFETY: the buffers have their stated sizes, and blocks are whole vectors.
     unsafe {
-        let scores = |at: usize| buffers.powers.add(at * STRIP + row * KEYS);
-        *buffers.d.add(row) = 0.0;
+        let scores = |at: usize| buffers.shared.powers.add(at * STRIP + row * KEYS);
+        *buffers.shared.d.add(row) = 0.0;
         if seen.is_empty() {
             // The row sees nothing: its do stays zero.
             for (at, width) in blocks(strip_seen) {
@@ -339,8 +278,7 @@ unsafe fn softmax(
         for (at, width) in blocks(strip_seen) {
             sum = exponentiate(s, scores(at), width, shift, sum);
         }
-        let to = (buffers.d.add(row), buffers.dout.add(row * wide));
-        probabilities(s, task, strip.start + row, s.sum(sum), to);
+        buffers.shared.set_gradient(s, task, strip.start + row, row, s.sum(sum));
     }
 }
 
@@ -351,7 +289,7 @@ unsafe fn differentiate(buffers: &Buffers, powers: *const f32, rows: usize, widt
     // SAFETY: the buffers have their stated sizes.
     unsafe {
         for row in (0..rows).step_by(2) {
-            let d = [0, 1].map(|i| _mm512_set1_ps(*buffers.d.add(row + i)));
+            let d = [0, 1].map(|i| _mm512_set1_ps(*buffers.shared.d.add(row + i)));
             for column in (0..width).step_by(32) {
                 // Main parts and remainders of two rows by 32 columns.
                 let mut p = [_mm512_setzero_si512(); 4];
@@ -387,8 +325,14 @@ unsafe fn differentiate(buffers: &Buffers, powers: *const f32, rows: usize, widt
 
 /// Writes transposed sums times a factor as rows of keys.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
-unsafe fn transpose_back(task: &TaskInputs, buffers: &Buffers, from: *const f32, factor: f32, to: *mut f32) {
-    let Buffers { dim, wide, .. } = *buffers;
+unsafe fn transpose_back(
+    task: &TaskInputs,
+    shared: &TaskBuffers,
+    from: *const f32,
+    factor: f32,
+    to: *mut f32,
+) {
+    let TaskBuffers { dim, wide, .. } = *shared;
     let mut square = [0f32; 256];
     for first in (0..task.seen.len()).step_by(16) {
         let block = first / KEYS * KEYS * wide + first % KEYS;

@@ -21,7 +21,7 @@ fn block_matrix(
     let mut file = vec![0xffu8; 7];
     file.extend_from_slice(bytes);
     let range = 7..file.len();
-    Matrix::blocks_at_level(level, rows, columns, kind, Arc::new(file), range, precision).unwrap()
+    Matrix::blocks_at_level(level, (rows, columns), kind, (Arc::new(file), range), precision).unwrap()
 }
 
 fn multiply(matrix: &Matrix, x: &[f32]) -> Vec<f32> {

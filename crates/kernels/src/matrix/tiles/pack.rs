@@ -96,15 +96,7 @@ pub(crate) unsafe fn weave(
     split: bool,
     to: *mut u8,
 ) {
-    let order = {
-        let mut order = [0u16; 32];
-        for i in 0..16 {
-            order[2 * i] = i as u16;
-            order[2 * i + 1] = i as u16 + 16;
-        }
-        // SAFETY: both are 64 bytes.
-        unsafe { core::mem::transmute::<[u16; 32], __m512i>(order) }
-    };
+    let order = weave_order(0, 16);
     let count = width.saturating_sub(column).min(16);
     let mask = ((1u32 << count) - 1) as __mmask16;
     let line = |row: usize| {
@@ -132,16 +124,20 @@ pub(crate) unsafe fn weave(
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(crate) fn weaves() -> (__m512i, __m512i) {
-    let order = |first: u16| -> __m512i {
-        let mut order = [0u16; 32];
-        for i in 0..16 {
-            order[2 * i] = first + i as u16;
-            order[2 * i + 1] = first + i as u16 + 32;
-        }
-        // SAFETY: both are 64 bytes.
-        unsafe { core::mem::transmute::<[u16; 32], __m512i>(order) }
-    };
-    (order(0), order(16))
+    (weave_order(0, 32), weave_order(16, 32))
+}
+
+/// The order that weaves sixteen bf16 from `first` on with those `apart` behind them.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn weave_order(first: u16, apart: u16) -> __m512i {
+    let mut order = [0u16; 32];
+    for i in 0..16 {
+        order[2 * i] = first + i as u16;
+        order[2 * i + 1] = first + i as u16 + apart;
+    }
+    // SAFETY: both are 64 bytes.
+    unsafe { core::mem::transmute::<[u16; 32], __m512i>(order) }
 }
 
 #[cfg(test)]

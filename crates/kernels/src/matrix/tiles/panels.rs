@@ -104,7 +104,7 @@ impl Panels {
         precision: Precision,
         fill: impl Fn(usize, &mut [f32]) + Sync,
     ) -> Panels {
-        let mut panels = Panels::unfilled(rows, columns, precision, None);
+        let mut panels = Panels::zeros(rows, columns, precision);
         let layout = panels.layout;
         let shared = Shared::new(panels.as_mut_ptr());
         share(rows.div_ceil(PANEL), (rows * columns) as f64, |range| {
@@ -126,11 +126,10 @@ impl Panels {
         panels
     }
 
-    /// A matrix of zeros, or of whatever the memory of an old one holds.
-    pub(super) fn unfilled(rows: usize, columns: usize, precision: Precision, old: Option<Panels>) -> Panels {
+    /// A matrix of zeros.
+    pub(super) fn zeros(rows: usize, columns: usize, precision: Precision) -> Panels {
         let layout = Layout::new(columns, precision);
-        let mut lines = old.map_or_else(Vec::new, |old| old.lines);
-        lines.resize(rows.div_ceil(PANEL) * layout.bytes() / 64, CacheLine([0; 64]));
+        let lines = vec![CacheLine([0; 64]); rows.div_ceil(PANEL) * layout.bytes() / 64];
         Panels { rows, layout, lines }
     }
 

@@ -12,15 +12,15 @@ use crate::matrix::parallel::{Shared, share};
 use crate::matrix::scratch::Scratch;
 use core::arch::x86_64::*;
 
-/// See [`Matrix::transposed`]; the matrix is one of the AMX level. All tiles are written, so old ones may lie below.
-pub(in crate::matrix) fn transposed(matrix: &Matrix, old: Option<Panels>) -> Panels {
+/// See [`Matrix::transposed`]; the matrix is one of the AMX level.
+pub(in crate::matrix) fn transposed(matrix: &Matrix) -> Panels {
     let from = match &matrix.storage {
         Storage::Tiles(panels) => panels.layout,
         Storage::Blocks(blocks) => Layout::new(matrix.columns, blocks.precision),
         _ => unreachable!("rows of f32 are transposed elsewhere"),
     };
     let precision = if from.split { Precision::Bf16x3 } else { Precision::Bf16 };
-    let mut to = Panels::unfilled(matrix.columns, matrix.rows, precision, old);
+    let mut to = Panels::zeros(matrix.columns, matrix.rows, precision);
     let (layout, shared) = (to.layout, Shared::new(to.as_mut_ptr()));
     share(matrix.rows.div_ceil(PANEL), (matrix.rows * matrix.columns) as f64, |range| {
         let mut room = Scratch::with_bytes(from.bytes());
