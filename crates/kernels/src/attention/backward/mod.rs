@@ -213,8 +213,8 @@ impl TaskBuffers {
     fn carve(carver: &mut Carver, task: &TaskInputs, strip: usize, step: usize, block: usize) -> Self {
         let dim = task.block.call.layer.head_dim;
         let (wide, keys) = (dim.next_multiple_of(step), task.seen.len().next_multiple_of(block));
-        let [dk, dv] = [0; 2].map(|_| carver.values(keys * wide));
-        let [q, dout, dq] = [0; 3].map(|_| carver.values(strip * wide));
+        let [dk, dv] = std::array::from_fn(|_| carver.values(keys * wide));
+        let [q, dout, dq] = std::array::from_fn(|_| carver.values(strip * wide));
         let (d, powers) = (carver.values(strip), carver.values(strip * keys));
         Self { dim, wide, keys, dk, dv, q, dout, dq, d, powers }
     }

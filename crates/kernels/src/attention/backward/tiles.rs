@@ -70,12 +70,12 @@ impl Buffers {
     fn carve(carver: &mut Carver, task: &TaskInputs) -> Self {
         let shared = TaskBuffers::carve(carver, task, STRIP, STEP, KEYS);
         let TaskBuffers { wide, keys, .. } = shared;
-        let [k, v, kw] = [0; 3].map(|_| carver.split(keys * wide));
+        let [k, v, kw] = std::array::from_fn(|_| carver.split(keys * wide));
         let (copy, dp) = (carver.values(STEP * wide), carver.values(STRIP * KEYS));
         let mut sides =
             || LeftSides { rows: carver.split(STRIP * wide), transposed: carver.split(STRIP * wide) };
         let (q, dout) = (sides(), sides());
-        let [p, ds, ds_rows] = [0; 3].map(|_| carver.split(STRIP * KEYS));
+        let [p, ds, ds_rows] = std::array::from_fn(|_| carver.split(STRIP * KEYS));
         Self { shared, k, v, kw, copy, q, dout, dp, p, ds, ds_rows }
     }
 }
