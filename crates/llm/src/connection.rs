@@ -10,7 +10,7 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCAT
 use reqwest::{Client, StatusCode, redirect, retry};
 use serde_json::Value;
 
-use crate::counters::AtomicCounters;
+use crate::counters::SharedCounters;
 use crate::rate_limiter::RateLimiter;
 use crate::server_error::{cause, error_body, server_message, wait};
 use crate::{Endpoint, Error, Result, tls};
@@ -26,7 +26,7 @@ pub(crate) struct Connection {
     pub(crate) key: Option<String>,
     client: Client,
     pub(crate) rate_limiter: RateLimiter,
-    pub(crate) counters: AtomicCounters,
+    pub(crate) counters: SharedCounters,
 }
 
 /// Why an attempt failed.
@@ -78,7 +78,7 @@ impl Connection {
             key,
             client,
             rate_limiter,
-            counters: AtomicCounters::default(),
+            counters: SharedCounters::default(),
         })
     }
 

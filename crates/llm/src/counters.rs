@@ -1,9 +1,10 @@
-//! Usage: requests, tokens and latencies, counted without locks.
+//! Usage: requests, tokens and latencies.
 //!
 //! Latencies go into buckets whose bounds grow by 5 %, from 0.1 ms to more than an hour; a quantile is the middle of its
 //! bucket, so it is off by at most 2.5 %. The maximum is exact.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use gradus_core::contracts::Usage;
@@ -50,43 +51,30 @@ pub struct Latency {
 
 /// [`Counters`] that many threads add to.
 #[derive(Default)]
-pub(crate) struct AtomicCounters {
-    pub(crate) requests: AtomicU64,
-    pub(crate) retries: AtomicU64,
-    pub(crate) failures: AtomicU64,
-    pub(crate) nanoseconds: AtomicU64,
-    cached: AtomicU64,
-    prompt_tokens: AtomicU64,
-    completion_tokens: AtomicU64,
-    cached_prompt_tokens: AtomicU64,
-    cached_completion_tokens: AtomicU64,
-}
+pub(crate) struct SharedCounters(Mutex<Counters>);
 
-impl AtomicCounters {
+impl SharedCounters {
+    pub(crate) fn add(&self, change: impl FnOnce(&mut Counters)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
     pub(crate) fn paid(&self, usage: Usage) {
-        count(&self.prompt_tokens, usage.prompt_tokens);
-        count(&self.completion_tokens, usage.completion_tokens);
+        self.add(|counters| {
+            counters.prompt_tokens += usage.prompt_tokens;
+            counters.completion_tokens += usage.completion_tokens;
+        });
     }
 
     pub(crate) fn cached(&self, usage: Usage) {
-        count(&self.cached, 1);
-        count(&self.cached_prompt_tokens, usage.prompt_tokens);
-        count(&self.cached_completion_tokens, usage.completion_tokens);
+        self.add(|counters| {
+            counters.cached += 1;
+            counters.cached_prompt_tokens += usage.prompt_tokens;
+            counters.cached_completion_tokens += usage.completion_tokens;
+        });
     }
 
     pub(crate) fn read(&self) -> Counters {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Counters {
-            requests: read(&self.requests),
-            retries: read(&self.retries),
-            failures: read(&self.failures),
-            cached: read(&self.cached),
-            prompt_tokens: read(&self.prompt_tokens),
-            completion_tokens: read(&self.completion_tokens),
-            cached_prompt_tokens: read(&self.cached_prompt_tokens),
-            cached_completion_tokens: read(&self.cached_completion_tokens),
-            seconds: read(&self.nanoseconds) as f64 / 1e9,
-        }
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -107,14 +95,6 @@ impl Counters {
     }
 }
 
-pub(crate) fn count(counter: &AtomicU64, amount: u64) {
-    counter.fetch_add(amount, Ordering::Relaxed);
-}
-
-pub(crate) fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
 const BUCKETS: usize = 360;
 /// Where the first bucket begins, in nanoseconds.
 const FIRST: f64 = 1e5;
@@ -132,10 +112,10 @@ impl Histogram {
     }
 
     pub(crate) fn record(&self, time: Duration) {
-        let time = nanoseconds(time);
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         // A cast of a negative number is 0, so what is faster than the first bucket is in it.
         let bucket = ((time.max(1) as f64 / FIRST).ln() / GROWTH.ln()) as usize;
-        count(&self.buckets[bucket.min(BUCKETS - 1)], 1);
+        self.buckets[bucket.min(BUCKETS - 1)].fetch_add(1, Ordering::Relaxed);
         self.longest.fetch_max(time, Ordering::Relaxed);
     }
 

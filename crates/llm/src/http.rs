@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::balancer::Balancer;
 use crate::connection::{AttemptError, Connection};
-use crate::counters::{AtomicCounters, Histogram, count, nanoseconds};
+use crate::counters::{Histogram, SharedCounters};
 use crate::server_error::{one_line, server_message};
 use crate::{Cache, Counters, Endpoint, Error, Latency, Result};
 
@@ -29,7 +29,7 @@ struct Inner {
     balancer: Arc<Balancer>,
     latency: Histogram,
     /// What belongs to no endpoint, such as answers from the cache.
-    counters: AtomicCounters,
+    counters: SharedCounters,
 }
 
 /// Open endpoints. Clones share connections, the limit on requests in flight, and counters.
@@ -93,7 +93,7 @@ impl Http {
         }
         let connections = endpoints.iter().map(Connection::open).collect::<Result<Vec<_>>>()?;
         let balancer = Arc::new(Balancer::new(connections));
-        let inner = Inner { balancer, latency: Histogram::new(), counters: AtomicCounters::default() };
+        let inner = Inner { balancer, latency: Histogram::new(), counters: SharedCounters::default() };
         Ok(Self { inner: Arc::new(inner), cache: None })
     }
 
@@ -167,7 +167,7 @@ impl Http {
         answer.map_err(|(endpoint, error)| {
             let counters =
                 endpoint.map_or(&self.inner.counters, |endpoint| &self.connections()[endpoint].counters);
-            count(&counters.failures, 1);
+            counters.add(|counters| counters.failures += 1);
             match error {
                 CallError::Invalid(message) => CallError::Invalid(self.redact(message)),
                 CallError::Failed(message) => CallError::Failed(self.redact(message)),
@@ -234,11 +234,13 @@ impl Http {
             let connection = &self.connections()[permit.endpoint];
             let url = connection.url(path);
             let booked = connection.rate_limiter.wait().await;
-            count(&connection.counters.requests, 1);
-            count(&connection.counters.retries, u64::from(attempt > 0));
+            connection.counters.add(|counters| {
+                counters.requests += 1;
+                counters.retries += u64::from(attempt > 0);
+            });
             let started = Instant::now();
             let outcome = connection.attempt(&url, connection.named(body, model).into_owned()).await;
-            count(&connection.counters.nanoseconds, nanoseconds(started.elapsed()));
+            connection.counters.add(|counters| counters.seconds += started.elapsed().as_secs_f64());
             let (why, after, endpoint_failed) = match outcome {
                 Ok(bytes) => {
                     self.inner.latency.record(started.elapsed());

@@ -97,7 +97,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Charts over the number of vectors.
 fn draw(all: &[Figures], path: &str) -> Result<(), Box<dyn std::error::Error>> {
-    let line = |name: &str, value: fn(&Figures) -> f64| {
+    let line = |name: &str, value: &dyn Fn(&Figures) -> f64| {
         let point = |figures: &Figures| (figures.vectors as f64, Some(Estimate::exactly(value(figures))));
         LineSeries { name: name.to_owned(), points: all.iter().map(point).collect() }
     };
@@ -112,40 +112,30 @@ fn draw(all: &[Figures], path: &str) -> Result<(), Box<dyn std::error::Error>> {
             ..Lines::default()
         })
     };
+    let both = |title: &str, y_label: &str, value: fn(&Speed) -> f64| {
+        let exact = line("exact", &|figures| value(&figures.exact));
+        chart(title, y_label, vec![exact, line("graph", &|figures| value(&figures.approximate))])
+    };
     // The vertical axis is linear: powers of ten are what is plotted where values span many.
     let blocks = vec![
-        chart(
-            "Time of one query",
-            "log10 of milliseconds, median",
-            vec![
-                line("exact", |figures| figures.exact.median_ms.log10()),
-                line("graph", |figures| figures.approximate.median_ms.log10()),
-            ],
-        ),
-        chart(
-            "Throughput of a batch",
-            "log10 of queries a second",
-            vec![
-                line("exact", |figures| figures.exact.queries_per_second.log10()),
-                line("graph", |figures| figures.approximate.queries_per_second.log10()),
-            ],
-        ),
+        both("Time of one query", "log10 of milliseconds, median", |speed| speed.median_ms.log10()),
+        both("Throughput of a batch", "log10 of queries a second", |speed| speed.queries_per_second.log10()),
         chart(
             "Recall of the graph",
             "share of the nearest ten",
-            vec![line("graph", |figures| figures.recall_at_10)],
+            vec![line("graph", &|figures| figures.recall_at_10)],
         ),
         chart(
             "Time to build the graph",
             "log10 of seconds",
-            vec![line("graph", |figures| figures.build_seconds.log10())],
+            vec![line("graph", &|figures| figures.build_seconds.log10())],
         ),
         chart(
             "Memory",
             "log10 of MB",
             vec![
-                line("vectors", |figures| (figures.vector_bytes as f64 / 1e6).log10()),
-                line("graph", |figures| (figures.index_bytes as f64 / 1e6).log10()),
+                line("vectors", &|figures| (figures.vector_bytes as f64 / 1e6).log10()),
+                line("graph", &|figures| (figures.index_bytes as f64 / 1e6).log10()),
             ],
         ),
     ];

@@ -143,11 +143,8 @@ fn dataset(args: &PerplexityArgs, generator: &Generator) -> Result<Status> {
         .collect();
     printer.table(&["generator", "solutions", "median perplexity", "mean"], &rows)?;
     if report.refused + report.skipped > 0 {
-        printer.line(format!(
-            "{} refused, {} skipped",
-            counted(report.refused, "solution"),
-            counted(report.skipped, "record")
-        ))?;
+        let (refused, skipped) = (counted(report.refused, "solution"), counted(report.skipped, "record"));
+        printer.line(format!("{refused} refused, {skipped} skipped"))?;
     }
     Ok(Status::Done)
 }

@@ -35,13 +35,8 @@ pub(super) fn add_rms_norm(
     Ok((sum, normed))
 }
 
-pub(super) fn rms_norm_backward(
-    x: &Tensor,
-    norm: Norm,
-    dy: &Tensor,
-    past: Option<&Tensor>,
-) -> Result<Tensor> {
-    let Norm { weight, eps } = norm;
+pub(super) fn rms_norm_backward(x: &Tensor, by: Norm, dy: &Tensor, past: Option<&Tensor>) -> Result<Tensor> {
+    let Norm { weight, eps } = by;
     // x̂ = x / rms; dx = (w dy − x̂ mean(w dy x̂)) / rms
     let (x32, dy32) = (x.to_dtype(DType::F32)?, dy.to_dtype(DType::F32)?);
     let rms = (x32.sqr()?.mean_keepdim(D::Minus1)? + f64::from(eps))?.sqrt()?;

@@ -18,15 +18,10 @@ pub(super) fn rms_norm(x: &Tensor, weight: &Tensor, eps: f32) -> Result<Tensor> 
     compute([&x.contiguous()?, weight], x.shape(), |[x, weight], y| rows::rms_norm(x, weight, eps, y))
 }
 
-pub(super) fn rms_norm_backward(
-    x: &Tensor,
-    norm: Norm,
-    dy: &Tensor,
-    past: Option<&Tensor>,
-) -> Result<Tensor> {
+pub(super) fn rms_norm_backward(x: &Tensor, by: Norm, dy: &Tensor, past: Option<&Tensor>) -> Result<Tensor> {
     let (x, dy) = (x.contiguous()?, dy.contiguous()?);
-    let dx = compute([&x, norm.weight, &dy], x.shape(), |[x, weight, dy], dx| {
-        rows::rms_norm_backward(x, weight, norm.eps, dy, dx);
+    let dx = compute([&x, by.weight, &dy], x.shape(), |[x, weight, dy], dx| {
+        rows::rms_norm_backward(x, weight, by.eps, dy, dx);
     })?;
     add_past(past, dx)
 }

@@ -23,13 +23,8 @@ pub(super) fn rms_norm(x: &Tensor, weight: &Tensor, eps: f32) -> Result<Tensor> 
     cuda::rms_norm(&x.contiguous()?, weight, eps)
 }
 
-pub(super) fn rms_norm_backward(
-    x: &Tensor,
-    norm: Norm,
-    dy: &Tensor,
-    past: Option<&Tensor>,
-) -> Result<Tensor> {
-    cuda::rms_norm_backward(&x.contiguous()?, norm.weight, norm.eps, &dy.contiguous()?, past)
+pub(super) fn rms_norm_backward(x: &Tensor, by: Norm, dy: &Tensor, past: Option<&Tensor>) -> Result<Tensor> {
+    cuda::rms_norm_backward(&x.contiguous()?, by.weight, by.eps, &dy.contiguous()?, past)
 }
 
 pub(super) fn rms_norm_weight_gradient(x: &Tensor, eps: f32, dy: &Tensor) -> Result<Tensor> {

@@ -81,18 +81,17 @@ fn show(numbers: &labels::LabelResults, printer: Option<Printer>) -> Result<()> 
         .annotators
         .iter()
         .map(|(name, found)| {
-            vec![
-                name.clone(),
-                grouped(found.solutions),
-                grouped(found.steps.steps),
-                grouped(found.steps.undecided),
-                cell(found.steps.accuracy),
-                cell(found.steps.balanced_accuracy),
-                cell(found.steps.right.recall),
-                cell(found.steps.wrong.precision),
-                cell(found.steps.wrong.recall),
-                cell(found.first_errors.f1),
-            ]
+            let steps = &found.steps;
+            let counts = [found.solutions, steps.steps, steps.undecided].map(grouped);
+            let shares = [
+                steps.accuracy,
+                steps.balanced_accuracy,
+                steps.right.recall,
+                steps.wrong.precision,
+                steps.wrong.recall,
+                found.first_errors.f1,
+            ];
+            std::iter::once(name.clone()).chain(counts).chain(shares.map(cell)).collect()
         })
         .collect();
     let heading = [

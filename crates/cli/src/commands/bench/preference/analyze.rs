@@ -12,6 +12,7 @@ use gradus_bench::{Error, preference};
 use gradus_core::metrics::bias::Judgment;
 use gradus_plot::{Page, Section};
 
+use super::super::tables::cell;
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::OnError;
 use crate::exit::Status;
@@ -81,22 +82,15 @@ pub(super) fn run(args: &AnalyzeArgs) -> Result<Status> {
     }
     for (name, analysis) in &found {
         printer.line(format!("\n{name}"))?;
-        let share =
-            |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{:.1}", 100.0 * value));
         let rows: Vec<Vec<String>> = analysis
             .deciles
             .iter()
             .map(|decile| {
-                vec![
-                    decile.number.to_string(),
-                    format!("{:.2}–{:.2}", decile.low, decile.high),
-                    grouped(decile.bias.correct),
-                    grouped(decile.bias.wrong),
-                    grouped(decile.bias.undecided),
-                    share(decile.bias.fpr),
-                    share(decile.bias.fnr),
-                    share(decile.bias.bi),
-                ]
+                let bias = &decile.bias;
+                let tenth = [decile.number.to_string(), format!("{:.2}–{:.2}", decile.low, decile.high)];
+                let counts = [bias.correct, bias.wrong, bias.undecided].map(grouped);
+                let shares = [bias.fpr, bias.fnr, bias.bi].map(cell);
+                tenth.into_iter().chain(counts).chain(shares).collect()
             })
             .collect();
         printer
