@@ -24,11 +24,6 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T> {
     Ok(runtime.block_on(future))
 }
 
-/// Waits on this thread for what a model answers.
-pub fn wait<T, E: Into<Error>>(answer: impl Future<Output = Result<T, E>>) -> Result<T> {
-    block_on(answer)?.map_err(Into::into)
-}
-
 /// A model whose calls run on a thread of their own, which ends with it.
 pub(crate) struct Background<M: ?Sized> {
     model: Arc<M>,
@@ -117,7 +112,7 @@ mod tests {
         let request = || GenerateRequest::new(Prompt::Text("q".into()), 4);
         let calls: Vec<_> = (0..8).map(|_| model.generate(request())).collect();
         for call in calls {
-            assert_eq!(wait(call).unwrap().choices[0].text, "a");
+            assert_eq!(block_on(call).unwrap().unwrap().choices[0].text, "a");
         }
         assert!(
             started.elapsed() < Duration::from_millis(1200),

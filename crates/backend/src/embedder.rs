@@ -8,10 +8,11 @@ use gradus_llm::EmbeddingServer;
 use crate::background::Background;
 use crate::endpoints::Endpoints;
 use crate::local::{Local, Purpose};
-use crate::{EmbedderSettings, RecordedVectors, Result, Spending};
+use crate::recorded::RecordedVectors;
+use crate::{EmbedderSettings, Result, Spending};
 
 /// The encoder that runs when none is named.
-pub const DEFAULT_ENCODER: &str = "all-minilm-l6-v2";
+const DEFAULT_ENCODER: &str = "all-minilm-l6-v2";
 
 /// An embedder that is ready to be asked.
 pub struct Embedder {

@@ -21,7 +21,7 @@
 //! };
 //! let scorer = Scorer::open(&settings)?;
 //! let request = ScoreRequest { problem: "1 + 1?".into(), steps: vec!["It is 2.".into()], ..Default::default() };
-//! let scores = gradus_backend::wait(scorer.score_steps(vec![request]))?;
+//! let scores = gradus_backend::block_on(scorer.score_steps(vec![request]))??;
 //! # Ok::<(), gradus_backend::Error>(())
 //! ```
 
@@ -38,16 +38,15 @@ mod recorded;
 mod scorer;
 mod settings;
 
-pub use background::{block_on, wait};
-pub use embedder::{DEFAULT_ENCODER, Embedder};
+pub use background::block_on;
+pub use embedder::Embedder;
 pub use endpoints::{Spending, Traffic};
 pub use error::{Error, Result};
 pub use generator::{DEFAULT_GENERATOR, Generator, GeneratorIdentity};
-pub use local::{Local, LocalScorer, Purpose, default_scorer, scorer_name};
+pub use local::{Local, Purpose, scorer_name};
 pub use pair::open_pair;
-pub use profile_format::ProfileFormat;
-pub use prompts::{ChatPrompt, ContinuedPrompt, RawPrompt};
-pub use recorded::{RecordedScores, RecordedVectors};
+pub use prompts::ChatPrompt;
+pub use recorded::RecordedScores;
 pub use scorer::{ScoreSummary, Scorer, ScorerKind};
 pub use settings::{
     EmbedderSettings, EndpointSettings, GeneratorSettings, LocalSettings, ScoreApi, ScorerSettings,

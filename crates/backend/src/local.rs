@@ -66,19 +66,23 @@ impl Local {
 
 /// A reward model as it was asked for: its base, how that is loaded, and the profile.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LocalScorer<'a> {
+pub(crate) struct LocalScorer<'a> {
     /// The model to load.
-    pub model: &'a str,
+    pub(crate) model: &'a str,
     /// How it is loaded.
-    pub settings: LocalSettings,
+    pub(crate) settings: LocalSettings,
     /// The profile, where it is certain before loading.
-    pub profile: Option<&'a str>,
+    pub(crate) profile: Option<&'a str>,
 }
 
 impl<'a> LocalScorer<'a> {
     /// What a reward model's name stands for: the one that ships with the program is an adapter on a base with a profile
     /// of its own.
-    pub fn resolve(model: &'a str, settings: &LocalSettings, profile: Option<&'a str>) -> Result<Self> {
+    pub(crate) fn resolve(
+        model: &'a str,
+        settings: &LocalSettings,
+        profile: Option<&'a str>,
+    ) -> Result<Self> {
         let settings = settings.clone();
         if model != SHIPPED {
             return Ok(Self { model, settings, profile });
@@ -104,13 +108,7 @@ impl<'a> LocalScorer<'a> {
 
 /// The reward model that is meant when none is named: the one that ships with the program, or with another profile or an
 /// adapter the small language model that those are for.
-///
-/// ```
-/// use gradus_backend::{LocalSettings, default_scorer};
-/// assert_eq!(default_scorer(None, &LocalSettings::default()), "gradus-prm");
-/// assert_eq!(default_scorer(Some("plain"), &LocalSettings::default()), "smollm2-135m");
-/// ```
-pub fn default_scorer(profile: Option<&str>, settings: &LocalSettings) -> &'static str {
+pub(crate) fn default_scorer(profile: Option<&str>, settings: &LocalSettings) -> &'static str {
     let ours = profile.is_none_or(|profile| profile == SHIPPED_PROFILE) && settings.adapter.is_none();
     if ours { SHIPPED } else { DEFAULT_GENERATOR }
 }
@@ -131,4 +129,15 @@ pub(crate) fn tokenizer(name: &str) -> Result<Arc<Tokenizer>> {
         ModelPath::Gguf(file) => Tokenizer::from_gguf(&Gguf::open(&file)?)?,
     };
     Ok(Arc::new(tokenizer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_profile_means_the_small_language_model() {
+        assert_eq!(default_scorer(None, &LocalSettings::default()), "gradus-prm");
+        assert_eq!(default_scorer(Some("plain"), &LocalSettings::default()), "smollm2-135m");
+    }
 }

@@ -17,7 +17,7 @@ use gradus_llm::{Columns, PoolingFormat, PoolingInput, PoolingPrompt, Reads, Tok
 use crate::{Error, Result};
 
 /// A profile, and the tokenizer of the model that it is for.
-pub struct ProfileFormat {
+pub(crate) struct ProfileFormat {
     templates: Templates,
     /// Writes tokens, where the tokenizer is known.
     tokens: Option<(Assembler, Arc<Tokenizer>)>,
@@ -25,15 +25,7 @@ pub struct ProfileFormat {
 
 impl ProfileFormat {
     /// Compiles the profile's templates, and refuses one that cannot do without a tokenizer.
-    ///
-    /// ```
-    /// use gradus_backend::ProfileFormat;
-    /// use gradus_engine::profile::Profile;
-    /// assert!(ProfileFormat::new(&Profile::find("qwen2.5-math-prm")?, None).is_ok());
-    /// assert!(ProfileFormat::new(&Profile::find("math-shepherd")?, None).is_err());
-    /// # Ok::<(), gradus_backend::Error>(())
-    /// ```
-    pub fn new(profile: &Profile, tokenizer: Option<Arc<Tokenizer>>) -> Result<Self> {
+    pub(crate) fn new(profile: &Profile, tokenizer: Option<Arc<Tokenizer>>) -> Result<Self> {
         let templates = Templates::new(profile.clone())?;
         let tokens = match tokenizer {
             Some(tokenizer) => Some((Assembler::new(profile.clone(), &tokenizer)?, tokenizer)),
@@ -51,7 +43,7 @@ impl ProfileFormat {
     }
 
     /// The same for a model behind `/v1/completions`, which compares two tokens.
-    pub fn comparing(profile: &Profile, tokenizer: Option<Arc<Tokenizer>>) -> Result<Self> {
+    pub(crate) fn comparing(profile: &Profile, tokenizer: Option<Arc<Tokenizer>>) -> Result<Self> {
         let name = profile.name.clone();
         if !matches!(profile.score, Score::Tokens { .. }) {
             let known = Profile::built_in();
@@ -73,7 +65,7 @@ impl ProfileFormat {
     }
 
     /// The profile.
-    pub fn profile(&self) -> &Profile {
+    fn profile(&self) -> &Profile {
         self.templates.profile()
     }
 

@@ -12,14 +12,14 @@ use gradus_engine::text::Tokenizer;
 use crate::Result;
 
 /// A chat template written out up to the assistant's turn, for one problem.
-pub struct ContinuedPrompt {
+pub(crate) struct ContinuedPrompt {
     head: String,
     tokenizer: Arc<Tokenizer>,
 }
 
 impl ContinuedPrompt {
     /// The conversation that the assistant's turn follows.
-    pub fn new(tokenizer: &Arc<Tokenizer>, messages: &[Message]) -> Result<Self> {
+    pub(crate) fn new(tokenizer: &Arc<Tokenizer>, messages: &[Message]) -> Result<Self> {
         let text = tokenizer.chat(messages, true)?;
         let added = tokenizer.encode("", true)?;
         let begins = added.first().map(|id| tokenizer.token_text(*id));
@@ -39,9 +39,9 @@ impl Ask for ContinuedPrompt {
 }
 
 /// The problem as plain text, a blank line, and the solution.
-pub struct RawPrompt {
+pub(crate) struct RawPrompt {
     /// Tells the model's end tokens, where it is known.
-    pub tokenizer: Option<Arc<Tokenizer>>,
+    pub(crate) tokenizer: Option<Arc<Tokenizer>>,
 }
 
 impl Ask for RawPrompt {

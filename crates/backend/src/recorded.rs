@@ -49,7 +49,7 @@ pub(crate) fn completions(path: &Path) -> Result<(Scripted, String)> {
 
 /// Vectors that stand in a file.
 #[derive(Debug, Clone)]
-pub struct RecordedVectors {
+pub(crate) struct RecordedVectors {
     dimension: usize,
     vectors: HashMap<String, Vec<f32>>,
     /// A hash of the file.
@@ -58,7 +58,7 @@ pub struct RecordedVectors {
 
 impl RecordedVectors {
     /// Reads what `gradus embed -o FILE.jsonl` wrote.
-    pub fn read(path: &Path) -> Result<Self> {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
         let (lines, hash) = read::<VectorLine>(path)?;
         let dimension = lines.first().map_or(0, |(_, line)| line.embedding.len());
         let mut vectors = HashMap::new();
@@ -108,7 +108,7 @@ impl RecordedScores {
     /// let request = ScoreRequest { problem: "1 + 1?".into(), steps: vec!["It is 2.".into()], ..Default::default() };
     /// let mut scores = RecordedScores::new("my-prm");
     /// scores.add(&request, vec![0.9]);
-    /// let found = gradus_backend::wait(scores.score_steps(vec![request]))?;
+    /// let found = gradus_backend::block_on(scores.score_steps(vec![request]))??;
     /// assert_eq!(found[0].as_ref().unwrap().scores, [0.9]);
     /// # Ok::<(), gradus_backend::Error>(())
     /// ```

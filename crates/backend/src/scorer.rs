@@ -11,7 +11,8 @@ use serde::Serialize;
 use crate::background::Background;
 use crate::endpoints::Endpoints;
 use crate::local::{self, Local, LocalScorer, Purpose, scorer_name};
-use crate::{Error, ProfileFormat, RecordedScores, Result, ScoreApi, ScorerSettings, Spending};
+use crate::profile_format::ProfileFormat;
+use crate::{Error, RecordedScores, Result, ScoreApi, ScorerSettings, Spending};
 
 /// The profile of a model behind `/pooling` when none is named.
 const POOLING_PROFILE: &str = "qwen2.5-math-prm";

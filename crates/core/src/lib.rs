@@ -35,7 +35,7 @@ pub mod time;
 pub use fault::Fault;
 pub use label::{Annotation, Cost, Evidence, FirstError, LabelSource, Mark, StepLabel};
 pub use problem::{Domain, Problem};
-pub use record::{Record, SCHEMA};
+pub use record::Record;
 pub use reference::{ReferenceProblem, ReferenceStep, References};
 pub use solution::{Outcome, Solution};
 

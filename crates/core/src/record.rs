@@ -13,7 +13,7 @@ use crate::Fault;
 use crate::count::counted;
 
 /// Version of the format, written into every record. A reader refuses versions it does not know.
-pub const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 1;
 
 /// A problem and the solutions to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

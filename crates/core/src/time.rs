@@ -14,11 +14,7 @@ pub fn now() -> String {
 }
 
 /// Seconds since 1970 as a date; days to dates after Hinnant's `civil_from_days`.
-///
-/// ```
-/// assert_eq!(gradus_core::time::utc(1_709_210_096), "2024-02-29T12:34:56Z");
-/// ```
-pub fn utc(seconds: u64) -> String {
+fn utc(seconds: u64) -> String {
     let (days, rest) = ((seconds / 86_400) as i64, seconds % 86_400);
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);

@@ -9,17 +9,14 @@ use tempfile::NamedTempFile;
 use crate::unfinished::{InUse, UNFINISHED, folder_of, sync_folder};
 use crate::{Error, Result};
 
-/// Writes a file in one piece.
+/// Writes a file in one piece. A device or a pipe, such as `/dev/stdout`, is written to as it is: nothing can take its
+/// place.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
     replace_file_with(path, |output| output.write_all(bytes))
 }
 
-/// Writes a file in one piece, from what `write` puts into it. A device or a pipe, such as `/dev/stdout`, is written to
-/// as it is: nothing can take its place.
-pub fn replace_file_with(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
-) -> Result<()> {
+/// As [`replace_file`], from what `write` puts into the file.
+fn replace_file_with(path: &Path, write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>) -> Result<()> {
     if path.metadata().is_ok_and(|about| !about.is_file() && !about.is_dir()) {
         let file = File::options().write(true).open(path).map_err(Error::at(path))?;
         return fill(&file, write).map_err(Error::at(path));

@@ -1,6 +1,6 @@
 //! Durability: whenever the process or the machine stops, a file is there whole or not at all.
 //!
-//! - [`replace_file`], [`replace_file_with`] and [`PendingFile`]: a file appears under its name when all of it is on disk
+//! - [`replace_file`] and [`PendingFile`]: a file appears under its name when all of it is on disk
 //! - [`replace_folder`]: the same for a folder; [`remove_folder`]: no half of it is left
 //! - [`move_file`], [`move_folder`]: the last step alone, for what is filled over several runs
 //! - [`Journal`]: results appended one by one, found again after a kill; [`AppendFile`]: the same without a format
@@ -26,7 +26,7 @@ mod unfinished;
 
 pub use append::AppendFile;
 pub use error::{Error, Result};
-pub use file::{PendingFile, move_file, replace_file, replace_file_with};
+pub use file::{PendingFile, move_file, replace_file};
 pub use folder::{move_folder, remove_folder, replace_folder};
 pub use journal::{Journal, journal_key};
 pub use unfinished::{UNFINISHED, is_unfinished, remove_unfinished};

@@ -59,7 +59,7 @@ pub use embeddings::EmbeddingServer;
 pub use endpoint::{Dialect, Endpoint, Key};
 pub use error::{Error, Result};
 pub use http::Http;
-pub use pooling::{Columns, Pooling, PoolingFormat, PoolingInput, PoolingPrompt, Reads, Render, Writer};
+pub use pooling::{Columns, Pooling, PoolingFormat, PoolingInput, PoolingPrompt, Reads};
 pub use prices::{Price, Prices};
 pub use reward::RewardServer;
 pub use scripted::Scripted;

@@ -25,7 +25,7 @@ use gradus_core::contracts::{Answer, CallError, Message, ScoreRequest, ScoreStep
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use prompt::{Columns, PoolingFormat, PoolingInput, PoolingPrompt, Reads, Render, Writer};
+pub use prompt::{Columns, PoolingFormat, PoolingInput, PoolingPrompt, Reads};
 
 use crate::{Http, scores};
 use rows::Row;
@@ -36,11 +36,22 @@ const PROMPTS: usize = 32;
 /// A process reward model behind vLLM.
 ///
 /// ```no_run
-/// use gradus_core::contracts::{ScoreRequest, ScoreSteps};
-/// use gradus_llm::{Endpoint, Http, Pooling, Render};
+/// use gradus_core::contracts::{CallError, ScoreRequest, ScoreSteps};
+/// use gradus_llm::{Endpoint, Http, Pooling, PoolingFormat, PoolingInput, PoolingPrompt, Reads};
+///
+/// /// The problem and each step end in a line break.
+/// struct Lines;
+///
+/// impl PoolingFormat for Lines {
+///     fn write(&self, request: &ScoreRequest) -> Result<Vec<PoolingPrompt>, CallError> {
+///         let text = format!("{}\n{}\n", request.problem, request.steps.join("\n"));
+///         Ok(vec![PoolingPrompt { input: PoolingInput::Text(text), reads: Reads::Tags }])
+///     }
+/// }
+///
 /// # async fn ask() -> Result<(), Box<dyn std::error::Error>> {
-/// let http = Http::open(&Endpoint::new("http://127.0.0.1:8000", "Qwen/Qwen2.5-Math-PRM-7B"))?;
-/// let model = Pooling::new(http, Render::qwen());
+/// let http = Http::open(&Endpoint::new("http://127.0.0.1:8000", "Skywork/Skywork-o1-Open-PRM-Qwen-2.5-7B"))?;
+/// let model = Pooling::new(http, Lines);
 /// let request = ScoreRequest { problem: "1 + 1?".into(), steps: vec!["It is 2.".into()], ..Default::default() };
 /// for scores in model.score_steps(vec![request]).await? {
 ///     assert_eq!(scores?.scores.len(), 1);

@@ -38,7 +38,7 @@ pub use kinds::{ErrorKind, Family, Style};
 use plan::{Draft, Plan, RECALL};
 
 /// The hardest difficulty.
-pub const HARDEST: u8 = 5;
+const HARDEST: u8 = 5;
 
 /// What to generate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,11 +1,11 @@
 //! Embedders: served, recorded and local.
 
-use gradus_backend::{Embedder, EmbedderSettings, wait};
+use gradus_backend::{Embedder, EmbedderSettings};
 use gradus_core::contracts::Embed;
 use gradus_llm::scripted::server::{Act, Seen, Server};
 use serde_json::{Value, json};
 
-use crate::{endpoints, model};
+use crate::{endpoints, model, wait};
 
 /// The length of each text as its vector, in another order than asked.
 fn lengths(seen: &Seen) -> Value {

@@ -1,13 +1,13 @@
 //! Generators: served, recorded and local, how they are asked, and what identifies them.
 
-use gradus_backend::{ChatPrompt, EndpointSettings, Generator, GeneratorSettings, wait};
+use gradus_backend::{ChatPrompt, EndpointSettings, Generator, GeneratorSettings};
 use gradus_core::contracts::{
     CallError, Generate, GenerateRequest, LogProbs, LogProbsRequest, Message, Prompt, Sampling,
 };
 use gradus_llm::scripted::server::{Act, Server, replies};
 use serde_json::json;
 
-use crate::{endpoints, model};
+use crate::{endpoints, model, wait};
 
 fn open(settings: &GeneratorSettings) -> Generator {
     Generator::open(settings).unwrap_or_else(|error| panic!("{error}"))

@@ -7,14 +7,19 @@ mod scorers;
 
 use std::path::Path;
 
-use gradus_backend::EndpointSettings;
-use gradus_core::contracts::ScoreRequest;
+use gradus_backend::{EndpointSettings, Result, block_on};
+use gradus_core::contracts::{CallError, ScoreRequest};
 use gradus_llm::scripted::server::Server;
 
 /// A tiny seeded model.
 fn model(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/tests/reference/models").join(name);
     folder.display().to_string()
+}
+
+/// What a model answers.
+fn wait<T>(answer: impl Future<Output = Result<T, CallError>>) -> Result<T> {
+    Ok(block_on(answer)??)
 }
 
 /// Servers without a cache and without patience.

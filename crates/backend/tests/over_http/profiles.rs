@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gradus_backend::{LocalSettings, ScoreApi, Scorer, ScorerSettings, wait};
+use gradus_backend::{LocalSettings, ScoreApi, Scorer, ScorerSettings};
 use gradus_core::contracts::{Message, ScoreRequest, ScoreSteps};
 use gradus_core::{Mark, ReferenceProblem, ReferenceStep};
 use gradus_engine::models::ModelPath;
@@ -17,7 +17,7 @@ use gradus_engine::{Engine, LoadOptions, Model, Precision, ServiceOptions};
 use gradus_llm::scripted::server::{Act, Seen, Server};
 use serde_json::{Value, json};
 
-use crate::{endpoints, model, request};
+use crate::{endpoints, model, request, wait};
 
 /// Profiles with a tiny model that has their tokens; two need other tokens than those of the real models.
 const PROFILES: [(&str, &str); 10] = [

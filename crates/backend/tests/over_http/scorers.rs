@@ -1,14 +1,14 @@
 //! Scorers: what is refused before anything is sent, what identifies them, and several endpoints.
 
 use gradus_backend::{
-    EndpointSettings, GeneratorSettings, ScoreApi, Scorer, ScorerKind, ScorerSettings, open_pair, wait,
+    EndpointSettings, GeneratorSettings, ScoreApi, Scorer, ScorerKind, ScorerSettings, open_pair,
 };
 use gradus_core::contracts::{CallError, ScoreRequest, ScoreSteps};
 use gradus_core::{Problem, Record, Solution};
 use gradus_llm::scripted::server::{Act, Server};
 use serde_json::json;
 
-use crate::{endpoints, model, request};
+use crate::{endpoints, model, request, wait};
 
 fn settings(endpoint: &str) -> ScorerSettings {
     let endpoints =

@@ -98,12 +98,7 @@ pub fn drift(solutions: &[Scored], threshold: f64) -> Drift {
 }
 
 /// The step with the lowest score, the earliest among equals; none without steps.
-///
-/// ```
-/// use gradus_core::metrics::drift::lowest;
-/// assert_eq!(lowest(&[0.9, 0.2, 0.2]), Some(1));
-/// ```
-pub fn lowest(scores: &[f64]) -> Option<usize> {
+fn lowest(scores: &[f64]) -> Option<usize> {
     let rank = |score: f64| if score.is_nan() { f64::NEG_INFINITY } else { score };
     let mut lowest: Option<usize> = None;
     for (step, &score) in scores.iter().enumerate() {
@@ -151,6 +146,7 @@ mod tests {
         assert_eq!(found.wrong_answer.positions, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!((found.right_answer.solutions, found.right_answer.at_last), (0, None));
         assert_eq!(lowest(&[0.5, f64::NAN, 0.1]), Some(1));
+        assert_eq!(lowest(&[0.9, 0.2, 0.2]), Some(1));
         assert_eq!(lowest(&[]), None);
     }
 

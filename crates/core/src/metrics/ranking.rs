@@ -6,8 +6,6 @@
 //!
 //! A score that is not a number is no verdict and ranks below all others.
 
-use super::share;
-
 /// The area under the ROC curve; none without both right and wrong things.
 ///
 /// ```
@@ -43,11 +41,6 @@ pub fn average_precision(scored: &[(f64, bool)]) -> Option<f64> {
         sum += level.right as f64 / right.max(1) as f64 * (found as f64 / taken as f64);
     }
     (right > 0).then_some(sum)
-}
-
-/// The share of right things: what average precision is for scores that say nothing.
-pub fn base_rate(scored: &[(f64, bool)]) -> Option<f64> {
-    share(scored.iter().filter(|(_, right)| *right).count(), scored.len())
 }
 
 /// What shares one score.
@@ -87,7 +80,7 @@ mod tests {
 
     #[test]
     fn nothing_to_rank_no_number() {
-        assert_eq!((roc_auc(&[]), average_precision(&[]), base_rate(&[])), (None, None, None));
+        assert_eq!((roc_auc(&[]), average_precision(&[])), (None, None));
         assert_eq!((roc_auc(&[(0.1, false)]), average_precision(&[(0.1, false)])), (None, None));
     }
 
@@ -124,7 +117,8 @@ mod tests {
         fn equal_scores_say_nothing(right in prop::collection::vec(any::<bool>(), 1..40)) {
             let scored: Vec<(f64, bool)> = right.into_iter().map(|right| (0.5, right)).collect();
             prop_assert!(roc_auc(&scored).is_none_or(|area| area == 0.5));
-            prop_assert!(average_precision(&scored).is_none_or(|found| Some(found) == base_rate(&scored)));
+            let base_rate = scored.iter().filter(|(_, right)| *right).count() as f64 / scored.len() as f64;
+            prop_assert!(average_precision(&scored).is_none_or(|found| found == base_rate));
         }
     }
 }

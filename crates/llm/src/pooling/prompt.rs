@@ -3,9 +3,6 @@
 //! A server answers with one row per step tag (vLLM's `STEP` pooling) or with one row per token. Whoever knows the
 //! prompt's tokens can read both; whoever sends text can only read the first.
 
-use std::fmt;
-use std::sync::Arc;
-
 use gradus_core::contracts::{CallError, Message, ScoreRequest};
 
 /// One prompt of a solution.
@@ -116,107 +113,9 @@ pub trait PoolingFormat: Send + Sync {
     }
 }
 
-/// Writes the text of a solution.
-pub type Writer = Arc<dyn Fn(&ScoreRequest) -> Result<String, CallError> + Send + Sync>;
-
-/// Two simple formats, for models without a profile.
-#[derive(Clone)]
-pub enum Render {
-    /// `messages`: system, the problem as user, the steps as assistant with the tag after each.
-    Chat {
-        /// The system prompt; none if empty.
-        system: String,
-        /// What follows each step. A problem or step that holds it is refused, as the model would read there, too.
-        tag: String,
-    },
-    /// `input`: whatever the function writes.
-    Text(Writer),
-}
-
-impl Render {
-    /// What Qwen2.5-Math-PRM was trained on.
-    pub fn qwen() -> Self {
-        Self::Chat {
-            system: r"Please reason step by step, and put your final answer within \boxed{}.".to_owned(),
-            tag: "<extra_0>".to_owned(),
-        }
-    }
-
-    /// Text written by `writer`.
-    ///
-    /// ```
-    /// use gradus_llm::Render;
-    /// // Skywork-o1-PRM: the problem and each step end in a line break.
-    /// let render = Render::text(|request| Ok(format!("{}\n{}\n", request.problem, request.steps.join("\n"))));
-    /// assert!(matches!(render, Render::Text(_)));
-    /// ```
-    pub fn text(writer: impl Fn(&ScoreRequest) -> Result<String, CallError> + Send + Sync + 'static) -> Self {
-        Self::Text(Arc::new(writer))
-    }
-}
-
-impl PoolingFormat for Render {
-    fn write(&self, request: &ScoreRequest) -> Result<Vec<PoolingPrompt>, CallError> {
-        let refuse = |what: String| Err(CallError::Invalid(format!("solution `{}`: {what}", request.id)));
-        let (system, tag) = match self {
-            Self::Text(writer) => {
-                return Ok(vec![PoolingPrompt {
-                    input: PoolingInput::Text(writer(request)?),
-                    reads: Reads::Tags,
-                }]);
-            }
-            Self::Chat { system, tag } => (system, tag),
-        };
-        if tag.is_empty() {
-            return refuse("the step tag is empty, so no step's end can be found".to_owned());
-        }
-        if !request.references.is_empty() || !request.step_references.is_empty() {
-            return refuse("this model's input has no place for references".to_owned());
-        }
-        if request.problem.contains(tag) {
-            return refuse(format!("the problem holds the step tag {tag}"));
-        }
-        if let Some(step) = request.steps.iter().position(|step| step.contains(tag)) {
-            return refuse(format!("step {step} holds the step tag {tag}"));
-        }
-        let steps: String = request.steps.iter().flat_map(|step| [step, tag.as_str()]).collect();
-        let mut messages = Vec::with_capacity(3);
-        if !system.is_empty() {
-            messages.push(Message::new("system", system));
-        }
-        messages.push(Message::new("user", &request.problem));
-        messages.push(Message::new("assistant", steps));
-        let input = PoolingInput::Chat { messages, add_generation_prompt: false };
-        Ok(vec![PoolingPrompt { input, reads: Reads::Tags }])
-    }
-}
-
-impl fmt::Debug for Render {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Chat { system, tag } => {
-                f.debug_struct("Chat").field("system", system).field("tag", tag).finish()
-            }
-            Self::Text(_) => f.write_str("Text(..)"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_tag_in_the_text_is_refused() {
-        let request = ScoreRequest {
-            id: "s".into(),
-            problem: "p".into(),
-            steps: vec!["a".into(), "b<extra_0>c".into()],
-            ..Default::default()
-        };
-        let error = Render::qwen().write(&request).err().unwrap();
-        assert_eq!(error, CallError::Invalid("solution `s`: step 1 holds the step tag <extra_0>".into()));
-    }
 
     #[test]
     fn rows_are_per_token_or_per_tag() {

@@ -60,7 +60,6 @@ pub struct Scripted {
 #[derive(Debug, Default)]
 struct State {
     texts: VecDeque<String>,
-    scores: VecDeque<Vec<f64>>,
     failing: usize,
     garbled: usize,
     generated: Vec<GenerateRequest>,
@@ -96,13 +95,6 @@ impl Scripted {
     #[must_use]
     pub fn score(mut self, problem: impl Into<String>, scores: impl IntoIterator<Item = f64>) -> Self {
         self.scores.push((problem.into(), scores.into_iter().collect()));
-        self
-    }
-
-    /// Adds the scores of a solution to the queue.
-    #[must_use]
-    pub fn then_score(self, scores: impl IntoIterator<Item = f64>) -> Self {
-        self.lock().scores.push_back(scores.into_iter().collect());
         self
     }
 
@@ -168,7 +160,7 @@ impl Scripted {
         let scores = match rule {
             _ if garbled => vec![0.5; request.steps.len() + 1],
             Some((_, scores)) => scores.clone(),
-            None => self.lock().scores.pop_front().ok_or_else(|| no_answer(&request.problem))?,
+            None => return Err(no_answer(&request.problem)),
         };
         scores::check_scores(request, &scores)?;
         let prompt_tokens =
@@ -306,7 +298,7 @@ mod tests {
 
     #[tokio::test]
     async fn faults_come_first_and_use_nothing_up() {
-        let model = Scripted::new().then("real").then_score([0.5]).failing(1).garbled(2);
+        let model = Scripted::new().then("real").score("p", [0.5]).failing(1).garbled(2);
         model.generate(ask("q")).await.unwrap_err();
         assert_eq!(model.generate(ask("q")).await.unwrap().choices[0].text, "\u{fffd}{\"}] \\boxed{");
         let garbled = model.score_steps(vec![steps("p", 1)]).await.unwrap();

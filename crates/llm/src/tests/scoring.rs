@@ -1,10 +1,10 @@
 //! `Pooling`, `TokenScores` and `RewardServer`: what is sent, and that one bad answer is one solution's error.
 
 use crate::{
-    Cache, Columns, Endpoint, Http, Pooling, PoolingFormat, PoolingInput, PoolingPrompt, Reads, Render,
-    RewardServer, TokenFormat, TokenScores,
+    Cache, Columns, Endpoint, Http, Pooling, PoolingFormat, PoolingInput, PoolingPrompt, Reads, RewardServer,
+    TokenFormat, TokenScores,
 };
-use gradus_core::contracts::{CallError, ScoreRequest, ScoreSteps, StepScores, Usage};
+use gradus_core::contracts::{CallError, Message, ScoreRequest, ScoreSteps, StepScores, Usage};
 use serde_json::{Value, json};
 
 use crate::scripted::server::{Act, Server};
@@ -15,6 +15,33 @@ fn solution(id: &str, problem: &str, steps: &[&str]) -> ScoreRequest {
         problem: problem.into(),
         steps: steps.iter().map(|&step| step.into()).collect(),
         ..Default::default()
+    }
+}
+
+/// A conversation, with a tag after each step; one prompt that is read at its tags.
+struct Chat;
+
+impl PoolingFormat for Chat {
+    fn write(&self, request: &ScoreRequest) -> Result<Vec<PoolingPrompt>, CallError> {
+        if request.steps.iter().any(|step| step.contains("<tag>")) {
+            return Err(CallError::Invalid("a step holds the step tag".into()));
+        }
+        let steps: String = request.steps.iter().map(|step| format!("{step}<tag>")).collect();
+        let turns =
+            [("system", "Reason."), ("user", request.problem.as_str()), ("assistant", steps.as_str())];
+        let messages = turns.map(|(role, content)| Message::new(role, content)).to_vec();
+        let input = PoolingInput::Chat { messages, add_generation_prompt: false };
+        Ok(vec![PoolingPrompt { input, reads: Reads::Tags }])
+    }
+}
+
+/// The problem and each step end in a line break.
+struct Lines;
+
+impl PoolingFormat for Lines {
+    fn write(&self, request: &ScoreRequest) -> Result<Vec<PoolingPrompt>, CallError> {
+        let text = format!("{}\n{}\n", request.problem, request.steps.join("\n"));
+        Ok(vec![PoolingPrompt { input: PoolingInput::Text(text), reads: Reads::Tags }])
     }
 }
 
@@ -31,9 +58,9 @@ fn failure(answer: &Result<StepScores, CallError>) -> &str {
 }
 
 #[tokio::test]
-async fn qwen_s_messages_and_pairs() {
+async fn messages_and_pairs() {
     let server = Server::start(|_, _| pooled(&json!([[0.25, 0.75], [0.9, 0.1]]))).await;
-    let model = Pooling::new(server.open(), Render::qwen());
+    let model = Pooling::new(server.open(), Chat);
     let answers = model.score_steps(vec![solution("s", "1 + 1?", &["1 + 1 = 2", "So 2."])]).await.unwrap();
     let usage = Usage { prompt_tokens: 12, completion_tokens: 0 };
     assert_eq!(answers, [Ok(StepScores { scores: vec![0.75, 0.1], usage })]);
@@ -42,9 +69,9 @@ async fn qwen_s_messages_and_pairs() {
     assert_eq!(
         seen.body,
         json!({"model": "tiny", "task": "token_classify", "encoding_format": "float", "messages": [
-            {"role": "system", "content": "Please reason step by step, and put your final answer within \\boxed{}."},
+            {"role": "system", "content": "Reason."},
             {"role": "user", "content": "1 + 1?"},
-            {"role": "assistant", "content": "1 + 1 = 2<extra_0>So 2.<extra_0>"},
+            {"role": "assistant", "content": "1 + 1 = 2<tag>So 2.<tag>"},
         ]})
     );
 }
@@ -52,9 +79,8 @@ async fn qwen_s_messages_and_pairs() {
 #[tokio::test]
 async fn text_of_one_s_own_and_plain_scores() {
     let server = Server::start(|_, _| pooled(&json!([0.5, 1.0]))).await;
-    let render = Render::text(|request| Ok(format!("{}\n{}\n", request.problem, request.steps.join("\n"))));
     let answers =
-        Pooling::new(server.open(), render).score_steps(vec![solution("s", "p", &["a", "b"])]).await.unwrap();
+        Pooling::new(server.open(), Lines).score_steps(vec![solution("s", "p", &["a", "b"])]).await.unwrap();
     assert_eq!(answers[0].as_ref().unwrap().scores, [0.5, 1.0]);
     let body = &server.seen()[0].body;
     assert_eq!((&body["input"], body.get("messages")), (&json!("p\na\nb\n"), None));
@@ -73,12 +99,12 @@ async fn each_solution_has_its_own_error() {
     })
     .await;
     let http = server.open();
-    let model = Pooling::new(http.clone(), Render::qwen());
+    let model = Pooling::new(http.clone(), Chat);
     let problems = ["good", "few", "logits", "range", "garbage", "empty", "long", "good"];
     let mut requests: Vec<ScoreRequest> =
         problems.iter().map(|problem| solution(problem, problem, &["a", "b"])).collect();
     requests.push(solution("none", "none", &[]));
-    requests.push(solution("tag", "tag", &["a<extra_0>"]));
+    requests.push(solution("tag", "tag", &["a<tag>"]));
     let answers = model.score_steps(requests).await.unwrap();
     for place in [0, 7] {
         assert_eq!(answers[place].as_ref().unwrap().scores, [0.5, 0.75]);

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 
 /// Version of the folder's format.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 pub(crate) const NAME: &str = "manifest.json";
 
 /// The manifest of a pool.

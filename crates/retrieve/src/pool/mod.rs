@@ -32,7 +32,7 @@ pub use build::{Encoder, PoolBuildSummary, Progress, Settings, add, build};
 pub use draft::Dropped;
 use files::Mapped;
 pub use guard::Duplicate;
-pub use manifest::{Counts, Entry, PoolManifest, VERSION};
+pub use manifest::{Counts, Entry, PoolManifest};
 
 use crate::error::{Error, Result};
 use crate::pca::Pca;

@@ -74,14 +74,7 @@ const LEADS: [&str; 5] = ["is", "be", "answer", "option", "choice"];
 /// Whether a solution, as far as it goes, states its final answer: in a box, after `####`, under a heading, as JSON, or
 /// directly after words such as 'the answer is'. A number that happens to stand last is no such statement, nor is
 /// `#### Step 2`, nor `Answer: first, 3 + 4 = 7`.
-///
-/// ```
-/// use gradus_core::select::search::states_answer;
-/// assert!(states_answer("3 + 4 = 7\n\nThe answer is 7."));
-/// assert!(states_answer("So it is $\\boxed{7}$."));
-/// assert!(!states_answer("3 + 4 = 7"));
-/// ```
-pub fn states_answer(solution: &str) -> bool {
+fn states_answer(solution: &str) -> bool {
     let Some(found) = extract(solution) else { return false };
     match found.found {
         Found::Boxed | Found::Heading | Found::Json => true,

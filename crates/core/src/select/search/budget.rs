@@ -33,7 +33,7 @@ impl Budget {
     }
 
     /// Whether nothing is left.
-    pub fn is_spent(self) -> bool {
+    pub(super) fn is_spent(self) -> bool {
         self.left == Some(0)
     }
 
