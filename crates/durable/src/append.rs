@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::unfinished::make_folder_of;
 use crate::{Error, Result};
 
 /// How long appended bytes may wait until they are synced to disk.
@@ -29,8 +30,9 @@ pub struct AppendFile {
 }
 
 impl AppendFile {
-    /// Opens the file, or makes an empty one.
+    /// Opens the file, or makes an empty one, and the folder that it lies in.
     pub fn open(path: &Path) -> Result<Self> {
+        make_folder_of(path)?;
         let file = File::options().create(true).read(true).append(true).open(path);
         let file = file.map_err(Error::at(path))?;
         Ok(Self { path: path.to_owned(), file, synced: Instant::now() })

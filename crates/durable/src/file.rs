@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::unfinished::{InUse, UNFINISHED, folder_of, sync_folder};
+use crate::leftover::{RANDOM, hold, prefix, remove_leftovers};
+use crate::unfinished::{InUse, folder_of, make_folder_of, sync_folder};
 use crate::{Error, Result};
 
 /// Writes a file in one piece. A device or a pipe, such as `/dev/stdout`, is written to as it is: nothing can take its
@@ -47,12 +48,19 @@ pub struct PendingFile {
 }
 
 impl PendingFile {
-    /// Begins a file. Where `path` is a symbolic link, what it leads to is replaced and the link stays.
+    /// Begins a file, in a folder that is made where it is missing. Where `path` is a symbolic link, what it leads to is
+    /// replaced and the link stays.
     pub fn create(path: &Path) -> Result<Self> {
         let destination = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let temporary = builder().tempfile_in(folder_of(&destination)).map_err(Error::at(path))?;
-        let in_use = InUse::new(temporary.path());
-        Ok(Self { temporary, in_use, destination })
+        make_folder_of(&destination)?;
+        remove_leftovers(&destination);
+        loop {
+            let temporary = temporary_for(&destination).map_err(Error::at(path))?;
+            if hold(temporary.as_file(), temporary.path()) {
+                let in_use = InUse::new(temporary.path());
+                return Ok(Self { temporary, in_use, destination });
+            }
+        }
     }
 
     /// What to write into.
@@ -100,15 +108,16 @@ impl Write for PendingFile {
 }
 
 /// Temporary files of the tempfile crate are private; ours get the permissions that a plain `create` would give them.
-fn builder() -> tempfile::Builder<'static, 'static> {
+fn temporary_for(destination: &Path) -> io::Result<NamedTempFile> {
+    let prefix = prefix(destination);
     let mut builder = tempfile::Builder::new();
-    builder.prefix(UNFINISHED);
+    builder.prefix(&prefix).rand_bytes(RANDOM);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    builder
+    builder.tempfile_in(folder_of(destination))
 }
 
 #[cfg(test)]
@@ -185,6 +194,16 @@ mod tests {
         pending.commit_unsynced().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"2");
         assert_eq!(names(folder.path()), ["x"]);
+    }
+
+    #[test]
+    fn a_missing_folder_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/deep/x");
+        replace_file(&path, b"1").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"1");
+        let inside_a_file = replace_file(&path.join("y"), b"2").unwrap_err().to_string();
+        assert!(inside_a_file.contains("deep/x: "), "{inside_a_file}");
     }
 
     #[cfg(unix)]

@@ -6,8 +6,9 @@
 //! - [`Journal`]: results appended one by one, found again after a kill; [`AppendFile`]: the same without a format
 //!
 //! Everything is written beside its destination under a temporary name that begins with [`UNFINISHED`] and ends at
-//! random, so that two writers never share one, then synced to disk and renamed. What a killed process leaves behind is
-//! recognized by [`is_unfinished`]; [`remove_unfinished`] is for a process that is about to end.
+//! random, so that two writers never share one, then synced to disk and renamed. A missing folder is made. What a killed
+//! process leaves behind is recognized by [`is_unfinished`], and the next writer of the same destination removes it;
+//! [`remove_unfinished`] is for a process that is about to end. Symbolic links stay: what they lead to is replaced.
 //!
 //! ```
 //! let folder = tempfile::tempdir()?;
@@ -22,6 +23,7 @@ mod error;
 mod file;
 mod folder;
 mod journal;
+mod leftover;
 mod unfinished;
 
 pub use append::AppendFile;

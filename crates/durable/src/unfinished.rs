@@ -4,7 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// How names of unfinished files and folders begin; the rest is random.
+use crate::{Error, Result};
+
+/// How names of unfinished files and folders begin; the target's name follows, then random characters.
 pub const UNFINISHED: &str = ".gradus-unfinished-";
 
 static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -48,6 +50,15 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
+}
+
+/// Makes the folder in which a path lies, where it is missing.
+pub(crate) fn make_folder_of(path: &Path) -> Result<()> {
+    let folder = folder_of(path);
+    if folder.is_dir() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(folder).map_err(Error::at(folder))
 }
 
 /// Makes a rename in this folder last: on Unix a folder is synced like a file. A folder that may be written but not
