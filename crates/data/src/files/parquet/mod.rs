@@ -5,6 +5,7 @@
 
 mod columns;
 mod read;
+mod timestamp;
 mod write;
 
 pub(crate) use read::ParquetRows;

@@ -2,26 +2,30 @@
 //!
 //! - A missing value is an explicit null, and so is a float that JSON cannot write (NaN, infinity).
 //! - A 32-bit float becomes the shortest decimal that names it: 0.1, not 0.10000000149011612.
-//! - Bytes become hexadecimal digits, dates `2020-01-31`, timestamps `2020-01-31T12:00:00.000Z`, decimals text.
+//! - Bytes become hexadecimal digits, dates `2020-01-31`, decimals text, timestamps `2020-01-31T12:00:00.000Z`, see
+//!   [`timestamp`].
 //!
-//! Left out: Parquet's record interface does not know nanoseconds (they stay whole numbers), local time (it is read as
-//! UTC) and intervals (refused).
+//! Left out: intervals, which Parquet's record interface does not know. A file with such a column is refused.
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use parquet::file::reader::SerializedFileReader;
+use parquet::basic::ConvertedType;
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::reader::RowIter;
 use parquet::record::{Field, Row};
+use parquet::schema::types::{Type, TypePtr};
 use serde_json::{Number, Value};
 
+use super::timestamp;
 use crate::{Error, Result, SourceLocation};
 
 /// The rows of a Parquet file as JSON objects.
 pub(crate) struct ParquetRows {
     rows: RowIter<'static>,
+    schema: TypePtr,
     path: Arc<Path>,
     row: u64,
     /// A row could not be read: asked again, it would fail again.
@@ -30,12 +34,19 @@ pub(crate) struct ParquetRows {
 
 impl ParquetRows {
     pub(crate) fn open(file: File, path: Arc<Path>) -> Result<Self> {
-        let rows = without_panic(|| {
+        let opened = without_panic(|| {
             let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
-            Ok(RowIter::from_file_into(Box::new(reader)))
+            let schema = reader.metadata().file_metadata().schema_descr().root_schema_ptr();
+            Ok((schema, RowIter::from_file_into(Box::new(reader))))
         });
-        let rows = rows.map_err(|reason| damaged(path.clone(), 1, &reason))?;
-        Ok(Self { rows, path, row: 0, broken: false })
+        let (schema, rows) = opened.map_err(|reason| damaged(path.clone(), 1, &reason))?;
+        if let Some(column) = interval_in(&schema) {
+            let message = format!(
+                "column `{column}` has the Parquet type INTERVAL, which cannot be read: leave it out or store it as text"
+            );
+            return Err(Error::Broken { place: SourceLocation { path, line: 1 }, message });
+        }
+        Ok(Self { rows, schema, path, row: 0, broken: false })
     }
 }
 
@@ -46,10 +57,10 @@ impl Iterator for ParquetRows {
         if self.broken {
             return None;
         }
-        let rows = &mut self.rows;
+        let (rows, schema) = (&mut self.rows, &self.schema);
         let next = without_panic(|| match rows.next() {
             None => Ok(None),
-            Some(row) => row.map(|row| Some(object(&row))).map_err(|error| error.to_string()),
+            Some(row) => row.map(|row| Some(object(&row, Some(schema.as_ref())))).map_err(|error| error.to_string()),
         });
         self.row += 1;
         match next {
@@ -73,11 +84,56 @@ fn damaged(path: Arc<Path>, line: u64, reason: &str) -> Error {
     Error::Broken { place: SourceLocation { path, line }, message }
 }
 
-fn object(row: &Row) -> Value {
-    Value::Object(row.get_column_iter().map(|(name, field)| (name.clone(), json(field))).collect())
+/// The path of the first column of intervals.
+fn interval_in(column: &Type) -> Option<String> {
+    if column.get_basic_info().converted_type() == ConvertedType::INTERVAL {
+        return Some(column.name().to_owned());
+    }
+    let fields = if column.is_group() { column.get_fields() } else { &[] };
+    fields.iter().find_map(|field| {
+        let inside = interval_in(field)?;
+        Some(if field.is_group() { format!("{}.{inside}", field.name()) } else { inside })
+    })
 }
 
-fn json(field: &Field) -> Value {
+fn object(row: &Row, group: Option<&Type>) -> Value {
+    let columns = group.filter(|group| group.is_group()).map_or(&[][..], Type::get_fields);
+    let fields = row.get_column_iter().enumerate();
+    let pair = |(index, (name, field)): (usize, (&String, &Field))| {
+        (name.clone(), json(field, columns.get(index).map(AsRef::as_ref)))
+    };
+    Value::Object(fields.map(pair).collect())
+}
+
+/// The type of a list's items: `list.element`, or what writers of old put there.
+fn item_of(list: &Type) -> Option<&Type> {
+    if !list.is_group() || list.get_basic_info().converted_type() != ConvertedType::LIST {
+        // A repeated field is a list of itself.
+        return Some(list);
+    }
+    let repeated = list.get_fields().first()?;
+    match repeated.is_group() {
+        true if repeated.get_fields().len() == 1 && repeated.name() != "array" => {
+            repeated.get_fields().first().map(AsRef::as_ref)
+        }
+        _ => Some(repeated.as_ref()),
+    }
+}
+
+/// The types of a map's keys and values.
+fn entry_of(map: &Type) -> Option<(&Type, &Type)> {
+    let entry = map.is_group().then(|| map.get_fields().first()).flatten()?;
+    match entry.is_group().then(|| entry.get_fields())? {
+        [key, value] => Some((key.as_ref(), value.as_ref())),
+        _ => None,
+    }
+}
+
+/// A field of this column, where its type is known.
+fn json(field: &Field, column: Option<&Type>) -> Value {
+    if let Some(text) = timestamp::text(field, column) {
+        return text.into();
+    }
     match field {
         Field::Null => Value::Null,
         Field::Bool(value) => Value::Bool(*value),
@@ -96,17 +152,21 @@ fn json(field: &Field) -> Value {
         Field::Bytes(bytes) => {
             bytes.data().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
         }
-        // Written as '2020-01-31 12:00:00.000 +00:00'.
-        Field::TimestampMillis(_) | Field::TimestampMicros(_) => {
-            field.to_string().replacen(" +00:00", "Z", 1).replacen(' ', "T", 1).into()
+        Field::Date(_)
+        | Field::TimeMillis(_)
+        | Field::TimeMicros(_)
+        | Field::TimestampMillis(_)
+        | Field::TimestampMicros(_)
+        | Field::Decimal(_) => field.to_string().into(),
+        Field::Group(row) => object(row, column),
+        Field::ListInternal(list) => {
+            let item = column.and_then(item_of);
+            list.elements().iter().map(|field| json(field, item)).collect()
         }
-        Field::Date(_) | Field::TimeMillis(_) | Field::TimeMicros(_) | Field::Decimal(_) => {
-            field.to_string().into()
-        }
-        Field::Group(row) => object(row),
-        Field::ListInternal(list) => list.elements().iter().map(json).collect(),
         Field::MapInternal(map) => {
-            Value::Object(map.entries().iter().map(|(key, value)| (key_of(key), json(value))).collect())
+            let (key, value) = column.and_then(entry_of).unzip();
+            let pair = |(name, field): &(Field, Field)| (key_of(name, key), json(field, value));
+            Value::Object(map.entries().iter().map(pair).collect())
         }
     }
 }
@@ -115,9 +175,89 @@ fn float(value: f64) -> Value {
     Number::from_f64(value).map_or(Value::Null, Value::Number)
 }
 
-fn key_of(key: &Field) -> String {
-    match key {
-        Field::Str(text) => text.clone(),
-        other => json(other).to_string(),
+fn key_of(key: &Field, column: Option<&Type>) -> String {
+    match json(key, column) {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parquet::column::writer::ColumnWriter;
+    use parquet::data_type::FixedLenByteArray;
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+
+    /// A file with one row in which every leaf has this value.
+    fn file(schema: &str, value: i64) -> File {
+        let schema = Arc::new(parse_message_type(&format!("message m {{ {schema} }}")).unwrap());
+        let file = tempfile::tempfile().unwrap();
+        let mut writer =
+            SerializedFileWriter::new(file.try_clone().unwrap(), schema, Arc::default()).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        while let Some(mut column) = group.next_column().unwrap() {
+            match column.untyped() {
+                ColumnWriter::Int64ColumnWriter(writer) => {
+                    writer.write_batch(&[value], Some(&[1]), Some(&[0])).unwrap();
+                }
+                ColumnWriter::FixedLenByteArrayColumnWriter(writer) => {
+                    let bytes = FixedLenByteArray::from(vec![0; 12]);
+                    writer.write_batch(&[bytes], Some(&[1]), Some(&[0])).unwrap();
+                }
+                _ => unreachable!("the tests write no other type"),
+            }
+            column.close().unwrap();
+        }
+        group.close().unwrap();
+        writer.close().unwrap();
+        file
+    }
+
+    fn row(schema: &str, value: i64) -> Value {
+        let mut rows = ParquetRows::open(file(schema, value), Path::new("a.parquet").into()).unwrap();
+        rows.next().unwrap().unwrap().1
+    }
+
+    #[test]
+    fn timestamps_keep_their_unit_and_their_zone() {
+        let schema = "REQUIRED INT64 nanos (TIMESTAMP(NANOS,true)); \
+                      REQUIRED INT64 local_nanos (TIMESTAMP(NANOS,false)); \
+                      REQUIRED INT64 micros (TIMESTAMP(MICROS,true)); \
+                      REQUIRED INT64 local (TIMESTAMP(MILLIS,false)); \
+                      REQUIRED INT64 plain;";
+        let expected = serde_json::json!({
+            "nanos": "1970-01-01T00:00:01.500000007Z",
+            "local_nanos": "1970-01-01T00:00:01.500000007",
+            "micros": "1970-01-01T00:25:00.000007Z",
+            "local": "1970-01-18T08:40:00.007",
+            "plain": 1_500_000_007,
+        });
+        assert_eq!(row(schema, 1_500_000_007), expected);
+        let before = row("REQUIRED INT64 nanos (TIMESTAMP(NANOS,true));", -1);
+        assert_eq!(before["nanos"], "1969-12-31T23:59:59.999999999Z");
+        let time = row("REQUIRED INT64 time (TIME(NANOS,true));", 3_600_000_000_001);
+        assert_eq!(time["time"], "01:00:00.000000001");
+    }
+
+    #[test]
+    fn timestamps_inside_of_groups_and_lists() {
+        let inside = row("REQUIRED GROUP a { REQUIRED INT64 t (TIMESTAMP(NANOS,false)); }", 1);
+        assert_eq!(inside["a"]["t"], "1970-01-01T00:00:00.000000001");
+        let list = "REQUIRED GROUP a (LIST) { REPEATED GROUP list { \
+                    REQUIRED INT64 element (TIMESTAMP(NANOS,true)); } }";
+        assert_eq!(row(list, 1)["a"][0], "1970-01-01T00:00:00.000000001Z");
+        let repeated = row("REPEATED INT64 t (TIMESTAMP(MILLIS,false));", 1);
+        assert_eq!(repeated["t"][0], "1970-01-01T00:00:00.001");
+    }
+
+    #[test]
+    fn an_interval_is_refused_by_name() {
+        let schema = "REQUIRED GROUP a { REQUIRED FIXED_LEN_BYTE_ARRAY (12) took (INTERVAL); }";
+        let refused = ParquetRows::open(file(schema, 0), Path::new("a.parquet").into()).err().unwrap();
+        let said = refused.to_string();
+        assert!(said.contains("column `a.took` has the Parquet type INTERVAL"), "{said}");
+        assert!(!said.contains("damaged"), "{said}");
     }
 }
