@@ -132,17 +132,17 @@ impl Store for SqliteStore {
         })
     }
 
-    fn register(&self, spec: JobSpec, worker: &Worker) -> StoreFuture<'_, (JobId, Option<JobState>)> {
+    fn register(&self, spec: JobSpec, worker: &Worker) -> StoreFuture<'_, (JobId, Option<Job>)> {
         let worker = worker.to_string();
         self.run(move |t| {
             let before = match find(t, &spec.fingerprint)? {
-                Some(id) => read_job(t, id)?.map(|job| job.state),
+                Some(id) => read_job(t, id)?,
                 None => None,
             };
             let id = begin(t, &spec)?;
             t.execute(
                 "INSERT INTO progress(job, worker, done, total) VALUES (?1, ?2, 0, 0) \
-                 ON CONFLICT(job) DO UPDATE SET worker = excluded.worker",
+                 ON CONFLICT(job) DO UPDATE SET worker = excluded.worker, done = 0, total = 0",
                 params![id, worker],
             )?;
             Ok((id, before))

@@ -16,7 +16,7 @@ pub trait Store: Send + Sync {
     fn begin(&self, spec: JobSpec) -> StoreFuture<'_, Job>;
     /// The job of a command that keeps its results itself: the one that is there, with its state until now, or a new one.
     /// It is running from now on, until its worker is gone.
-    fn register(&self, spec: JobSpec, worker: &Worker) -> StoreFuture<'_, (JobId, Option<JobState>)>;
+    fn register(&self, spec: JobSpec, worker: &Worker) -> StoreFuture<'_, (JobId, Option<Job>)>;
     /// Says that the worker of a registered job is alive, and how many tasks are done of how many, where that is known; a
     /// total of 0 is unknown. A job whose worker says nothing for a minute counts as stopped. False where the job is not
     /// running any more.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use gradus_backend::block_on;
 use gradus_durable::journal_key;
-use gradus_store::{JobId, JobSpec, JobState, SqliteStore, Store as _, Worker};
+use gradus_store::{Job, JobId, JobSpec, JobState, SqliteStore, Store as _, Worker};
 
 use super::database::{command_line, open, resumed_database};
 use crate::arguments::job::JobOptions;
@@ -58,8 +58,8 @@ pub(crate) fn registered_with_output(
 
 struct Registration {
     job: JobId,
-    /// The row's state before; none where it is new.
-    before: Option<JobState>,
+    /// The row before; none where it is new.
+    before: Option<Job>,
     /// Ends the thread when it is dropped.
     stop: Sender<()>,
     thread: JoinHandle<SqliteStore>,
@@ -107,7 +107,11 @@ impl Registration {
                 let _ = block_on(store.remove(job));
                 return;
             }
-            (None, Some(JobState::Done)) if failed_at_once => JobState::Done,
+            (None, Some(before)) if failed_at_once && before.state == JobState::Done => {
+                // What it did is still there.
+                let _ = block_on(store.advance(job, Some((before.tasks.done, before.tasks.total()))));
+                JobState::Done
+            }
             (None, _) => JobState::Stopped,
         };
         advance(&store, job);

@@ -188,7 +188,7 @@ async fn a_registered_command_is_found_again_and_stops_with_its_process() {
     let store = open(&folder);
     let this = Worker::this();
     let (id, before) = store.register(spec(0), &this).await.unwrap();
-    assert_eq!(before, None);
+    assert!(before.is_none());
     assert!(store.advance(id, Some((3, 10))).await.unwrap());
     let job = store.job(id).await.unwrap();
     assert!(job.registered && job.state == JobState::Running);
@@ -196,8 +196,11 @@ async fn a_registered_command_is_found_again_and_stops_with_its_process() {
 
     store.set_state(id, JobState::Cancelled).await.unwrap();
     assert!(!store.advance(id, Some((4, 10))).await.unwrap());
-    assert_eq!(store.register(spec(0), &this).await.unwrap(), (id, Some(JobState::Cancelled)));
-    assert_eq!(store.job(id).await.unwrap().tasks.done, 4, "it goes on from there");
+    let (again, before) = store.register(spec(0), &this).await.unwrap();
+    let before = before.unwrap();
+    assert_eq!((again, before.state, before.tasks.done), (id, JobState::Cancelled, 4));
+    let tasks = store.job(id).await.unwrap().tasks;
+    assert_eq!((tasks.done, tasks.total()), (0, 0), "the new run counts from the start");
 
     let dead = this.to_string().rsplit_once(':').map(|(process, _)| format!("{process}:1")).unwrap();
     let killed = store.run(move |t| t.execute("UPDATE progress SET worker = ?1", [dead]));
