@@ -180,6 +180,8 @@ fn check_output(output: &Path) -> Result<()> {
         bail!("{} is a folder, not a file", output.display());
     }
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let probe: PathBuf = folder.join(format!(".gradus-probe-{}", std::process::id()));
     std::fs::write(&probe, b"")
         .and_then(|()| std::fs::remove_file(&probe))

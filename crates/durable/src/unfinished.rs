@@ -58,6 +58,10 @@ pub(crate) fn make_folder_of(path: &Path) -> Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
+    if folder.exists() {
+        let source = io::Error::new(io::ErrorKind::NotADirectory, "is a file, not a folder");
+        return Err(Error::at(folder)(source));
+    }
     std::fs::create_dir_all(folder).map_err(Error::at(folder))
 }
 

@@ -1,6 +1,6 @@
 //! Bad input: one sentence with the file, the line and the field, exit code 3, and nothing left behind.
 
-use super::Folder;
+use super::{Folder, model};
 
 /// A record of TRL's format.
 const GOOD: &str = r#"{"prompt": "1 + 1?", "completions": ["1 + 1 = 2"], "labels": [true]}"#;
@@ -168,20 +168,37 @@ fn bad_outputs() {
     let folder = Folder::with_world();
     std::fs::create_dir(folder.path("out")).unwrap();
     let lines = [
-        "data convert world.jsonl -o nowhere/result.jsonl",
         "data convert world.jsonl -o out",
         "data convert world.jsonl -o world.jsonl/result.jsonl",
+        "data convert world.jsonl -o world.jsonl/new/result.jsonl",
         "data split world.jsonl -o world.jsonl",
-        "data dedup world.jsonl -o nowhere/result.jsonl",
-        "grade --data world.jsonl -o nowhere/result.jsonl",
+        "data dedup world.jsonl -o world.jsonl/result.jsonl",
         "steps --data world.jsonl -o out",
-        "synth -o nowhere/world.jsonl",
     ];
     let before = folder.bytes("world.jsonl");
     let said = lines.map(|line| format!("$ gradus {line}\n{}", folder.run(line).fails(3)));
     assert_eq!((folder.names("."), folder.names("out").len()), (vec!["out".into(), "world.jsonl".into()], 0));
     assert_eq!(folder.bytes("world.jsonl"), before);
     insta::assert_snapshot!(said.join("\n"));
+}
+
+#[test]
+fn a_missing_folder_of_an_output_is_made() {
+    let folder = Folder::with_world();
+    let tiny = model("qwen2");
+    let vectors = model("bert-mean");
+    for (line, name) in [
+        ("data convert world.jsonl -o new/convert/x.jsonl".to_owned(), "new/convert/x.jsonl"),
+        ("data dedup world.jsonl -o new/dedup/x.jsonl".to_owned(), "new/dedup/x.jsonl"),
+        ("grade --data world.jsonl -o new/grade/x.jsonl".to_owned(), "new/grade/x.jsonl"),
+        ("synth -n 2 -o new/synth/x.jsonl".to_owned(), "new/synth/x.jsonl"),
+        (format!("score world.jsonl --model {tiny} -o new/score/x.jsonl"), "new/score/x.jsonl"),
+        (format!("embed one --model {vectors} -o new/embed/x.npy"), "new/embed/x.npy"),
+    ] {
+        let done = folder.run(&line);
+        assert!(matches!(done.code, Some(0 | 1)), "{done}");
+        assert!(folder.path(name).is_file(), "{line}");
+    }
 }
 
 /// A failed run leaves the file that was there before as it was.

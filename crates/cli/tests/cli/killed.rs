@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Folder;
 
-/// The target never holds half a file. The hidden temporary file stays: nobody is left to remove it.
+/// The target never holds half a file. The hidden temporary file stays until the target is written again.
 #[test]
 fn a_killed_convert_leaves_no_half_written_output() {
     let folder = Folder::new();
@@ -36,6 +36,7 @@ fn a_killed_convert_leaves_no_half_written_output() {
 
     folder.run("data convert world.jsonl -o out/result.jsonl").succeeds();
     assert_eq!(folder.bytes("out/result.jsonl"), world);
+    assert_eq!(folder.names("out"), ["result.jsonl"], "what the killed run left is gone");
     let counted = folder.run("data stats out --json").json();
     assert_eq!(counted["records"], 2000, "a leftover is not read as data");
 }

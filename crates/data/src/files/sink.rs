@@ -107,15 +107,6 @@ impl Sink {
             let form = form_for(path, BufWriter::with_capacity(256 << 10, file))?;
             return Ok(Self { target, form, pending: None, rows: 0 });
         }
-        let folder = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        if !folder.is_dir() {
-            let message =
-                format!("cannot be written: there is no folder {}, make it first", folder.display());
-            return Err(Error::Output { path: path.clone(), message });
-        }
         let pending = PendingFile::create(path)?;
         let file = pending.file().try_clone().map_err(|source| Error::io(path, source))?;
         let form = form_for(path, BufWriter::with_capacity(256 << 10, file))?;

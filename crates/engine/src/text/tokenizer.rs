@@ -109,15 +109,15 @@ impl Tokenizer {
 
     /// Writes it as Hugging Face tokenizers are kept: `tokenizer.json` and `tokenizer_config.json` with the template.
     pub fn save(&self, folder: &Path) -> Result<()> {
-        self.inner.save(folder.join("tokenizer.json"), true).map_err(|why| self.failed(&why))?;
+        let text = self.inner.to_string(true).map_err(|why| self.failed(&why))?;
+        gradus_durable::replace_file(&folder.join("tokenizer.json"), text.as_bytes())?;
         let (template, named) = &self.written;
         let mut config = serde_json::json!(named);
         if let Some(template) = template {
             config["chat_template"] = template.as_str().into();
         }
-        let path = folder.join("tokenizer_config.json");
-        let text = serde_json::to_string_pretty(&config).expect("texts can be written as JSON");
-        std::fs::write(&path, text + "\n").map_err(|source| Error::io(&path, source))
+        let text = serde_json::to_string_pretty(&config).expect("texts can be written as JSON") + "\n";
+        Ok(gradus_durable::replace_file(&folder.join("tokenizer_config.json"), text.as_bytes())?)
     }
 
     /// The ids of `text`. Special tokens written out in it are recognized; `add_special` also adds those that the

@@ -37,7 +37,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<Status> {
     let found = compare(&runs, &settings)?;
     let last = args.runs.last().context("clap asks for at least two runs")?;
     let output = args.output.clone().unwrap_or_else(|| last.join("compare.html"));
-    std::fs::write(&output, page(&found).html()).with_context(|| output.display().to_string())?;
+    gradus_durable::replace_file(&output, page(&found).html().as_bytes())?;
     let printer = Printer::new(None);
     if args.print.json {
         printer.json(&found)?;

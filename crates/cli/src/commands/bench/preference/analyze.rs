@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use gradus_bench::compare::FinishedRun;
 use gradus_bench::fact::Observation;
@@ -75,7 +75,7 @@ pub(super) fn run(args: &AnalyzeArgs) -> Result<Status> {
         data_json: serde_json::to_string_pretty(&found).ok(),
     };
     let output = args.output.clone().unwrap_or_else(|| args.runs[0].join("analysis.html"));
-    std::fs::write(&output, page.html()).with_context(|| output.display().to_string())?;
+    gradus_durable::replace_file(&output, page.html().as_bytes())?;
     if args.print.json {
         printer.json(&found)?;
         return Ok(Status::Done);
