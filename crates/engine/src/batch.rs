@@ -93,6 +93,16 @@ impl Forest {
         self.nodes.iter().position(leaves).map(|child| (child, 0))
     }
 
+    /// Number of runs.
+    pub(crate) fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Takes back the runs after the first `nodes`: what was inserted since then.
+    pub(crate) fn truncate(&mut self, nodes: usize) {
+        self.nodes.truncate(nodes);
+    }
+
     /// Tokens to process.
     pub fn tokens(&self) -> usize {
         self.nodes.iter().map(|node| node.tokens.len()).sum()

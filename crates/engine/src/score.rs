@@ -49,8 +49,14 @@ impl Scorer {
         Ok(Self { assembler, packed: true })
     }
 
-    /// Writes solutions out and joins those of the same problem, given by their index in the call.
-    pub(crate) fn trees(&self, requests: &[ScoreRequest], model: &Model) -> (Vec<Tree>, Vec<(usize, Error)>) {
+    /// Writes solutions out and joins those of the same problem, given by their index in the call. A tree holds
+    /// `budget` tokens at most, or one solution.
+    pub(crate) fn trees(
+        &self,
+        requests: &[ScoreRequest],
+        model: &Model,
+        budget: usize,
+    ) -> (Vec<Tree>, Vec<(usize, Error)>) {
         let mut trees: Vec<(&ScoreRequest, Tree)> = Vec::new();
         let mut failed = Vec::new();
         for (number, request) in requests.iter().enumerate() {
@@ -64,17 +70,22 @@ impl Scorer {
             let same = |other: &ScoreRequest| {
                 other.problem == request.problem && other.references == request.references
             };
-            let known = trees.iter_mut().find(|(other, _)| self.packed && same(other));
-            let tree = match known {
-                Some((_, tree)) => tree,
-                None => {
-                    trees.push((request, Tree { forest: Forest::default(), solutions: Vec::new() }));
-                    &mut trees.last_mut().expect("just added").1
-                }
-            };
-            let reads = self.insert(&mut tree.forest, &assembled);
+            // The last tree of a problem is the one with room.
+            let known = trees.iter_mut().rev().find(|(other, _)| self.packed && same(other));
             let lengths = request.steps.iter().map(|step| step.chars().count()).collect();
-            tree.solutions.push(Placed { number, reads, lengths });
+            let mut placed = Placed { number, reads: Vec::new(), lengths };
+            if let Some((_, tree)) = known {
+                let before = tree.forest.nodes();
+                placed.reads = self.insert(&mut tree.forest, &assembled);
+                if tree.forest.tokens() <= budget {
+                    tree.solutions.push(placed);
+                    continue;
+                }
+                tree.forest.truncate(before);
+            }
+            let mut forest = Forest::default();
+            placed.reads = self.insert(&mut forest, &assembled);
+            trees.push((request, Tree { forest, solutions: vec![placed] }));
         }
         (trees.into_iter().map(|(_, tree)| tree).collect(), failed)
     }

@@ -121,7 +121,7 @@ impl Worker {
             let message = "this engine was started without a profile: it cannot score steps";
             return self.refuse(reply, Error::request(message));
         };
-        let (trees, failed) = scorer.trees(requests, &self.model);
+        let (trees, failed) = scorer.trees(requests, &self.model, self.options.token_budget);
         let mut scores: Vec<Option<Result<StepScores>>> = requests.iter().map(|_| None).collect();
         self.metrics.fail(failed.len());
         for (number, error) in failed {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gradus_core::contracts::{
     CallError, Constraint, Generate, GenerateRequest, LogProbs, LogProbsRequest, Message, Prompt,
-    ScoreRequest, ScoreSteps,
+    ScoreRequest, ScoreSteps, StepScores,
 };
 use gradus_engine::models::ModelPath;
 use gradus_engine::profile::Profile;
@@ -161,6 +161,25 @@ fn bad_solutions_are_refused_by_name_and_the_others_scored() {
     let good = answers[1].as_ref().unwrap().scores.clone();
     let again = wait(engine.score_steps(vec![solution("good", &["2 + 3 = 5"])])).unwrap();
     assert_eq!(again[0].as_ref().unwrap().scores, good);
+}
+
+/// Many solutions of one problem share its tokens, and still no pass exceeds the budget.
+#[test]
+fn solutions_of_one_problem_are_divided_among_passes() {
+    let requests: Vec<ScoreRequest> =
+        (0..12).map(|number| solution("s", &[&format!("2 + 3 = {number}"), "So it is."])).collect();
+    let whole = wait(scorer().score_steps(requests.clone())).unwrap();
+    let one = whole[0].as_ref().unwrap().usage.prompt_tokens;
+    let model = Model::load(&ModelPath::Folder(reference("models/qwen2")), &LoadOptions::default()).unwrap();
+    let options = ServiceOptions { token_budget: 3 * one as usize, ..ServiceOptions::default() };
+    let engine = Engine::start(model, Some(Profile::find("plain").unwrap()), options).unwrap();
+    let divided = wait(engine.score_steps(requests)).unwrap();
+    let scores = |answers: &[Result<StepScores, CallError>]| -> Vec<Vec<f64>> {
+        answers.iter().map(|answer| answer.as_ref().unwrap().scores.clone()).collect()
+    };
+    assert_eq!(scores(&divided), scores(&whole));
+    let metrics = engine.metrics();
+    assert!(metrics.passes > 1 && metrics.batch_fill <= 1.0, "{metrics:?}");
 }
 
 #[test]
