@@ -38,10 +38,12 @@ impl Embedder {
             let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
             (name, vectors.hash.clone(), Backend::Recorded(vectors), None)
         } else if settings.endpoints.endpoint.is_empty() {
+            settings.endpoints.refuse_local_concurrency()?;
             let name = settings.model.as_deref().unwrap_or(DEFAULT_ENCODER);
             let local = Local::start(name, &settings.local, Purpose::Text)?;
             (name.to_owned(), local.files.clone(), Backend::Local(local), None)
         } else {
+            settings.local.refuse_with_endpoint()?;
             let endpoints = Endpoints::open(&settings.endpoints, settings.model.as_deref())?;
             let http = endpoints.http;
             let server = Background::start(Arc::new(EmbeddingServer::new(http.clone())))?;

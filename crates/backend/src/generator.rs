@@ -68,6 +68,7 @@ impl Generator {
             let name = settings.model.as_deref().unwrap_or(DEFAULT_GENERATOR);
             return Self::on(Local::start(name, &settings.local, Purpose::Text)?, settings);
         }
+        settings.local.refuse_with_endpoint()?;
         let endpoints = Endpoints::open(&settings.endpoints, settings.model.as_deref())?;
         let http = endpoints.http;
         let chat = Background::start(Arc::new(Chat::new(http.clone())))?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gradus_engine::models::{ModelPath, SHIPPED, SHIPPED_PROFILE};
 use gradus_engine::profile::{Profile, Score};
 use gradus_engine::text::Tokenizer;
-use gradus_engine::{Engine, Gguf, LoadOptions, Model, ServiceOptions, models};
+use gradus_engine::{Device, Engine, Gguf, LoadOptions, Model, ServiceOptions, models};
 
 use crate::{DEFAULT_GENERATOR, Error, LocalSettings, Result};
 
@@ -35,13 +35,15 @@ pub struct Local {
     pub files: String,
     /// All that determines its results: its files, how they are loaded, the profile.
     pub identity: String,
+    /// Maximum tokens per pass.
+    pub(crate) token_budget: usize,
 }
 
 impl Local {
     /// Loads a model and starts its thread.
     pub fn start(name: &str, settings: &LocalSettings, purpose: Purpose<'_>) -> Result<Self> {
         let path = models::resolve(name)?;
-        let (device, dequantize) = (settings.device, settings.dequantize());
+        let (device, dequantize) = (settings.device.unwrap_or(Device::Cpu), settings.dequantize());
         let adapter = settings.adapter.clone();
         let load = LoadOptions { device, precision: settings.precision, dequantize, adapter };
         let model = Model::load(&path, &load)?;
@@ -55,12 +57,15 @@ impl Local {
         let files = models::fingerprint(path.as_path(), settings.adapter.as_deref())?;
         let identity = format!("{files} {:?} {device:?} {dequantize:?} {profile:?}", settings.precision);
         let name = profile.as_ref().map(|profile| profile.name.clone());
+        let usual = ServiceOptions::default();
         let service = ServiceOptions {
-            token_budget: settings.max_batch_tokens,
+            token_budget: settings.max_batch_tokens.unwrap_or(usual.token_budget),
             tree_packing: !unpacked,
-            ..ServiceOptions::default()
+            ..usual
         };
-        Ok(Self { engine: Engine::start(model, profile, service)?, profile: name, files, identity })
+        let token_budget = service.token_budget;
+        let engine = Engine::start(model, profile, service)?;
+        Ok(Self { engine, profile: name, files, identity, token_budget })
     }
 }
 

@@ -20,8 +20,12 @@ const POOLING_PROFILE: &str = "qwen2.5-math-prm";
 const COMPLETIONS_PROFILE: &str = "plain";
 /// Solutions that are with a local model at once, so that it can fill its passes.
 const AHEAD: usize = 64;
-/// Solutions that are asked about in one call to endpoints.
+/// Solutions that are asked about in one call to endpoints, where one record has fewer.
 const BATCH: usize = 8;
+/// Solutions that are asked about in one call to endpoints at most: as many as travel in one request.
+const FULL_BATCH: usize = 32;
+/// Bytes of text to a token, about: enough to tell how many solutions fill a pass.
+const BYTES_PER_TOKEN: usize = 4;
 
 /// Where scores come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,13 +116,7 @@ impl Scorer {
 
     fn served(settings: &ScorerSettings, profile: Option<&str>) -> Result<Self> {
         let api = settings.api;
-        let local = &settings.local;
-        if local.adapter.is_some() || local.precision.is_some() || local.dequantize().is_some() {
-            return Err(Error::settings(
-                "--adapter, --precision, --dequantize and --keep-quantized apply to a local model: omit them with \
-                 --endpoint",
-            ));
-        }
+        settings.local.refuse_with_endpoint()?;
         let endpoints = Endpoints::open(&settings.endpoints, settings.model.as_deref())?;
         let tokenizer = settings.tokenizer.as_deref();
         let profile = match api {
@@ -167,6 +165,16 @@ impl Scorer {
             backend,
             identity,
             opened: Instant::now(),
+        }
+    }
+
+    /// Whether these solutions are enough for one call: they fill a pass of a local model or a request to servers. A call
+    /// is answered as a whole, so that more would only be known later.
+    pub fn is_full(&self, requests: &[ScoreRequest]) -> bool {
+        match &self.backend {
+            Backend::Local(local) => tokens_of(requests) >= local.token_budget,
+            Backend::Endpoints(_) => requests.len() >= FULL_BATCH,
+            Backend::Recorded(_) => false,
         }
     }
 
@@ -223,5 +231,30 @@ impl ScoreSteps for Scorer {
             Backend::Endpoints(model) => model.score_steps(requests),
             Backend::Recorded(recorded) => recorded.score_steps(requests),
         }
+    }
+}
+
+/// About how many tokens these solutions take: a problem's text counts once.
+fn tokens_of(requests: &[ScoreRequest]) -> usize {
+    let steps = requests.iter().flat_map(|request| &request.steps).map(String::len);
+    let problems =
+        requests.chunk_by(|one, next| one.problem == next.problem).map(|same| same[0].problem.len());
+    steps.chain(problems).sum::<usize>() / BYTES_PER_TOKEN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_counts_once() {
+        let request = |problem: &str| ScoreRequest {
+            problem: problem.to_owned(),
+            steps: vec!["x".repeat(20)],
+            ..ScoreRequest::default()
+        };
+        let (long, other) = ("p".repeat(400), "q".repeat(400));
+        assert_eq!(tokens_of(&[request(&long), request(&long)]), 110);
+        assert_eq!(tokens_of(&[request(&long), request(&other)]), 210);
     }
 }

@@ -10,16 +10,18 @@ use clap::{Args, ValueEnum};
 use gradus_engine::{Device, Precision};
 use gradus_llm::Dialect;
 
+use crate::Error;
+
 /// How a model runs here.
-#[derive(Debug, Clone, PartialEq, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Model")]
 pub struct LocalSettings {
     /// LoRA adapter folder (PEFT layout) to apply to the model
     #[arg(long, value_name = "FOLDER")]
     pub adapter: Option<PathBuf>,
-    /// Device: cpu, cuda, cuda:N or metal
-    #[arg(long, default_value = "cpu")]
-    pub device: Device,
+    /// Device: cpu, cuda, cuda:N or metal (default: cpu)
+    #[arg(long)]
+    pub device: Option<Device>,
     /// Matrix multiplication precision: f32, bf16x3 or bf16 (default: bf16x3 for f32 and f16 weights, else bf16)
     #[arg(long)]
     pub precision: Option<Precision>,
@@ -29,22 +31,9 @@ pub struct LocalSettings {
     /// Keep quantized weights quantized on GPUs
     #[arg(long, alias = "keep-quantised", conflicts_with = "dequantize")]
     pub keep_quantized: bool,
-    /// Maximum tokens per forward pass
-    #[arg(long, alias = "token-budget", default_value_t = 4096, value_name = "TOKENS", value_parser = at_least_one)]
-    pub max_batch_tokens: usize,
-}
-
-impl Default for LocalSettings {
-    fn default() -> Self {
-        Self {
-            adapter: None,
-            device: Device::Cpu,
-            precision: None,
-            dequantize: false,
-            keep_quantized: false,
-            max_batch_tokens: 4096,
-        }
-    }
+    /// Maximum tokens per forward pass (default: 4096)
+    #[arg(long, alias = "token-budget", value_name = "TOKENS", value_parser = at_least_one)]
+    pub max_batch_tokens: Option<usize>,
 }
 
 impl LocalSettings {
@@ -55,6 +44,18 @@ impl LocalSettings {
             (_, true) => Some(false),
             _ => None,
         }
+    }
+
+    /// Refuses settings that would have no effect on a model behind servers. A command that also runs a local model
+    /// takes them for that one, and leaves them out here.
+    pub(crate) fn refuse_with_endpoint(&self) -> crate::Result<()> {
+        if *self == Self::default() {
+            return Ok(());
+        }
+        Err(Error::settings(
+            "--adapter, --device, --precision, --dequantize, --keep-quantized and --max-batch-tokens apply to a local \
+             model: omit them with --endpoint",
+        ))
     }
 }
 
@@ -87,7 +88,7 @@ pub struct EndpointSettings {
     /// With --endpoint, maximum retries per request (default: 5)
     #[arg(long, value_name = "N", requires = "endpoint")]
     pub retries: Option<u32>,
-    /// With --endpoint, response cache folder (default: answers in the Gradus home folder)
+    /// With --endpoint, response cache folder (default: answers/ in the Gradus home folder)
     #[arg(long, value_name = "FOLDER", requires = "endpoint")]
     pub cache: Option<PathBuf>,
     /// With --endpoint, disable the response cache
@@ -99,6 +100,18 @@ pub struct EndpointSettings {
     /// With --endpoint, request fields that the server accepts: open (vLLM, SGLang, llama.cpp) or openai (default: open)
     #[arg(long, value_name = "DIALECT", value_parser = dialect, requires = "endpoint")]
     pub dialect: Option<Dialect>,
+}
+
+impl EndpointSettings {
+    /// Refuses a concurrency that would have no effect. For commands that hand a local model all their work at once.
+    pub fn refuse_local_concurrency(&self) -> crate::Result<()> {
+        if self.concurrency.is_none() || !self.endpoint.is_empty() {
+            return Ok(());
+        }
+        Err(Error::settings(
+            "--concurrency is the number of requests in flight at a server here: use it with --endpoint",
+        ))
+    }
 }
 
 /// A model that continues text.
@@ -252,10 +265,25 @@ mod tests {
     fn old_spellings_still_work() {
         assert!(parse::<GeneratorSettings>(&["--dequantise"]).unwrap().local.dequantize);
         assert!(parse::<GeneratorSettings>(&["--keep-quantised"]).unwrap().local.keep_quantized);
-        let settings: GeneratorSettings = parse(&["--endpoint", "http://a", "--token-budget", "64"]).unwrap();
-        assert_eq!(settings.local.max_batch_tokens, 64);
+        let settings: GeneratorSettings = parse(&["--token-budget", "64"]).unwrap();
+        assert_eq!(settings.local.max_batch_tokens, Some(64));
         let settings: GeneratorSettings = parse(&["--endpoint", "http://a", "--tokenizer", "qwen"]).unwrap();
         assert_eq!(settings.template.as_deref(), Some("qwen"));
+    }
+
+    #[test]
+    fn settings_of_a_local_model_are_refused_with_an_endpoint() {
+        for line in ["--device cuda", "--max-batch-tokens 64"] {
+            let arguments: Vec<&str> = line.split_whitespace().chain(["--endpoint", "http://a"]).collect();
+            let scorer = crate::Scorer::open(&parse(&arguments).unwrap()).err();
+            let generator = crate::Generator::open(&parse(&arguments).unwrap()).err();
+            let embedder = crate::Embedder::open(&parse(&arguments).unwrap()).err();
+            for refused in [scorer, generator, embedder] {
+                assert!(matches!(refused, Some(Error::Settings(_))), "{line}: {refused:?}");
+            }
+        }
+        let local = crate::Embedder::open(&parse(&["--concurrency", "4"]).unwrap()).err();
+        assert!(local.is_some_and(|error| error.to_string().contains("--endpoint")));
     }
 
     #[test]

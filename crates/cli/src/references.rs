@@ -128,7 +128,12 @@ impl RetrievalTally {
 pub(crate) fn with_profile(scorer: &ScorerSettings, augmentation: &Augmentation) -> ScorerSettings {
     let formats = !scorer.endpoints.endpoint.is_empty() && scorer.api == ScoreApi::Score;
     let of_pool = augmentation.pool.as_ref().filter(|_| !formats).map(|_| PROFILE.to_owned());
-    ScorerSettings { profile: scorer.profile.clone().or(of_pool), ..scorer.clone() }
+    let mut settings = ScorerSettings { profile: scorer.profile.clone().or(of_pool), ..scorer.clone() };
+    // Beside a served model, they are the settings of the pool's encoder.
+    if augmentation.pool.is_some() && !scorer.endpoints.endpoint.is_empty() {
+        settings.local = LocalSettings::default();
+    }
+    settings
 }
 
 /// Refuses references that the profile does not use.

@@ -64,6 +64,7 @@ pub(super) struct GenerateArgs {
 }
 
 pub(super) fn run(args: &GenerateArgs) -> Result<Status> {
+    args.generator.endpoints.refuse_local_concurrency()?;
     let (text, constraint) = (prompt(args)?, constraint(args)?);
     let generator = Generator::open(&args.generator)?;
     cost::announce(&generator.spending);

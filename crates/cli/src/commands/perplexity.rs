@@ -49,6 +49,7 @@ pub(super) struct PerplexityArgs {
 }
 
 pub(super) fn run(args: &PerplexityArgs) -> Result<Status> {
+    args.generator.endpoints.refuse_local_concurrency()?;
     let generator = Generator::open(&args.generator)?;
     cost::announce(&generator.spending);
     let status =

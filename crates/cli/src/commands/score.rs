@@ -1,7 +1,9 @@
 //! `gradus score`: a score for every step of every solution, in few passes; an interrupted run resumes from `OUT.journal`.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::path::PathBuf;
+use std::task::Poll;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -86,19 +88,22 @@ struct ScoreSummary {
     retrieval: Option<RetrievalTally>,
 }
 
+type Scored = Result<StepScores, CallError>;
+
 /// A record whose solutions are being scored.
 struct Sent {
     record: Record,
-    /// Positions of the solutions that were sent.
-    solutions: Vec<usize>,
+    /// Positions of the solutions that were sent, and what came back.
+    outcomes: Vec<(usize, Option<Scored>)>,
     /// Which references each solution sees, with a pool.
     seen: Vec<Seen>,
 }
 
-/// Records that were sent together, and their answer.
-struct Waiting<'a> {
-    records: Vec<Sent>,
-    answer: Answer<'a, Vec<Result<StepScores, CallError>>>,
+/// Solutions that were sent together, and their answer.
+struct Call<'a> {
+    /// The record's number and the solution's place in its outcomes.
+    asked: Vec<(usize, usize)>,
+    answer: Answer<'a, Vec<Scored>>,
 }
 
 pub(super) fn run(args: &ScoreArgs) -> Result<Status> {
@@ -125,10 +130,13 @@ fn score(args: &ScoreArgs) -> Result<Status> {
         journal: journal::beside(args.output.as_deref())?,
         sink: args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?,
         printer: Printer::new(args.output.as_deref()),
-        batch: Vec::new(),
+        records: VecDeque::new(),
+        finished: 0,
         requests: Vec::new(),
-        waiting: VecDeque::new(),
+        asked: Vec::new(),
+        calls: Vec::new(),
         failures: 0,
+        scorer_failed: false,
         report: ScoreSummary {
             model: scorer.model.clone(),
             profile: scorer.profile.clone().unwrap_or_default(),
@@ -137,8 +145,11 @@ fn score(args: &ScoreArgs) -> Result<Status> {
             ..ScoreSummary::default()
         },
     };
-    let tally = input::for_each(&args.input, |item| run.take(item.record))?;
-    run.report.skipped = tally.skipped;
+    let scored = run.score_all();
+    if scored.is_err() {
+        run.keep();
+    }
+    scored?;
     run.finish()
 }
 
@@ -153,16 +164,35 @@ struct ScoreRun<'a> {
     journal: Journal<Vec<f64>>,
     sink: Option<Sink>,
     printer: Printer,
-    /// Records of the next call, and what is asked about them.
-    batch: Vec<Sent>,
+    /// Records that are not written yet, the oldest first.
+    records: VecDeque<Sent>,
+    /// Records that are.
+    finished: usize,
+    /// The next call, and where its answers belong.
     requests: Vec<ScoreRequest>,
-    waiting: VecDeque<Waiting<'a>>,
+    asked: Vec<(usize, usize)>,
+    /// Calls under way.
+    calls: Vec<Call<'a>>,
     /// Solutions without an answer since the last one that has scores.
     failures: usize,
+    /// The scorer is at fault, not a solution or the input.
+    scorer_failed: bool,
     report: ScoreSummary,
 }
 
 impl<'a> ScoreRun<'a> {
+    /// Scores all records of the input.
+    fn score_all(&mut self) -> Result<()> {
+        let tally = input::for_each(&self.args.input, |item| self.take(item.record))?;
+        self.report.skipped = tally.skipped;
+        self.retrieve()?;
+        self.ask()?;
+        while !self.records.is_empty() {
+            self.settle()?;
+        }
+        Ok(())
+    }
+
     /// Accepts a record: sends it at once, or with a pool in batches after retrieval.
     fn take(&mut self, record: Record) -> Result<()> {
         if self.library.is_none() {
@@ -196,64 +226,129 @@ impl<'a> ScoreRun<'a> {
         Ok(())
     }
 
-    /// Sends a record's solutions to the scorer, those of several records together where it gains from that.
+    /// Sends a record's solutions to the scorer, those of several records together where it gains from that, and those
+    /// of one record in several calls where they fill more than one.
     fn send(&mut self, mut record: Record, seen: Vec<Seen>) -> Result<()> {
-        let mut solutions = Vec::new();
+        let number = self.finished + self.records.len();
+        let mut outcomes = Vec::new();
         for (position, solution) in record.solutions.iter_mut().enumerate() {
             let request = ScoreRequest::of(&record.problem, solution);
             if let Some(scores) = self.journal.find(&journal::key(self.scorer.identity(), &request)) {
                 self.report.resumed += 1;
                 solution.scores.insert(self.name.clone(), scores);
-            } else {
-                self.requests.push(request);
-                solutions.push(position);
+                continue;
+            }
+            self.requests.push(request);
+            self.asked.push((number, outcomes.len()));
+            outcomes.push((position, None));
+            if self.scorer.is_full(&self.requests) {
+                self.call();
             }
         }
-        self.batch.push(Sent { record, solutions, seen });
-        if self.requests.is_empty() || self.requests.len() >= self.scorer.batch { self.ask() } else { Ok(()) }
+        self.records.push_back(Sent { record, outcomes, seen });
+        if self.requests.len() >= self.scorer.batch || self.requests.is_empty() { self.ask() } else { Ok(()) }
     }
 
-    /// Asks about the batch, and settles the oldest records when enough solutions are in flight.
+    /// Asks about the next solutions, and settles the oldest records when enough solutions are in flight.
     fn ask(&mut self) -> Result<()> {
-        let scorer: &'a Scorer = self.scorer;
-        let answer = scorer.score_steps(std::mem::take(&mut self.requests));
-        self.waiting.push_back(Waiting { records: std::mem::take(&mut self.batch), answer });
-        let in_flight = |waiting: &VecDeque<Waiting<'_>>| -> usize {
-            waiting.iter().flat_map(|waiting| &waiting.records).map(|sent| sent.solutions.len().max(1)).sum()
+        self.call();
+        let in_flight = |records: &VecDeque<Sent>| -> usize {
+            records.iter().map(|sent| sent.outcomes.len().max(1)).sum()
         };
-        while in_flight(&self.waiting) > self.scorer.ahead {
+        while in_flight(&self.records) > self.scorer.ahead {
             self.settle()?;
         }
         Ok(())
     }
 
-    /// Waits for the scores of the oldest records, writes and prints them.
-    fn settle(&mut self) -> Result<()> {
-        let Some(Waiting { records, answer }) = self.waiting.pop_front() else { return Ok(()) };
-        let mut scores = block_on(answer)??.into_iter();
-        records.into_iter().try_for_each(|sent| self.finish_record(sent, &mut scores))
+    fn call(&mut self) {
+        if self.requests.is_empty() {
+            return;
+        }
+        let scorer: &'a Scorer = self.scorer;
+        let answer = scorer.score_steps(std::mem::take(&mut self.requests));
+        self.calls.push(Call { asked: std::mem::take(&mut self.asked), answer });
     }
 
-    fn finish_record(
-        &mut self,
-        Sent { mut record, solutions, seen }: Sent,
-        scores: &mut impl Iterator<Item = Result<StepScores, CallError>>,
-    ) -> Result<()> {
-        for (position, outcome) in solutions.into_iter().zip(scores) {
-            let solution = &mut record.solutions[position];
-            match outcome {
+    /// Waits for the scores of the oldest record, writes and prints them.
+    fn settle(&mut self) -> Result<()> {
+        let known = |sent: &Sent| sent.outcomes.iter().all(|(_, outcome)| outcome.is_some());
+        while self.records.front().is_some_and(|sent| !known(sent)) {
+            if self.calls.is_empty() {
+                bail!("the scorer left a solution unanswered. Rerun to resume");
+            }
+            self.receive(true)?;
+        }
+        let Some(sent) = self.records.pop_front() else { return Ok(()) };
+        self.finished += 1;
+        self.finish_record(sent)
+    }
+
+    /// Journals the scores of the calls that are answered; with `wait`, until there is one.
+    fn receive(&mut self, wait: bool) -> Result<()> {
+        let calls = &mut self.calls;
+        let answered = block_on(poll_fn(|context| {
+            let mut answered = Vec::new();
+            calls.retain_mut(|call| match call.answer.as_mut().poll(context) {
+                Poll::Ready(answer) => {
+                    answered.push((std::mem::take(&mut call.asked), answer));
+                    false
+                }
+                Poll::Pending => true,
+            });
+            if answered.is_empty() && wait { Poll::Pending } else { Poll::Ready(answered) }
+        }))?;
+        let mut failed = None;
+        for (asked, answer) in answered {
+            match answer {
                 Ok(scored) => {
-                    let request = ScoreRequest::of(&record.problem, solution);
-                    let key = journal::key(self.scorer.identity(), &request);
-                    self.journal.add(&key, &solution.id, &scored.scores)?;
-                    solution.scores.insert(self.name.clone(), scored.scores);
+                    asked.into_iter().zip(scored).try_for_each(|(place, scored)| self.note(place, scored))?;
+                }
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        self.scorer_failed |= failed.is_some();
+        failed.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Keeps what was found out about a solution, its scores in the journal.
+    fn note(&mut self, (record, place): (usize, usize), scored: Scored) -> Result<()> {
+        let Sent { record, outcomes, .. } = &mut self.records[record - self.finished];
+        let (position, outcome) = &mut outcomes[place];
+        if let Ok(scored) = &scored {
+            let solution = &record.solutions[*position];
+            let request = ScoreRequest::of(&record.problem, solution);
+            let key = journal::key(self.scorer.identity(), &request);
+            self.journal.add(&key, &solution.id, &scored.scores)?;
+        }
+        *outcome = Some(scored);
+        Ok(())
+    }
+
+    /// Keeps what is known before the run ends with a failure, which is the one to be told. A scorer that failed is not
+    /// waited for; one that refused a solution, or whose input ended badly, finishes what it was asked.
+    fn keep(&mut self) {
+        let mut kept = self.receive(false);
+        while kept.is_ok() && !self.scorer_failed && !self.calls.is_empty() {
+            kept = self.receive(true);
+        }
+    }
+
+    fn finish_record(&mut self, Sent { mut record, outcomes, seen }: Sent) -> Result<()> {
+        for (position, outcome) in outcomes {
+            match outcome.expect("a record is finished when all outcomes are known") {
+                Ok(scored) => {
+                    record.solutions[position].scores.insert(self.name.clone(), scored.scores);
                     self.failures = 0;
                 }
                 Err(error) if self.args.input.on_error == OnError::Skip => self.refuse(&error)?,
                 Err(error @ CallError::Invalid(_)) => {
                     bail!("{error} (use --on-error skip to leave such solutions unscored)")
                 }
-                Err(error) => bail!("{error}. Rerun to resume"),
+                Err(error) => {
+                    self.scorer_failed = true;
+                    bail!("{error}. Rerun to resume")
+                }
             }
         }
         for (solution, seen) in record.solutions.iter_mut().zip(seen) {
@@ -275,6 +370,7 @@ impl<'a> ScoreRun<'a> {
         self.failures += usize::from(!matches!(error, CallError::Invalid(_)));
         if self.failures >= PATIENCE {
             let scored = counted(self.report.solutions, "solution");
+            self.scorer_failed = true;
             bail!(
                 "Stopped after {PATIENCE} consecutive failures ({scored} scored): {error}. Rerun to resume"
             );
@@ -333,13 +429,6 @@ impl<'a> ScoreRun<'a> {
     }
 
     fn finish(mut self) -> Result<Status> {
-        self.retrieve()?;
-        if !self.batch.is_empty() {
-            self.ask()?;
-        }
-        while !self.waiting.is_empty() {
-            self.settle()?;
-        }
         if let Some(sink) = self.sink.take() {
             sink.finish()?;
         }

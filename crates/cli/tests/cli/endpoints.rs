@@ -106,6 +106,68 @@ fn a_killed_run_over_an_endpoint_resumes() {
     assert_eq!(folder.bytes("scored.jsonl"), folder.bytes("whole.jsonl"));
 }
 
+/// A file of problems with so many solutions each; the steps of a solution have its number.
+fn many_solutions(folder: &Folder, problems: usize, solutions: usize) {
+    let mut text = String::new();
+    for problem in 0..problems {
+        let solution = |number: usize| {
+            json!({ "id": format!("{problem}-{number}"), "problem_id": problem.to_string(),
+                    "steps": [format!("Solution {problem}-{number}."), "So it is."] })
+        };
+        let solutions: Vec<Value> = (0..solutions).map(solution).collect();
+        let problem = json!({ "id": problem.to_string(), "text": format!("Problem {problem}?") });
+        text += &json!({ "gradus": 1, "problem": problem, "solutions": solutions }).to_string();
+        text += "\n";
+    }
+    folder.file("many.jsonl", text);
+}
+
+fn journaled(folder: &Folder) -> usize {
+    std::fs::read_to_string(folder.path("scored.jsonl.journal")).map_or(0, |text| text.lines().count())
+}
+
+/// A problem with many solutions is asked about in several calls, whose scores are kept as they come.
+#[test]
+fn a_kill_in_the_middle_of_a_problem_costs_what_was_in_flight() {
+    let folder = Folder::new();
+    many_solutions(&folder, 1, 40);
+    let hanging =
+        Server::in_thread(|_, seen| match prompts(seen).iter().any(|text| text.contains("Solution 0-39.")) {
+            true => Act::Hang,
+            false => pooling(seen),
+        });
+    let line = format!(
+        "score many.jsonl --endpoint {} --model prm --profile gradus --no-cache -o scored.jsonl",
+        hanging.url
+    );
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let mut child = folder.command(&words).env("GRADUS_HOME", folder.path("home")).spawn().unwrap();
+    let begun = Instant::now();
+    while journaled(&folder) < 32 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{} solutions are kept", journaled(&folder));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn what_other_calls_found_is_kept_when_one_fails() {
+    let folder = Folder::new();
+    many_solutions(&folder, 2, 8);
+    let server =
+        Server::in_thread(|_, seen| match prompts(seen).iter().any(|text| text.contains("Solution 0-")) {
+            true => Act::Late(Duration::from_millis(500), "no JSON".to_owned()),
+            false => pooling(seen),
+        });
+    let line = format!(
+        "score many.jsonl --endpoint {} --model prm --profile gradus --no-cache --retries 0 -o scored.jsonl",
+        server.url
+    );
+    folder.run_at_home(&line).fails(3);
+    assert_eq!(journaled(&folder), 8);
+}
+
 #[test]
 fn what_cannot_work_is_refused_in_one_sentence() {
     let folder = Folder::with_world();
@@ -136,6 +198,20 @@ fn what_cannot_work_is_refused_in_one_sentence() {
         assert_eq!(done.code, Some(2), "{done}");
     }
     assert_eq!(folder.run_at_home("score world.jsonl --requests-per-minute 5").code, Some(2));
+    let local = "omit them with --endpoint";
+    for (line, words) in [
+        ("score world.jsonl --endpoint http://127.0.0.1:9 --model m --max-batch-tokens 64", local),
+        ("score world.jsonl --endpoint http://127.0.0.1:9 --model m --device cpu", local),
+        ("generate hi --endpoint http://127.0.0.1:9 --model m --device cpu", local),
+        ("embed hi --endpoint http://127.0.0.1:9 --model m --max-batch-tokens 64", local),
+        ("bench processbench world.jsonl --endpoint http://127.0.0.1:9 --model m --device cpu", local),
+        ("generate hi --concurrency 2", "use it with --endpoint"),
+        ("embed hi --concurrency 2", "use it with --endpoint"),
+        ("perplexity hi --concurrency 2", "use it with --endpoint"),
+    ] {
+        let said = folder.run_at_home(line).fails(2);
+        assert!(said.contains(words), "{line}: {said}");
+    }
 }
 
 #[test]

@@ -37,6 +37,29 @@ fn the_first_suspected_error_is_marked() {
     assert!(!shown.contains('\u{1b}'), "no colours where there is no terminal");
 }
 
+/// The failure of one solution costs no other one its scores.
+#[test]
+fn the_scores_beside_a_failure_are_kept() {
+    let folder = Folder::new();
+    let solution = |id: &str, step: &str| {
+        format!(r#"{{"id":"{id}","problem_id":"p","steps":["2 + 3 = {id}","{step}"]}}"#)
+    };
+    let record = |solutions: [String; 3]| {
+        let solutions = solutions.join(",");
+        format!(r#"{{"gradus":1,"problem":{{"id":"p","text":"What is 2 + 3?"}},"solutions":[{solutions}]}}"#)
+    };
+    let first = record([solution("1", " "), solution("2", "So it is."), solution("3", "So it is.")]);
+    let second = record(["4", "5", "6"].map(|id| solution(id, "So it is.")));
+    folder.file("data.jsonl", format!("{first}\n{second}\n"));
+    let command = format!("score data.jsonl --model {} --name tiny -o scored.jsonl", model("qwen2"));
+    let said = folder.run(&command).fails(3);
+    assert!(said.contains("step 1 is empty"), "{said}");
+    let kept = String::from_utf8(folder.bytes("scored.jsonl.journal")).unwrap();
+    assert_eq!(kept.lines().count(), 5, "{kept}");
+    let report = folder.run(&format!("{command} --on-error skip --json")).json();
+    assert_eq!((&report["resumed"], &report["refused"]), (&5.into(), &1.into()));
+}
+
 #[test]
 fn a_run_that_was_cut_short_goes_on_where_it_was() {
     let folder = Folder::with_world();

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use gradus_backend::{
-    DEFAULT_GENERATOR, Generator, GeneratorSettings, Local, ScoreApi, Scorer, ScorerKind, Spending,
-    scorer_name,
+    DEFAULT_GENERATOR, Generator, GeneratorSettings, Local, LocalSettings, ScoreApi, Scorer, ScorerKind,
+    ScorerSettings, Spending, scorer_name,
 };
 use gradus_bench::judge::{Judge, Judged, Scorer as ScorerJudge};
 use gradus_bench::run::JudgeSource;
@@ -46,13 +46,21 @@ enum Backend {
 }
 
 impl Judging {
-    /// Loads the model or opens the connections.
-    pub(super) fn start(judge: &JudgeOptions) -> Result<Self> {
+    /// Loads the model or opens the connections. `with_local_model`: the local settings are for another model.
+    pub(super) fn start(judge: &JudgeOptions, with_local_model: bool) -> Result<Self> {
         if let Some(scores) = &judge.scores {
             return Ok(Self::new(judge, scores.clone(), Backend::Recorded(scores.clone())));
         }
         let chat = !judge.scorer.endpoints.endpoint.is_empty() && judge.scorer.api == ScoreApi::Chat;
-        let judging = if judge.critic || chat { Self::critic(judge)? } else { Self::scorer(judge)? };
+        let mut settings = references::with_profile(&judge.scorer, &judge.augmentation);
+        if with_local_model && !settings.endpoints.endpoint.is_empty() {
+            settings.local = LocalSettings::default();
+        }
+        let judging = if judge.critic || chat {
+            Self::critic(judge, settings)?
+        } else {
+            Self::scorer(judge, &settings)?
+        };
         judging.spending().into_iter().for_each(cost::announce);
         Ok(judging)
     }
@@ -75,8 +83,8 @@ impl Judging {
         }
     }
 
-    fn scorer(judge: &JudgeOptions) -> Result<Self> {
-        let scorer = Scorer::open(&references::with_profile(&judge.scorer, &judge.augmentation))?;
+    fn scorer(judge: &JudgeOptions, settings: &ScorerSettings) -> Result<Self> {
+        let scorer = Scorer::open(settings)?;
         let (kind, profile, identity) = (scorer.kind, scorer.profile.clone(), scorer.identity().to_owned());
         let name = match kind {
             ScorerKind::Local => {
@@ -93,7 +101,7 @@ impl Judging {
         Ok(Self { kind, profile, base, ahead, identity, ..judging })
     }
 
-    fn critic(judge: &JudgeOptions) -> Result<Self> {
+    fn critic(judge: &JudgeOptions, settings: ScorerSettings) -> Result<Self> {
         let scorer = &judge.scorer;
         if scorer.profile.is_some() || scorer.tokenizer.is_some() {
             bail!(Usage(
@@ -106,8 +114,8 @@ impl Judging {
         }
         let settings = GeneratorSettings {
             model: scorer.model.clone(),
-            endpoints: scorer.endpoints.clone(),
-            local: scorer.local.clone(),
+            endpoints: settings.endpoints,
+            local: settings.local,
             ..GeneratorSettings::default()
         };
         let generator = Generator::open(&settings)?;

@@ -39,6 +39,8 @@ pub(super) struct Measurement<'a> {
     began: Instant,
     /// Settings of this benchmark alone.
     pub(super) extra: BTreeMap<String, Value>,
+    /// Beside a served judge, a local model runs with the local settings.
+    pub(super) with_local_model: bool,
 }
 
 impl<'a> Measurement<'a> {
@@ -67,6 +69,7 @@ impl<'a> Measurement<'a> {
             run: None,
             began,
             extra: BTreeMap::new(),
+            with_local_model: false,
         };
         if let Some(limit) = args.limit {
             let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -101,7 +104,7 @@ impl<'a> Measurement<'a> {
         if let Some(name) = &self.args.judge.scores {
             self.check_scores(name)?;
         }
-        let judging = Judging::start(&self.args.judge)?;
+        let judging = Judging::start(&self.args.judge, self.with_local_model)?;
         self.open(&judging)?;
         Ok(judging)
     }

@@ -151,7 +151,7 @@ pub(crate) struct ScorerArgs {
     /// With --scorer-endpoint, maximum retries per request (default: 5)
     #[arg(long, value_name = "N", requires = "scorer_endpoint")]
     pub(super) scorer_retries: Option<u32>,
-    /// With --scorer-endpoint, response cache folder (default: answers in the Gradus home folder)
+    /// With --scorer-endpoint, response cache folder (default: answers/ in the Gradus home folder)
     #[arg(long, value_name = "FOLDER", requires = "scorer_endpoint")]
     pub(super) scorer_cache: Option<PathBuf>,
     /// With --scorer-endpoint, disable the response cache

@@ -30,7 +30,13 @@ impl Parties {
                     .to_owned()
             ));
         }
-        let (generator, scorer) = open_pair(generator, scorer_settings(args)?.as_ref())?;
+        let scorer = scorer_settings(args)?;
+        let mut generator = generator.clone();
+        // Beside a served generator, they are the settings of the local reward model.
+        if served && scorer.as_ref().is_some_and(|scorer| scorer.endpoints.endpoint.is_empty()) {
+            generator.local = LocalSettings::default();
+        }
+        let (generator, scorer) = open_pair(&generator, scorer.as_ref())?;
         let parties = Self { generator, scorer };
         parties.spending().for_each(cost::announce);
         Ok(parties)

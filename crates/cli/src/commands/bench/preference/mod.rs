@@ -73,6 +73,7 @@ fn measure(args: &MeasureArgs) -> Result<Status> {
     let mut job = Measurement::read("preference", bench)?;
     job.keep("the outcome is unknown", |sample| sample.solution.outcome.is_correct().is_some());
     job.keep("it has no steps", |sample| !sample.solution.steps.is_empty());
+    job.with_local_model = args.perplexity_model.is_some() && !args.no_perplexity;
     let judging = job.judge()?;
     let judged = job.ask(&judging)?;
     if !args.no_perplexity {
