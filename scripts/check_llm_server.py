@@ -1,4 +1,4 @@
-"""Checks the summaries that test_llm_server.sh leaves in a folder: every solution is labelled, undecided or failed, and every token is accounted for."""
+"""Checks the summaries that test_llm_server.sh leaves in a folder: every solution is labeled, undecided or failed, and every token is accounted for."""
 
 import json
 import sys
@@ -24,11 +24,11 @@ for where in ("server", "here"):
     for annotator, file in (("monte-carlo", "mc"), ("judge", "judge"), ("reference", "reference")):
         summary = load(f"{where}-{annotator}")
         assert summary["solutions"] == sampled["solutions"] and summary["failed"] == 0, summary
-        assert summary["labelled"] + summary["undecided"] == summary["solutions"], summary
+        assert summary["labeled"] + summary["undecided"] == summary["solutions"], summary
         assert sum(summary["undecided_by_reason"].values()) == summary["undecided"], summary
         written = [s["annotations"][-1] for s in solutions(f"{where}-{file}") if s.get("annotations")]
-        assert len(written) == summary["labelled"], (len(written), summary)
-        assert sum(1 for a in written for label in a["labels"] if label) == summary["steps_labelled"], summary
+        assert len(written) == summary["labeled"], (len(written), summary)
+        assert sum(1 for a in written for label in a["labels"] if label) == summary["steps_labeled"], summary
         cost, kept = summary["cost"], [a["cost"] for a in written]
         assert cost["requests"] >= sum(c["requests"] for c in kept), summary
         if summary["undecided"] == 0:
@@ -41,7 +41,7 @@ for where in ("server", "here"):
         tokens = cost["prompt_tokens"] + cost["completion_tokens"]
         reasons = "; ".join(f"{count} {reason}" for reason, count in summary["undecided_by_reason"].items())
         print(
-            f"{where:6} {annotator:11} {summary['labelled']:2} labelled, {summary['with_error']:2} with an error, {summary['undecided']:2} undecided; "
+            f"{where:6} {annotator:11} {summary['labeled']:2} labeled, {summary['with_error']:2} with an error, {summary['undecided']:2} undecided; "
             f"{cost['requests']:3} requests, {tokens:6} tokens, {cost['seconds'] / summary['solutions']:5.1f} s a solution  {reasons}"
         )
     print(f"{where:6} sampled     {sampled['right']} right, {sampled['wrong']} wrong, {sampled['unknown']} unknown; {sampled['cut']} cut off")

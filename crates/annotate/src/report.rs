@@ -90,7 +90,6 @@ pub struct AnnotatorSummary {
     /// Agreement with truth about the first error.
     pub first_errors: Option<ProcessScores>,
     /// How well labels predict the outcome.
-    #[serde(rename = "foretold")]
     pub outcome_prediction: OutcomePrediction,
 }
 
@@ -107,7 +106,6 @@ pub struct PairSummary {
     /// Share of first errors on which they agree.
     pub overlap: Option<f64>,
     /// Of what a consensus keeps: how well it predicts the outcome.
-    #[serde(rename = "foretold")]
     pub outcome_prediction: OutcomePrediction,
 }
 
@@ -123,7 +121,6 @@ pub struct EnsembleSummary {
     /// Agreement with truth about the first error.
     pub first_errors: Option<ProcessScores>,
     /// How well it predicts the outcome.
-    #[serde(rename = "foretold")]
     pub outcome_prediction: OutcomePrediction,
 }
 

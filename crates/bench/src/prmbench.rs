@@ -275,7 +275,7 @@ fn table(numbers: &PrmBenchResults) -> Table {
         title: "All classes".to_owned(),
         caption: format!(
             "Samples without a usable judgment, counted as wrong at every step by our rules: {}. Samples with invalid labels, excluded: {}. The official code drops the former and treats the latter as error-free.",
-            numbers.ours.missing, numbers.ours.unlabelled
+            numbers.ours.missing, numbers.ours.unlabeled
         ),
         columns: [
             columns(Unit::Number, &["class", "in the data"]),

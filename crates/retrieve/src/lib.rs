@@ -1,6 +1,6 @@
 //! Similar solved problems and steps, for reward models that see references (RetrievalPRM, Zhu et al., 2025).
 //!
-//! - [`pool`]: questions with labelled solutions and their vectors, in a folder that opens by memory map
+//! - [`pool`]: questions with labeled solutions and their vectors, in a folder that opens by memory map
 //! - [`pool::build`]: from records to a pool, resumable at every batch; [`pool::add`] appends to one
 //! - [`map`]: how far apart sets of vectors are, in numbers and as points in the plane
 //! - [`pca`]: vectors in fewer dimensions

@@ -115,7 +115,7 @@ fn by_our_rules() {
         let found = ours(samples, threshold);
         same_report(&found, expected, name);
         assert_eq!(Some(found.missing as u64), expected["missing"].as_u64(), "{name}: missing");
-        assert_eq!(Some(found.unlabelled as u64), expected["unlabelled"].as_u64(), "{name}: unlabelled");
+        assert_eq!(Some(found.unlabeled as u64), expected["unlabelled"].as_u64(), "{name}: unlabelled");
     });
     assert_eq!(cases, 17);
 }

@@ -163,7 +163,7 @@ fn details(facts: &Facts) -> [(&'static str, Option<String>); 15] {
         ("key-value heads", count(facts.kv_heads)),
         ("vocabulary size", count(facts.vocabulary)),
         ("context length", count(facts.context)),
-        ("license", facts.licence.clone()),
+        ("license", facts.license.clone()),
         ("source", facts.source.clone()),
         ("version", facts.version.clone()),
         ("pulled", facts.pulled.clone()),

@@ -146,8 +146,8 @@ fn json_for_machines() {
     let hub = tiny_hub();
     let place = ModelHome::new(&hub.address);
     let pulled = place.run("pull org/tiny --json").json();
-    let (name, fresh, licence) = (&pulled["name"], &pulled["fresh"], &pulled["record"]["licence"]);
-    assert_eq!((name, fresh, licence), (&"org/tiny".into(), &true.into(), &"mit".into()));
+    let (name, fresh, license) = (&pulled["name"], &pulled["fresh"], &pulled["record"]["license"]);
+    assert_eq!((name, fresh, license), (&"org/tiny".into(), &true.into(), &"mit".into()));
     assert_eq!(pulled["record"]["files"][1]["sha256"], sha256(&weights()));
     assert_eq!(place.run("pull org/tiny --json").json()["fresh"], false);
     let listed = place.run("list --json").json();
@@ -501,7 +501,7 @@ fn an_alias_from_its_second_source() {
         format!("[folder]/hf/hub/models--HuggingFaceTB--SmolLM2-135M-Instruct/snapshots/{COMMIT}\n")
     );
     let shown = place.run("show smollm2-135m --json").json();
-    assert_eq!((&shown["licence"], &shown["version"]), (&"Apache-2.0".into(), &COMMIT.into()));
+    assert_eq!((&shown["license"], &shown["version"]), (&"Apache-2.0".into(), &COMMIT.into()));
 }
 
 #[test]

@@ -28,8 +28,8 @@ pub(super) struct Alias {
     pub(super) name: String,
     /// Description in one line.
     pub(super) about: String,
-    /// The licence's SPDX name.
-    pub(super) licence: String,
+    /// The license's SPDX name.
+    pub(super) license: String,
     /// Bytes on disk when pulled from the first source.
     pub(super) size: u64,
     /// Where it can be had, in the order in which they are tried.
@@ -82,7 +82,7 @@ mod tests {
     fn the_list_is_sound() {
         assert_eq!(aliases().len(), 2);
         for alias in aliases() {
-            assert!(!alias.about.is_empty() && !alias.licence.is_empty() && !alias.sources.is_empty());
+            assert!(!alias.about.is_empty() && !alias.license.is_empty() && !alias.sources.is_empty());
             for source in &alias.sources {
                 if let AliasSource::Wheel { wheel, files, .. } = source {
                     assert_eq!(files.iter().map(|sum| sum.size).sum::<u64>(), alias.size, "{}", alias.name);

@@ -45,7 +45,7 @@ const BESIDE: [&str; 20] = [
     "LICENSE.md",
 ];
 
-/// True for a file that goes with the weights: configuration, tokenizer, licence, and the parts of a sentence encoder,
+/// True for a file that goes with the weights: configuration, tokenizer, license, and the parts of a sentence encoder,
 /// which have folders of their own such as `1_Pooling`.
 pub(super) fn goes_with_weights(path: &str) -> bool {
     match path.split_once('/') {

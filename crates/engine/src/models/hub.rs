@@ -29,7 +29,7 @@ use crate::{Error, Result};
 pub(super) struct Fetched {
     pub(super) folder: PathBuf,
     pub(super) commit: String,
-    pub(super) licence: Option<String>,
+    pub(super) license: Option<String>,
     pub(super) files: Vec<FileSum>,
 }
 
@@ -96,8 +96,8 @@ pub(super) fn fetch(store: &Store, name: &HubName, force: bool, events: &mut Eve
     }
     files.sort_by(|a, b| a.file.cmp(&b.file));
     name_commit(store, name, &commit)?;
-    let licence = about["cardData"]["license"].as_str().map(str::to_owned);
-    Ok(Fetched { folder: download.snapshot(), commit, licence, files })
+    let license = about["cardData"]["license"].as_str().map(str::to_owned);
+    Ok(Fetched { folder: download.snapshot(), commit, license, files })
 }
 
 /// The files to fetch: those of the weights first and `config.json` last, so that a cut never looks like a whole model.

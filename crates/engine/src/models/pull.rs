@@ -183,7 +183,7 @@ fn from_source(
         source: source.label(),
         version: String::new(),
         pulled: String::new(),
-        licence: None,
+        license: None,
         at: None,
         files: Vec::new(),
     };
@@ -191,7 +191,7 @@ fn from_source(
         Source::Hub(name) => {
             let fetched = hub::fetch(store, name, force, events)?;
             record.version = fetched.commit;
-            record.licence = fetched.licence;
+            record.license = fetched.license;
             record.files = fetched.files;
             folder::look(&fetched.folder, name.file.as_deref())?;
             record.at = Some(fetched.folder);
@@ -215,7 +215,7 @@ fn finish(name: &Name, mut record: Record, stage: Stage) -> Result<Pulled> {
     record.name = name.to_string();
     record.pulled = gradus_core::time::now();
     if let Name::Alias(alias) = name {
-        record.licence = Some(alias.licence.clone());
+        record.license = Some(alias.license.clone());
     }
     record.write(&stage.folder)?;
     let folder = stage.finish()?;

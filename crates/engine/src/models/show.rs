@@ -1,4 +1,4 @@
-//! What a model's files say about it: shape, size, storage, licence. Only heads are read, never weights.
+//! What a model's files say about it: shape, size, storage, license. Only heads are read, never weights.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -43,8 +43,8 @@ pub struct Facts {
     pub parameters: Option<u64>,
     /// The model that an adapter belongs to.
     pub base_model: Option<String>,
-    /// The licence, as the source spells it.
-    pub licence: Option<String>,
+    /// The license, as the source spells it.
+    pub license: Option<String>,
     /// Where it was pulled from.
     pub source: Option<String>,
     /// The wheel's version or the hub's commit.
@@ -66,7 +66,7 @@ pub fn show(store: &Store, name: &str) -> Result<Facts> {
     facts.kind = kind(&path);
     facts.path = path.as_path().to_owned();
     if let Some(record) = record {
-        facts.licence = record.licence.or(facts.licence);
+        facts.license = record.license.or(facts.license);
         facts.source = Some(record.source);
         facts.version = Some(record.version);
         facts.pulled = Some(record.pulled);
@@ -76,7 +76,7 @@ pub fn show(store: &Store, name: &str) -> Result<Facts> {
 
 fn of_folder(folder: &Path) -> Result<Facts> {
     let mut facts =
-        Facts { files: folder::files(folder)?, licence: card_licence(folder), ..Facts::default() };
+        Facts { files: folder::files(folder)?, license: card_license(folder), ..Facts::default() };
     let config_path = folder.join(folder::CONFIG);
     if config_path.is_file() {
         let config = folder::read_json(&config_path)?;
@@ -141,7 +141,7 @@ fn of_gguf(path: &Path) -> Result<Facts> {
         kv_heads: own("attention.head_count_kv").filter(|heads| Some(*heads) != own("attention.head_count")),
         vocabulary: own("vocab_size").or(tokens),
         context: own("context_length"),
-        licence: head.find::<&str>("general.license").ok().flatten().map(str::to_owned),
+        license: head.find::<&str>("general.license").ok().flatten().map(str::to_owned),
         files: vec![(file, size)],
         ..Facts::default()
     };
@@ -201,8 +201,8 @@ fn of_safetensors(path: &Path) -> Result<BTreeMap<String, u64>> {
     Ok(counts)
 }
 
-/// The licence in the front matter of a model card: `license: apache-2.0` between two lines of `---`.
-fn card_licence(folder: &Path) -> Option<String> {
+/// The license in the front matter of a model card: `license: apache-2.0` between two lines of `---`.
+fn card_license(folder: &Path) -> Option<String> {
     let card = std::fs::read_to_string(folder.join("README.md")).ok()?;
     let matter = card.strip_prefix("---")?.split("\n---").next()?;
     let value =
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!((facts.layers, facts.hidden_size, facts.heads), (Some(6), Some(384), Some(12)));
         assert_eq!((facts.vocabulary, facts.context, facts.kv_heads), (Some(30522), Some(512), None));
         assert_eq!((facts.parameters, facts.dtype.as_deref()), (Some(1600), Some("F32 75 %, BF16 25 %")));
-        assert_eq!((facts.licence.as_deref(), facts.kind), (Some("apache-2.0"), "safetensors"));
+        assert_eq!((facts.license.as_deref(), facts.kind), (Some("apache-2.0"), "safetensors"));
         assert_eq!(facts.files.len(), 3);
     }
 

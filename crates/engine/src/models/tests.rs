@@ -30,7 +30,7 @@ impl TestHome {
             source: source.into(),
             version: version.into(),
             pulled: gradus_core::time::now(),
-            licence: None,
+            license: None,
             at: None,
             files: vec![FileSum { file: "x.gguf".into(), size: 4, sha256: String::new() }],
         };

@@ -126,9 +126,9 @@ pub async fn build(
     let mut draft = Draft::new(settings.opinions);
     records.into_iter().for_each(|record| draft.add(&record));
     if draft.questions.is_empty() {
-        let records = draft.dropped.unlabelled_records + draft.dropped.empty_questions;
+        let records = draft.dropped.unlabeled_records + draft.dropped.empty_questions;
         let message =
-            format!("none of {records} records has a labelled or a reference solution: a pool needs some");
+            format!("none of {records} records has a labeled or a reference solution: a pool needs some");
         return Err(Error::Data(message));
     }
     write::check_size(&draft)?;

@@ -40,14 +40,17 @@ pub(crate) struct Labeled {
 /// What of the records is not in the pool, and why.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dropped {
-    /// Records with neither a labelled nor a reference solution.
-    pub unlabelled_records: usize,
+    /// Records with neither a labeled nor a reference solution.
+    #[serde(alias = "unlabelled_records")]
+    pub unlabeled_records: usize,
     /// Records whose question is empty.
     pub empty_questions: usize,
     /// Solutions without a label that counts.
-    pub unlabelled_solutions: usize,
+    #[serde(alias = "unlabelled_solutions")]
+    pub unlabeled_solutions: usize,
     /// Steps after a first error or without a label, in solutions that count.
-    pub unlabelled_steps: usize,
+    #[serde(alias = "unlabelled_steps")]
+    pub unlabeled_steps: usize,
     /// Solutions that were there already.
     pub known_solutions: usize,
 }
@@ -85,10 +88,10 @@ impl Draft {
         for solution in &record.solutions {
             let marks = marks(solution, self.opinions);
             if marks.is_empty() {
-                self.dropped.unlabelled_solutions += 1;
+                self.dropped.unlabeled_solutions += 1;
                 continue;
             }
-            self.dropped.unlabelled_steps += solution.steps.len() - marks.len();
+            self.dropped.unlabeled_steps += solution.steps.len() - marks.len();
             let steps = solution.steps.iter().zip(marks).map(|(text, mark)| (self.row(text), mark)).collect();
             solutions.push(Labeled { id: solution.id.clone(), steps });
         }
@@ -97,7 +100,7 @@ impl Draft {
             solutions.push(Labeled { id: format!("{}/reference", record.problem.id), steps });
         }
         if solutions.is_empty() {
-            self.dropped.unlabelled_records += 1;
+            self.dropped.unlabeled_records += 1;
             return;
         }
         self.push(record.problem.id.clone(), question, solutions);
@@ -169,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_counts_where_nothing_is_labelled_and_nothing_counts_twice() {
+    fn a_reference_counts_where_nothing_is_labeled_and_nothing_counts_twice() {
         let reference = vec!["2 + 3 = 5".to_owned()];
         let problem =
             Problem { id: "p".to_owned(), text: "2 + 3?".to_owned(), reference, ..Problem::default() };
@@ -181,7 +184,7 @@ mod tests {
         assert_eq!(draft.questions[0].solutions[0].id, "p/reference");
         assert_eq!(
             draft.dropped,
-            Dropped { unlabelled_solutions: 2, known_solutions: 1, ..Dropped::default() }
+            Dropped { unlabeled_solutions: 2, known_solutions: 1, ..Dropped::default() }
         );
     }
 }

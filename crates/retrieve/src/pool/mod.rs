@@ -1,4 +1,4 @@
-//! A pool: questions with labelled solutions, and a vector for each question and each step text. One folder:
+//! A pool: questions with labeled solutions, and a vector for each question and each step text. One folder:
 //!
 //! | file | holds |
 //! |---|---|
@@ -68,7 +68,7 @@ pub struct Question<'a> {
     pub text: &'a str,
 }
 
-/// A labelled solution.
+/// A labeled solution.
 #[derive(Debug, Clone, Copy)]
 pub struct Solution<'a> {
     pool: &'a Pool,
@@ -78,7 +78,7 @@ pub struct Solution<'a> {
     pub id: &'a str,
 }
 
-/// A labelled step.
+/// A labeled step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step<'a> {
     /// The row of its vector; equal texts share one.

@@ -46,7 +46,7 @@ async fn what_goes_in_comes_out() {
     let report = build(&path, records(0..30), &model).await.unwrap();
     assert_eq!((report.counts.questions, report.counts.solutions, report.dimension), (30, 50, DIMENSION));
     assert_eq!(report.counts.steps, 20 * (3 + 2) + 10 * 3);
-    assert_eq!(report.dropped.unlabelled_steps, 20);
+    assert_eq!(report.dropped.unlabeled_steps, 20);
     assert_eq!(
         (report.embedded.done, model.texts(), model.most()),
         (report.embedded.total, report.embedded.total, 1)
@@ -175,7 +175,7 @@ async fn what_is_no_input_is_refused() {
     let empty =
         Record::new(Problem { id: "e".to_owned(), text: "Why?".to_owned(), ..Problem::default() }, vec![]);
     let message = build(&path, vec![empty], &model).await.unwrap_err().to_string();
-    assert_eq!(message, "none of 1 records has a labelled or a reference solution: a pool needs some");
+    assert_eq!(message, "none of 1 records has a labeled or a reference solution: a pool needs some");
     for fault in [
         (|answer| answer.values[3] = f32::NAN) as fn(&mut gradus_core::contracts::Embeddings),
         |answer| answer.values.truncate(5),

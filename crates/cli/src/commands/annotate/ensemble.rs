@@ -55,7 +55,7 @@ struct EnsembleSummary {
     rule: &'static str,
     annotators: Vec<String>,
     solutions: usize,
-    labelled: usize,
+    labeled: usize,
     with_error: usize,
     undecided: usize,
     /// Below the minimum confidence.
@@ -80,7 +80,7 @@ pub(super) fn run(args: &EnsembleArgs) -> Result<Status> {
         rule: "",
         annotators: panel.names.clone(),
         solutions: panel.rows.len(),
-        labelled: 0,
+        labeled: 0,
         with_error: 0,
         undecided: 0,
         uncertain: 0,
@@ -122,7 +122,7 @@ pub(super) fn run(args: &EnsembleArgs) -> Result<Status> {
                 None
             }
             Some((error, _)) => {
-                report.labelled += 1;
+                report.labeled += 1;
                 report.with_error += usize::from(error.is_some());
                 let of = vec![format!("{} of {}", report.rule, panel.names.join(", "))];
                 Some(consensus::annotation(row.steps, error, &of))
@@ -137,7 +137,7 @@ pub(super) fn run(args: &EnsembleArgs) -> Result<Status> {
 fn show(printer: Printer, report: &EnsembleSummary) -> Result<()> {
     printer.line(format!(
         "{} of {} labeled by {} of {}",
-        paint::bold(&grouped(report.labelled)),
+        paint::bold(&grouped(report.labeled)),
         counted(report.solutions, "solution"),
         report.rule,
         counted(report.annotators.len(), "annotator")

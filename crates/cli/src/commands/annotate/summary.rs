@@ -22,8 +22,8 @@ pub(super) struct LabelingSummary {
     pub(super) annotator: String,
     pub(super) model: String,
     pub(super) solutions: usize,
-    pub(super) labelled: usize,
-    pub(super) steps_labelled: usize,
+    pub(super) labeled: usize,
+    pub(super) steps_labeled: usize,
     /// Labeled solutions with an error.
     pub(super) with_error: usize,
     pub(super) undecided: usize,
@@ -66,8 +66,8 @@ impl LabelingSummary {
         let panel = Panel { names: vec![self.annotator.clone()], rows };
         let settings = bootstrap::Settings { resamples: 0, ..bootstrap::Settings::default() };
         let Some(numbers) = report(&panel, &settings).annotators.pop() else { return };
-        self.labelled = numbers.decided;
-        self.steps_labelled = numbers.labels;
+        self.labeled = numbers.decided;
+        self.steps_labeled = numbers.labels;
         self.with_error = numbers.errors;
         self.agreement = numbers.agreement;
         self.first_errors = numbers.first_errors;
@@ -79,17 +79,17 @@ impl LabelingSummary {
             printer.json(self)?;
             return Ok(Status::Done);
         }
-        let share = percent_of(self.labelled, self.solutions);
+        let share = percent_of(self.labeled, self.solutions);
         printer.line(format!(
             "{} of {} labeled by {} with {} ({share}), {}",
-            paint::bold(&grouped(self.labelled)),
+            paint::bold(&grouped(self.labeled)),
             counted(self.solutions, "solution"),
             self.annotator,
             self.model,
             printer::written_to(output)
         ))?;
         printer.counts(&[
-            (self.steps_labelled as u64, "step", "labeled"),
+            (self.steps_labeled as u64, "step", "labeled"),
             (self.with_error as u64, "solution", "with an error"),
             (self.undecided as u64, "solution", "undecided"),
         ])?;

@@ -46,8 +46,8 @@ fn show(numbers: &prmbench::PrmBenchResults, judge: &str, printer: Option<Printe
     rows.push(vec![paint::bold("overall"), String::new(), String::new(), String::new(), overall]);
     printer.line(format!("{judge}, threshold {}", numbers.threshold))?;
     printer.table(&["class", "solutions", "f1", "negative f1", "prmscore"], &rows)?;
-    if numbers.ours.unlabelled > 0 {
-        printer.line(format!("{} excluded: invalid labels", counted(numbers.ours.unlabelled, "solution")))?;
+    if numbers.ours.unlabeled > 0 {
+        printer.line(format!("{} excluded: invalid labels", counted(numbers.ours.unlabeled, "solution")))?;
     }
     let official =
         numbers.official.as_ref().and_then(|metrics| metrics.overall).and_then(|overall| overall.prm_score);

@@ -241,10 +241,10 @@ fn show(outcome: &BuildSummary<'_>, json: bool) -> Result<Status> {
         outcome.seconds,
     ))?;
     let left_out = [
-        (dropped.unlabelled_records, "record", " without a labeled or reference solution"),
+        (dropped.unlabeled_records, "record", " without a labeled or reference solution"),
         (dropped.empty_questions, "record", " with an empty question"),
-        (dropped.unlabelled_solutions, "solution", " without labels"),
-        (dropped.unlabelled_steps, "step", " after a first error or without a label"),
+        (dropped.unlabeled_solutions, "solution", " without labels"),
+        (dropped.unlabeled_steps, "step", " after a first error or without a label"),
         (dropped.known_solutions, "solution", " already in the pool"),
         (outcome.skipped as usize, "record", " (invalid)"),
     ];

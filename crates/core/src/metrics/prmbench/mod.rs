@@ -99,7 +99,8 @@ pub struct PrmBenchMetrics {
     /// Samples without a usable result.
     pub missing: usize,
     /// Samples that were left out because their labels are not known.
-    pub unlabelled: usize,
+    #[serde(alias = "unlabelled")]
+    pub unlabeled: usize,
     /// Share of tested samples with a result, as the official code has it; none by our rules.
     pub validity: Option<f64>,
 }
@@ -129,8 +130,8 @@ pub fn ours(samples: &[Sample], threshold: f64) -> PrmBenchMetrics {
     let mut report = PrmBenchMetrics::default();
     let mut sums = Sums::default();
     for sample in samples {
-        if unlabelled(sample) {
-            report.unlabelled += 1;
+        if unlabeled(sample) {
+            report.unlabeled += 1;
             continue;
         }
         report.missing += usize::from(usable(sample).is_none());
@@ -165,7 +166,7 @@ pub fn ours(samples: &[Sample], threshold: f64) -> PrmBenchMetrics {
 /// ```
 pub fn counts(sample: &Sample, threshold: f64) -> Option<Counts> {
     let said = |step: usize| usable(sample).map(|scores| scores[step] >= threshold);
-    (!unlabelled(sample)).then(|| count(sample.error_steps, sample.steps, said))
+    (!unlabeled(sample)).then(|| count(sample.error_steps, sample.steps, said))
 }
 
 impl PrmBenchMetrics {
@@ -288,7 +289,7 @@ fn f1(hits: usize, claimed: usize, missed: usize) -> Option<f64> {
     share(2 * hits, 2 * hits + claimed + missed)
 }
 
-fn unlabelled(sample: &Sample) -> bool {
+fn unlabeled(sample: &Sample) -> bool {
     !sample.error_steps.is_empty() && sample.error_steps.iter().all(|step| *step >= sample.steps)
 }
 
@@ -312,6 +313,10 @@ mod tests {
     #[test]
     fn no_samples_no_numbers() {
         let found = ours(&[], 0.5);
+        let written = serde_json::to_string(&found).unwrap();
+        assert!(written.contains("\"unlabeled\""));
+        let old: PrmBenchMetrics = serde_json::from_str(&written.replace("unlabeled", "unlabelled")).unwrap();
+        assert_eq!(old, found, "reports of version 0.1 are read");
         assert_eq!((found.overall, found.groups[&Group::Simplicity]), (None, None));
         assert!(found.classes.is_empty());
     }
@@ -356,7 +361,7 @@ mod tests {
             let mut sum = Counts::default();
             let counted: Vec<Counts> = samples.iter().filter_map(|sample| counts(sample, 0.5)).collect();
             counted.iter().for_each(|counts| sum += *counts);
-            prop_assert_eq!(found.unlabelled, samples.len() - counted.len());
+            prop_assert_eq!(found.unlabeled, samples.len() - counted.len());
             prop_assert_eq!(found.overall.map_or(Counts::default(), |numbers| numbers.counts), sum);
             prop_assert_eq!(found.overall.and_then(|numbers| numbers.prm_score), sum.prm_score());
             let steps = |counts: Counts| counts.tp + counts.fp + counts.tn + counts.fn_;
