@@ -3,7 +3,7 @@
 //! | template | variables |
 //! |---|---|
 //! | `solve` | `problem` |
-//! | `continue` | `problem`, `begun` (the steps so far) |
+//! | `continue` | `problem`, `solution_prefix` (the steps so far; `begun` in templates of version 0.1) |
 //! | `judge` | `problem`, `tagged` (the steps, each in `<paragraph_N>`) |
 
 use std::path::Path;
@@ -95,9 +95,13 @@ impl Conversation {
     /// A conversation that asks with these templates, once they are known to work.
     pub fn new(system: Option<String>, solve: Template, go_on: Template) -> Result<Self> {
         solve.render(context! { problem => "1 + 1?" })?;
-        go_on.render(context! { problem => "1 + 1?", begun => "1 + 1 = 2" })?;
+        go_on.render(go_on_variables("1 + 1?", "1 + 1 = 2"))?;
         Ok(Self { system, solve, go_on })
     }
+}
+
+fn go_on_variables(problem: &str, prefix: &str) -> Value {
+    context! { problem, solution_prefix => prefix, begun => prefix }
 }
 
 impl Ask for Conversation {
@@ -106,7 +110,7 @@ impl Ask for Conversation {
         let said = if begun.is_empty() {
             self.solve.render(context! { problem => question })
         } else {
-            self.go_on.render(context! { problem => question, begun => begun })
+            self.go_on.render(go_on_variables(question, begun))
         };
         let system = self.system.iter().map(|system| Message::new("system", system));
         let said = said.expect("a template that works for one problem works for another");
@@ -125,6 +129,16 @@ mod tests {
         let unknown = Template::new("mine.md", "Solve\n{{ question }}").unwrap();
         let error = Conversation::new(None, unknown, Template::go_on()).unwrap_err().to_string();
         assert!(error.contains("mine.md: ") && error.contains("line 2"), "{error}");
+    }
+
+    #[test]
+    fn templates_with_the_old_name_of_the_solution_prefix_work() {
+        for text in ["{{ problem }} {{ begun }}", "{{ problem }} {{ solution_prefix }}"] {
+            let mine = Template::new("mine.md", text).unwrap();
+            let ask = Conversation::new(None, Template::solve(), mine).unwrap();
+            let Prompt::Chat(on) = ask.prompt("1 + 1?", "Add.") else { panic!("it is a conversation") };
+            assert_eq!(on[0].content, "1 + 1? Add.");
+        }
     }
 
     #[test]

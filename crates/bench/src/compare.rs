@@ -4,13 +4,14 @@
 //! is left out and counted. Each difference has a 95 % interval and a p-value from a paired bootstrap: both runs see the
 //! same resamples, so what they have in common cancels. P-values are not corrected for the number of comparisons.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
+use gradus_core::count::counted;
 use gradus_core::metrics::bootstrap::{Settings, resampled, two_sided};
 use gradus_plot::bars::{BarSeries, Bars};
 use gradus_plot::table::Table;
-use gradus_plot::{Block, Page, Section, Unit, counted};
+use gradus_plot::{Block, Page, Section, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::cells::{columns, estimate, number, text};
@@ -117,10 +118,7 @@ fn against(first: &FinishedRun, other: &FinishedRun, settings: &Settings) -> Res
         strata[index].push((&fact.observation, observation));
     }
     if strata.is_empty() {
-        return Err(Error::Data(format!(
-            "{} and {} have no sample in common: run both on the same data",
-            first.name, other.name
-        )));
+        return Err(Error::Data(nothing_in_common(first, other)));
     }
     let side = |strata: &[Vec<(&Observation, &Observation)>], second: bool| -> Vec<Option<f64>> {
         let own: Vec<Vec<&Observation>> = strata
@@ -162,6 +160,33 @@ fn against(first: &FinishedRun, other: &FinishedRun, settings: &Settings) -> Res
         only_other: theirs.len(),
         differences,
     })
+}
+
+/// Why no sample of one run is in the other, and what to do about it.
+fn nothing_in_common(first: &FinishedRun, other: &FinishedRun) -> String {
+    let ids: BTreeSet<&str> = first.facts.iter().map(|fact| fact.id.as_str()).collect();
+    let common = other.facts.iter().filter(|fact| ids.contains(fact.id.as_str())).count();
+    if common == 0 {
+        return format!(
+            "{} and {} have no sample in common: run both on the same data",
+            first.name, other.name
+        );
+    }
+    let groups = |run: &FinishedRun| -> String {
+        let groups: BTreeSet<&str> = run.facts.iter().map(|fact| fact.group.as_str()).collect();
+        groups.into_iter().collect::<Vec<_>>().join(", ")
+    };
+    format!(
+        "{} and {} have {} in common, in subsets that are named after their input files and differ ({}; {}): give the \
+         file of {} the other's name, run the benchmark again with --reuse {}, and compare that run",
+        first.name,
+        other.name,
+        counted(common, "sample"),
+        groups(first),
+        groups(other),
+        other.name,
+        other.name
+    )
 }
 
 /// The comparison as a page.
@@ -217,7 +242,7 @@ fn against_section(first: &str, other: &RunComparison) -> Section {
         heading: other.name.clone(),
         intro: format!(
             "{} in both runs; {} only in {first}, {} only in {}.",
-            counted(other.paired, "sample is", "samples are"),
+            counted(other.paired, "sample"),
             other.only_first,
             other.only_other,
             other.name

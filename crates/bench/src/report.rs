@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use gradus_core::count::counted;
 use gradus_durable::replace_file;
-use gradus_plot::{Block, Page, Section, counted};
+use gradus_plot::{Block, Page, Section};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -128,7 +129,7 @@ impl BenchmarkReport {
 
     fn subtitle(&self) -> String {
         let counts = &self.counts;
-        let samples = counted(counts.samples, "sample", "samples");
+        let samples = counted(counts.samples, "sample");
         let mut text = format!("{samples}, {} undecided", counts.undecided);
         for (count, what) in [
             (counts.truncated, "truncated at the token limit"),

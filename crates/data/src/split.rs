@@ -17,7 +17,7 @@ use gradus_core::{Fault, Problem};
 /// ```
 pub fn check(shares: &[(String, f64)]) -> Result<(), Fault> {
     if shares.is_empty() {
-        return Err(Fault::new("shares", "no part is named: expected at least one"));
+        return Err(Fault::new("shares", "no split is named: expected at least one"));
     }
     for (index, (name, share)) in shares.iter().enumerate() {
         if !(0.0..=1.0).contains(share) {
@@ -26,7 +26,7 @@ pub fn check(shares: &[(String, f64)]) -> Result<(), Fault> {
         if shares[..index].iter().any(|(other, _)| other == name) {
             return Err(Fault::new(
                 format!("shares.{name}"),
-                "is named twice: every part needs its own name",
+                "is named twice: every split needs its own name",
             ));
         }
     }

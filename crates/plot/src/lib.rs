@@ -8,7 +8,7 @@
 //! - [`bars`], [`lines`], [`heatmap`], [`reliability`], [`histogram`], [`radar`], [`dumbbell`], [`scatter`],
 //!   [`cloud`]: charts
 //! - [`mistakes`], [`table`]: text
-//! - [`Estimate`], [`Unit`]: numbers with intervals, and how they are written; [`counted`]: a count with its noun
+//! - [`Estimate`], [`Unit`]: numbers with intervals, and how they are written
 //!
 //! What is missing (`None`, NaN, infinite) is a gap in the chart and is counted under it; nothing is dropped in silence.
 //!
@@ -47,6 +47,6 @@ pub use charts::{
     Block, Marker, bars, cloud, dumbbell, heatmap, histogram, lines, mistakes, radar, reliability, scatter,
     table,
 };
-pub use number::{Estimate, Unit, counted};
+pub use number::{Estimate, Unit};
 pub use page::{Page, Section};
 pub use scale::Spacing;

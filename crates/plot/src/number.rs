@@ -149,15 +149,8 @@ pub(crate) fn missing_note(missing: usize) -> Option<String> {
     }
 }
 
-/// A count with its noun in the singular or the plural.
-///
-/// ```
-/// use gradus_plot::counted;
-///
-/// assert_eq!(counted(1, "solution", "solutions"), "1 solution");
-/// assert_eq!(counted(3, "point has", "points have"), "3 points have");
-/// ```
-pub fn counted(count: usize, one: &str, many: &str) -> String {
+/// A count with its noun and verb in the singular or the plural: `1 point has`, `3 points have`.
+pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
 }
 

@@ -1,10 +1,11 @@
 //! Best-of-N's results as sections of a page.
 
+use gradus_core::count::counted;
 use gradus_core::select::Aggregation;
 use gradus_plot::bars::{BarSeries, Bars, Reference};
 use gradus_plot::lines::{LineSeries, Lines};
 use gradus_plot::table::{Best, Table};
-use gradus_plot::{Block, Section, Spacing, Unit, counted};
+use gradus_plot::{Block, Section, Spacing, Unit};
 
 use super::results::{BestOfNResults, Choice, DatasetResults, OverN, ScorerResults};
 use crate::cells::{column, estimate, nothing, ranked, text};
@@ -44,11 +45,8 @@ fn set_section(numbers: &BestOfNResults, set: &DatasetResults) -> Section {
         blocks.push(Block::Bars(bars_at_most(numbers, set, aggregation)));
     }
     blocks.push(Block::Table(choices_table(numbers, set)));
-    let mut intro = format!(
-        "{} with {}.",
-        counted(set.problems, "problem", "problems"),
-        counted(set.candidates, "candidate", "candidates")
-    );
+    let mut intro =
+        format!("{} with {}.", counted(set.problems, "problem"), counted(set.candidates, "candidate"));
     if set.unknown_outcomes > 0 {
         intro += &format!(" The outcome of {} is unknown; they count as wrong.", set.unknown_outcomes);
     }

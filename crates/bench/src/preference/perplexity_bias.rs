@@ -4,11 +4,12 @@
 //! part's number, 1 (lowest perplexity) to 10. A slope below 0 is the finding of Tian et al. (2026): a critic is lenient
 //! towards solutions of low perplexity and harsh towards others. A part without solutions of both kinds has no BI.
 
+use gradus_core::count::counted;
 use gradus_core::metrics::bias::{Bias, Judgment, bias};
 use gradus_core::metrics::regression::{Fit, fit};
 use gradus_plot::scatter::{self, Point, PointSeries, Scatter};
 use gradus_plot::table::Table;
-use gradus_plot::{Block, Unit, counted};
+use gradus_plot::{Block, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::cells::{columns, count, number};
@@ -88,7 +89,7 @@ impl PerplexityBias {
         let without = match self.without {
             0 => String::new(),
             count => {
-                format!(" {} no perplexity: excluded.", counted(count, "solution has", "solutions have"))
+                format!(" {} without perplexity excluded.", counted(count, "solution"))
             }
         };
         let slope = self.fit.as_ref().map_or(String::new(), |fit| {

@@ -1,12 +1,13 @@
 //! ProcessBench's results as sections of a page.
 
+use gradus_core::count::counted;
 use gradus_core::metrics::process::{Confusion, ProcessScores};
 use gradus_plot::bars::{BarSeries, Bars, Reference};
 use gradus_plot::heatmap::{Heatmap, Shade};
 use gradus_plot::lines::{LineSeries, Lines};
 use gradus_plot::mistakes::{Mistake, Mistakes, ScoredStep, Verdict};
 use gradus_plot::table::Table;
-use gradus_plot::{Block, Estimate, Marker, Section, Spacing, Unit, counted};
+use gradus_plot::{Block, Estimate, Marker, Section, Spacing, Unit};
 
 use super::results::{GroupResults, ProcessBenchResults, SweepPoint, truth_of};
 use crate::cells::{columns, count, estimate, nothing, text};
@@ -257,7 +258,7 @@ fn mistakes(numbers: &ProcessBenchResults, samples: &[Sample], judged: &[Judged]
     }
     wrong.sort_by(|a, b| b.0.total_cmp(&a.0));
     Mistakes {
-        title: format!("{} judged wrongly", counted(wrong.len(), "solution", "solutions")),
+        title: format!("{} judged wrongly", counted(wrong.len(), "solution")),
         caption: "Most confident first: wrong steps with the highest scores, and correct solutions with the lowest.".to_owned(),
         solutions: wrong.into_iter().map(|(_, mistake)| mistake).collect(),
         limit: Some(SHOWN),

@@ -39,7 +39,13 @@ pub(super) struct EmbedArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Output format on standard output
-    #[arg(long = "as", value_enum, default_value = "jsonl", conflicts_with = "output")]
+    #[arg(
+        long = "as",
+        value_name = "FORMAT",
+        value_enum,
+        default_value = "jsonl",
+        conflicts_with = "output"
+    )]
     table: EmbedTable,
     #[command(flatten)]
     dataset: DatasetOption,

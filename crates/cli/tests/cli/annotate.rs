@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{Done, Folder};
 
-/// Two problems with reference solutions and a labelled solution each.
+/// Two problems with reference solutions and a labeled solution each.
 const DATA: &str = r#"{"gradus":1,"problem":{"id":"p1","text":"What is 2 + 3?","answer":"5","reference":["2 + 3 = 5"]},"solutions":[{"id":"p1/a","problem_id":"p1","steps":["Add 2 and 3.","2 + 3 = 5","The answer is 5."],"outcome":"correct","annotations":[{"labels":[{"mark":"correct","source":"human"},{"mark":"correct","source":"human"},{"mark":"correct","source":"human"}],"first_error":"none"}]}]}
 {"gradus":1,"problem":{"id":"p2","text":"What is 4 + 4?","answer":"8","reference":["4 + 4 = 8"]},"solutions":[{"id":"p2/a","problem_id":"p2","steps":["Add 4 and 4.","4 + 4 = 9","The answer is 9."],"outcome":"wrong","annotations":[{"labels":[{"mark":"correct","source":"human"},{"mark":"incorrect","source":"human"},null],"first_error":1}]}]}
 "#;
@@ -123,7 +123,7 @@ fn the_same_command_costs_nothing_again() {
     let asked = server.seen().len();
     assert_eq!((asked, &first["traffic"]["requests"]), (2, &2.into()));
     let again = asking(&folder, &server, line).json();
-    assert_eq!((server.seen().len(), &again["resumed"], &again["labelled"]), (asked, &2.into(), &2.into()));
+    assert_eq!((server.seen().len(), &again["resumed"], &again["labeled"]), (asked, &2.into(), &2.into()));
     assert_eq!(again["cost"]["prompt_tokens"], first["cost"]["prompt_tokens"]);
     // Another output is the same work; a forgotten job has its answers in the cache.
     jobs(&folder, "remove 1").succeeds();
@@ -140,7 +140,7 @@ fn what_a_model_garbles_is_undecided_counted_and_kept() {
     let garbled = Server::in_thread(replies(|_, _, _| "I cannot say.".to_owned()));
     let folder = folder();
     let judged = asking(&folder, &garbled, "annotate judge data.jsonl -o judge.jsonl --json").json();
-    assert_eq!((&judged["labelled"], &judged["undecided"]), (&0.into(), &2.into()));
+    assert_eq!((&judged["labeled"], &judged["undecided"]), (&0.into(), &2.into()));
     assert_eq!(judged["undecided_by_reason"]["no index in \\boxed{}"], 2);
     let compared =
         asking(&folder, &garbled, "annotate reference data.jsonl -o reference.jsonl --json").json();
@@ -205,7 +205,7 @@ fn outputs_that_cannot_be_written_are_refused_before_anything_is_paid_for() {
     std::fs::create_dir(folder.path("taken")).unwrap();
     for (output, expected) in [
         ("taken", "is a folder"),
-        ("nowhere/judge.jsonl", "cannot write to nowhere"),
+        ("data.jsonl/judge.jsonl", "cannot make the folder data.jsonl"),
         ("-", "set a file with -o"),
     ] {
         let sentence = asking(&folder, &server, &format!("annotate judge data.jsonl -o {output}")).fails(3);
@@ -222,6 +222,30 @@ fn outputs_that_cannot_be_written_are_refused_before_anything_is_paid_for() {
         assert!(sentence.contains("/proc/jobs.sqlite cannot be used"), "{sentence}");
     }
     assert_eq!(server.seen().len(), 0);
+}
+
+/// Labels that are taken as true are an annotator where they are named as one.
+#[test]
+fn injected_labels_can_be_an_annotator() {
+    let folder = folder();
+    folder.file("injected.jsonl", DATA.replace("\"human\"", "\"injected\""));
+    let judged = DATA.replace("\"human\"", r#"{"judge":{"model":"m","agreeing":1,"votes":1}}"#);
+    folder.file("judged.jsonl", judged);
+    let one = folder.run("annotate consensus injected.jsonl judged.jsonl").fails(3);
+    assert!(one.contains("only one annotator (judge m)") && one.contains("--only human, injected"), "{one}");
+    let consensus =
+        ["annotate", "consensus", "injected.jsonl", "judged.jsonl", "--json", "-o", "agreed.jsonl"];
+    let named = ["--only", "injected", "--only", "judge m"];
+    let found = folder.run_args(&[&consensus[..], &named].concat()).json();
+    assert_eq!((&found["kept"], &found["annotators"][0]), (&2.into(), &"injected".into()));
+    let report = folder.run("annotate report injected.jsonl --only injected --json").json();
+    assert_eq!(report["annotators"][0]["decided"], 2);
+    let usual = folder.run("annotate report injected.jsonl judged.jsonl --json").json();
+    assert_eq!(
+        usual["annotators"].as_array().unwrap().len(),
+        1,
+        "truth is what annotators are compared with"
+    );
 }
 
 #[test]
@@ -301,7 +325,7 @@ fn a_full_disk_is_one_sentence_and_the_job_goes_on_elsewhere() {
     Command::new("umount").arg(&disk).status().unwrap();
     assert_eq!(done.code, Some(0), "{done}");
     let done = done.json();
-    assert_eq!(done["labelled"], 400);
+    assert_eq!(done["labeled"], 400);
     assert!(done["resumed"].as_u64().unwrap() > 0, "what was kept before is not done again: {done}");
 }
 
@@ -383,7 +407,7 @@ fn two_processes_share_a_job() {
     let (first, second) = (start(), start());
     for child in [first, second] {
         let done = Done::from(child.wait_with_output().unwrap());
-        assert_eq!((done.code, done.json()["labelled"].clone()), (Some(0), 200.into()), "{done}");
+        assert_eq!((done.code, done.json()["labeled"].clone()), (Some(0), 200.into()), "{done}");
     }
     assert_eq!(server.seen().len(), 200, "nothing is asked twice");
 }

@@ -71,6 +71,13 @@ fn runs_are_compared() {
     let same = folder.run("bench compare perfect perfect").succeeds();
     assert!(same.contains("60 samples in both"), "{same}");
     assert!(folder.path("perfect/compare.html").exists());
+    // The same data in a file of another name.
+    std::fs::copy(folder.path("scored.jsonl"), folder.path("copy.jsonl")).unwrap();
+    folder.run("bench processbench copy.jsonl --scores perfect -o copied").succeeds();
+    let apart = folder.run("bench compare perfect copied").fails(3);
+    for words in ["60 samples in common", "(scored; copy)", "--reuse copied"] {
+        assert!(apart.contains(words), "{apart}");
+    }
     folder.run("bench drift scored.jsonl --scores perfect -o drift").succeeds();
     let mixed = folder.run("bench compare perfect drift");
     assert_eq!(mixed.code, Some(3));

@@ -211,9 +211,9 @@ fn shares_that_make_no_sense_are_refused() {
     assert_eq!(message(&[("a", f64::NAN)]), "field `shares.a`: is NaN: expected 0 to 1");
     assert_eq!(
         message(&[("a", 0.5), ("a", 0.5)]),
-        "field `shares.a`: is named twice: every part needs its own name"
+        "field `shares.a`: is named twice: every split needs its own name"
     );
-    assert_eq!(message(&[]), "field `shares`: no part is named: expected at least one");
+    assert_eq!(message(&[]), "field `shares`: no split is named: expected at least one");
     assert!(check(&shares(&[("a", 0.1), ("b", 0.2), ("c", 0.7)])).is_ok());
 }
 

@@ -43,8 +43,8 @@ pub(crate) struct MonteCarloArgs {
     /// Completions per step
     #[arg(short = 'k', long, default_value_t = 8, value_name = "K")]
     samples: u32,
-    /// A step is correct if more than T completions are correct
-    #[arg(long, default_value_t = 0, value_name = "T")]
+    /// Number of correct completions above which a step is correct
+    #[arg(long, default_value_t = 0, value_name = "COUNT")]
     threshold: u32,
     /// Label type
     #[arg(long, value_enum, default_value = "hard")]
@@ -64,7 +64,8 @@ pub(crate) struct MonteCarloArgs {
     /// Prompt template file (variable: problem; default: built in)
     #[arg(long, value_name = "FILE")]
     prompt: Option<PathBuf>,
-    /// With --endpoint, prompt template file for continuing a solution (variables: problem, begun; default: built in)
+    /// With --endpoint, prompt template file for continuing a solution (variables: problem,
+    /// solution_prefix; default: built in)
     #[arg(long, value_name = "FILE", requires = "endpoint")]
     continue_prompt: Option<PathBuf>,
     #[command(flatten)]

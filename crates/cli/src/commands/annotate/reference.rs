@@ -28,8 +28,8 @@ pub(crate) struct ReferenceArgs {
     #[arg(long = "shots", default_value_t = 5, value_name = "N")]
     shots: usize,
     /// Maximum retries after an invalid response
-    #[arg(long, default_value_t = 2, value_name = "N")]
-    attempts: usize,
+    #[arg(long, alias = "attempts", default_value_t = 2, value_name = "N")]
+    response_retries: usize,
     /// Maximum tokens per completion
     #[arg(long, value_name = "TOKENS", default_value_t = 4096, value_parser = at_least_one)]
     max_tokens: usize,
@@ -54,7 +54,7 @@ pub(crate) struct ReferenceArgs {
 pub(super) fn run(args: &ReferenceArgs) -> Result<Status> {
     let config = by_reference::ReferenceConfig {
         exemplars: args.shots,
-        retries: args.attempts,
+        retries: args.response_retries,
         max_tokens: args.max_tokens,
         sampling: Sampling { temperature: args.temperature, ..Sampling::default() },
         structured: !args.no_structured_output,

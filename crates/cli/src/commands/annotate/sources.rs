@@ -24,7 +24,8 @@ pub(crate) struct SourcesArgs {
     /// repeatable
     #[arg(long, value_name = "NAME:THRESHOLD", value_parser = name_and_threshold)]
     from_scores: Vec<(String, f64)>,
-    /// Use only these annotators, named as in `annotate report`; repeatable
+    /// Use only these annotators, named as in `annotate report`; human, injected and unstated name labels that are
+    /// otherwise taken as true; repeatable
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
 }
@@ -83,10 +84,13 @@ pub(super) fn gather(sources: &SourcesArgs) -> Result<Gathered> {
                 }
                 let said = &mut said[place][*known];
                 for annotation in annotations {
-                    match annotation.annotator() {
-                        Some(name) => said.push((unique(said, name, &stem), annotation)),
-                        None if kept.annotations.contains(&annotation) => {}
-                        None => kept.annotations.push(annotation),
+                    if let Some(name) = annotation.annotator() {
+                        said.push((unique(said, name, &stem), annotation));
+                    } else if !kept.annotations.contains(&annotation) {
+                        said.extend(
+                            truth_name(&annotation).map(|name| (name.to_owned(), annotation.clone())),
+                        );
+                        kept.annotations.push(annotation);
                     }
                 }
                 said.extend(from_scores(&solution, &sources.from_scores, &stem, several));
@@ -96,7 +100,7 @@ pub(super) fn gather(sources: &SourcesArgs) -> Result<Gathered> {
     }
     let names: BTreeSet<String> = said.iter().flatten().flatten().map(|(name, _)| name.clone()).collect();
     let names: Vec<String> = if sources.only.is_empty() {
-        names.into_iter().collect()
+        names.into_iter().filter(|name| !TRUTH.contains(&name.as_str())).collect()
     } else {
         if let Some(unknown) = sources.only.iter().find(|name| !names.contains(*name)) {
             let known: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -105,7 +109,10 @@ pub(super) fn gather(sources: &SourcesArgs) -> Result<Gathered> {
         sources.only.clone()
     };
     if names.is_empty() {
-        bail!("no solution has labels from a model: annotate the data or use --from-scores");
+        bail!(
+            "no solution has labels from a model: annotate the data, use --from-scores, or name labels that are taken as \
+             true with --only human, injected or unstated"
+        );
     }
     let rows = records.iter().zip(&said).flat_map(|(record, said)| {
         record.solutions.iter().zip(said).map(|(solution, said)| {
@@ -122,6 +129,18 @@ pub(super) fn gather(sources: &SourcesArgs) -> Result<Gathered> {
     });
     let rows = rows.collect();
     Ok(Gathered { panel: Panel { names, rows }, records })
+}
+
+/// Names of sources whose labels are taken as true: annotators only where `--only` names them.
+const TRUTH: [&str; 3] = ["human", "injected", "unstated"];
+
+/// The name of a source whose labels are taken as true; none without labels.
+fn truth_name(annotation: &Annotation) -> Option<&'static str> {
+    Some(match annotation.labels.iter().flatten().next()?.source {
+        LabelSource::Human => TRUTH[0],
+        LabelSource::Injected => TRUTH[1],
+        _ => TRUTH[2],
+    })
 }
 
 /// An annotator name that is unique for the solution.
@@ -158,7 +177,11 @@ fn stem(path: &Path) -> String {
 pub(super) fn several(sources: &SourcesArgs) -> Result<Gathered> {
     let gathered = gather(sources)?;
     if gathered.panel.names.len() < 2 {
-        bail!("only one annotator ({}): at least two are needed", gathered.panel.names[0]);
+        let name = &gathered.panel.names[0];
+        bail!(
+            "only one annotator ({name}): at least two are needed; labels that are taken as true count with \
+             --only '{name}' --only human, injected or unstated"
+        );
     }
     Ok(gathered)
 }

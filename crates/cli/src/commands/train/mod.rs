@@ -13,14 +13,19 @@ use crate::exit::Status;
 #[derive(Debug, Subcommand)]
 pub(super) enum TrainCommand {
     /// Supervised fine-tuning (SFT) on completions
+    #[command(after_help = objective::examples("sft"))]
     Sft(objective::TrainArgs),
     /// Train a process reward model on step labels
+    #[command(after_help = objective::examples("prm"))]
     Prm(objective::TrainArgs),
     /// Train an outcome reward model on solution labels
+    #[command(after_help = objective::examples("orm"))]
     Orm(objective::TrainArgs),
     /// Train on preference pairs with odds ratio preference optimization (ORPO)
+    #[command(after_help = objective::examples("orpo"))]
     Orpo(objective::TrainArgs),
     /// Train a critic with group relative policy optimization (GRPO)
+    #[command(after_help = objective::examples("grpo"))]
     Grpo(objective::TrainArgs),
     /// Build a balanced and filtered training set for critics
     CriticData(Box<critic_data::CriticDataArgs>),

@@ -15,10 +15,16 @@ use crate::job;
 use crate::terminal::printer::Printer;
 use gradus_core::count::{counted, grouped};
 
+/// The end of the help of an objective's command.
+pub(super) fn examples(objective: &str) -> String {
+    let command = format!("gradus train {objective} recipes/tiny/{objective}.toml");
+    format!(
+        "Examples:\n  {command} -o runs/first\n  {command} -o runs/second --set lora.rank=8 --set seed=1\n\n\
+         Rerun an interrupted command to resume it."
+    )
+}
+
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  gradus train prm recipes/tiny/prm.toml -o runs/first\n  \
-gradus train prm recipes/tiny/prm.toml -o runs/second --set lora.rank=8 --set seed=1\n\n\
-Rerun an interrupted command to resume it.")]
 pub(crate) struct TrainArgs {
     /// Recipe file (TOML; see recipes/)
     recipe: PathBuf,

@@ -35,7 +35,7 @@ pub(super) struct BuildArgs {
     /// Model families, comma-separated, such as llama,qwen,mistral (default: chosen by --count)
     #[arg(long, value_delimiter = ',')]
     families: Vec<String>,
-    /// Maximum correct and maximum wrong units
+    /// Maximum problems with a common correct answer, and with a common wrong one
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Omit solutions whose outcome contradicts the scores of this name in the data
