@@ -60,7 +60,9 @@ impl Iterator for ParquetRows {
         let (rows, schema) = (&mut self.rows, &self.schema);
         let next = without_panic(|| match rows.next() {
             None => Ok(None),
-            Some(row) => row.map(|row| Some(object(&row, Some(schema.as_ref())))).map_err(|error| error.to_string()),
+            Some(row) => {
+                row.map(|row| Some(object(&row, Some(schema.as_ref())))).map_err(|error| error.to_string())
+            }
         });
         self.row += 1;
         match next {
