@@ -1,5 +1,5 @@
 #!/bin/sh
-# make test-llm-server: every annotator on 20 problems of GSM8K, against a real server (llama.cpp's, from PyPI, with SmolLM2-135M) and on the local engine.
+# make test-llm-server: every annotator on 6 problems of GSM8K, against a real server (llama.cpp's, from PyPI, with SmolLM2-135M) and on the local engine.
 # Nothing may crash, and everything must be accounted for; what a model of this size says is mostly wrong or undecided, and the summaries show it.
 # Needs GRADUS (the program), GRADUS_HOME with the model, and GRADUS_DATA (the datasets); says so and passes where the data or the server cannot be had.
 set -eu
@@ -43,7 +43,7 @@ for where in server here; do
         set -- --model smollm2-135m
     fi
     file=$out/work/$where
-    run $where-sample sample "$data" --limit 20 -n 1 --max-tokens 160 -o "$file-sampled.jsonl" "$@"
+    run $where-sample sample "$data" --limit 6 -n 1 --max-tokens 160 -o "$file-sampled.jsonl" "$@"
     run $where-monte-carlo annotate monte-carlo "$file-sampled.jsonl" -k 2 --max-tokens 96 -o "$file-mc.jsonl" "$@"
     run $where-judge annotate judge "$file-sampled.jsonl" --max-tokens 128 -o "$file-judge.jsonl" "$@"
     run $where-reference annotate reference "$file-sampled.jsonl" --shots 1 --attempts 0 --max-tokens 240 -o "$file-reference.jsonl" "$@"
