@@ -74,6 +74,8 @@ pub struct Summary {
     pub errors: Errors,
     /// The same by who wrote the solutions.
     pub generators: Vec<Generator>,
+    /// Solutions with a correct answer whose process is wrong, by file.
+    pub wrong_processes: Vec<WrongProcesses>,
     /// Score columns by name.
     pub scores: BTreeMap<String, Scores>,
     /// Everything that was odd about a record.
@@ -162,6 +164,17 @@ pub struct Generator {
     pub outcome_correct: u64,
 }
 
+/// How many solutions of one file reach the correct answer by a wrong process (Zhang et al., 2025).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct WrongProcesses {
+    /// The file.
+    pub file: String,
+    /// Solutions with a correct answer of which it is known whether they have an error.
+    pub correct_answers: u64,
+    /// Those of them with an error.
+    pub with_error: u64,
+}
+
 /// One score column.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Scores {
@@ -221,6 +234,8 @@ pub struct Stats {
     errors: Errors,
     positions: Histogram,
     generators: BTreeMap<Option<String>, Generator>,
+    /// In the order of the files.
+    wrong_processes: Vec<WrongProcesses>,
     scores: BTreeMap<String, Scores>,
     issues: Vec<Issue>,
 }
@@ -239,12 +254,28 @@ impl Stats {
         self.duplicate_problem_ids += u64::from(self.problems.contains_key(&hash(id)));
         *self.problems.entry(hash(id)).or_default() += solutions.len() as u64;
         for solution in solutions {
-            self.add_solution(solution);
+            let error = self.add_solution(solution);
+            if solution.outcome == Outcome::Correct && error != FirstError::Unknown {
+                self.add_process(item, error);
+            }
         }
         self.issues.extend(item.issues.iter().map(|fault| issue(item, fault)));
     }
 
-    fn add_solution(&mut self, solution: &Solution) {
+    /// Counts a solution with a correct answer.
+    fn add_process(&mut self, item: &Item, error: FirstError) {
+        let file = item.place.path.display().to_string();
+        if self.wrong_processes.last().is_none_or(|last| last.file != file) {
+            self.wrong_processes.push(WrongProcesses { file, ..WrongProcesses::default() });
+        }
+        if let Some(counts) = self.wrong_processes.last_mut() {
+            counts.correct_answers += 1;
+            counts.with_error += u64::from(error != FirstError::None);
+        }
+    }
+
+    /// Counts one solution; returns its first error.
+    fn add_solution(&mut self, solution: &Solution) -> FirstError {
         self.solutions += 1;
         self.solution_ids.insert(hash(&solution.id));
         self.steps += solution.steps.len() as u64;
@@ -286,6 +317,7 @@ impl Stats {
             }
             FirstError::Unknown => self.errors.unknown += 1,
         }
+        error
     }
 
     fn add_labels(&mut self, annotation: &Annotation) {
@@ -336,6 +368,7 @@ impl Stats {
             labels: self.labels,
             errors: Errors { position: self.positions.bins(ERRORS), ..self.errors },
             generators,
+            wrong_processes: self.wrong_processes,
             scores: self.scores,
             issues: self.issues,
         }

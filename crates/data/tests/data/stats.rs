@@ -225,4 +225,8 @@ fn real_datasets_are_counted_as_their_authors_count_them() {
     assert_eq!((judged.records, judged.solutions, judged.with_answer), (1_682, 1_682, 0));
     assert_eq!(judged.errors.erroneous + judged.errors.error_free, 1_682);
     assert!(judged.generators.len() > 1 && judged.issues.is_empty());
+    // Counted with Python: rows with `final_answer_correct`, and those of them with a `label` of 0 or more.
+    let processes: Vec<_> =
+        judged.wrong_processes.iter().map(|file| (file.correct_answers, file.with_error)).collect();
+    assert_eq!(processes, [(102, 3), (254, 52), (235, 90), (247, 125)]);
 }

@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use clap::Args;
-use gradus_data::stats::{Bin, Stats, Summary};
+use gradus_core::metrics::exact::wilson;
+use gradus_data::stats::{Bin, Stats, Summary, WrongProcesses};
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
@@ -54,6 +55,7 @@ fn print(printer: Printer, report: &StatsSummary) -> Result<()> {
     histogram(printer, "characters per step", &summary.step_chars)?;
     histogram(printer, "first error position (from 0)", &summary.errors.position)?;
     generators(printer, summary)?;
+    wrong_processes(printer, summary)?;
     scores(printer, summary)?;
     issues(printer, summary)
 }
@@ -156,6 +158,31 @@ fn generators(printer: Printer, summary: &Summary) -> Result<()> {
         printer.line(format!("… and {} more (--json)", summary.generators.len() - GENERATORS))?;
     }
     Ok(())
+}
+
+/// How often the answer is correct and the process is not, by file and over all.
+fn wrong_processes(printer: Printer, summary: &Summary) -> Result<()> {
+    let files = &summary.wrong_processes;
+    let mut counts: Vec<_> =
+        files.iter().map(|file| (file.file.as_str(), file.correct_answers, file.with_error)).collect();
+    if counts.is_empty() {
+        return Ok(());
+    }
+    if counts.len() > 1 {
+        let sum = |of: fn(&WrongProcesses) -> u64| files.iter().map(of).sum();
+        counts.push(("all", sum(|file| file.correct_answers), sum(|file| file.with_error)));
+    }
+    let rows: Vec<_> = counts
+        .into_iter()
+        .map(|(file, answers, wrong)| {
+            let interval = wilson(wrong as usize, answers as usize, 0.95).map_or_else(String::new, |share| {
+                format!("{:.1}–{:.1} %", 100.0 * share.low, 100.0 * share.high)
+            });
+            vec![file.to_owned(), grouped(answers), grouped(wrong), percent_of(wrong, answers), interval]
+        })
+        .collect();
+    printer.line("")?;
+    printer.table(&["file", "answer correct", "process wrong", "share", "95 % interval"], &rows)
 }
 
 fn scores(printer: Printer, summary: &Summary) -> Result<()> {
