@@ -6,10 +6,10 @@
 //! ```
 //!
 //! Tokens become a loss in one of three ways ([`LengthNormalization`]). With `class_level` (Perplexity-aware GRPO,
-//! Tian et al., 2026) that is done within each ground-truth class, over the samples whose loss is not 0, and the
-//! loss is the mean of the classes that have any. A sample of a group without variance has advantage 0 and so, where
-//! there is no KL term, loss 0: it does not water down the others.
-//! With a KL term, loss 0 means that the policy has not moved from the reference either.
+//! Tian et al., 2026) that is done within each ground-truth class, over the samples whose policy term is not 0, and
+//! the loss is the mean of the classes that have any. A sample of a group without variance has advantage 0 and so a
+//! policy term of 0: it is left out, with its KL term, and does not water down the others. The policy term decides,
+//! not its sum with the KL term, which is hardly ever exactly 0 once the policy has moved.
 
 use serde::{Deserialize, Serialize};
 
@@ -244,9 +244,9 @@ impl SampleSums {
         sums
     }
 
-    /// Whether the sample's loss is exactly 0; what is not a number is not 0.
-    fn is_zero(&self, config: &GrpoLossConfig) -> bool {
-        self.policy + config.kl * self.kl == 0.0
+    /// Whether the policy learns nothing from the sample; what is not a number is not 0.
+    fn has_no_policy_term(&self) -> bool {
+        self.policy == 0.0
     }
 }
 
@@ -260,7 +260,7 @@ fn shares(samples: &[GrpoSample<'_>], sums: &[SampleSums], config: &GrpoLossConf
     }
     let classes = [Verdict::Correct, Verdict::Wrong].map(|class| -> Vec<usize> {
         let of_class = (0..samples.len()).filter(|&index| samples[index].truth == class);
-        of_class.filter(|&index| !sums[index].is_zero(config)).collect()
+        of_class.filter(|&index| !sums[index].has_no_policy_term()).collect()
     });
     let present = classes.iter().filter(|class| !class.is_empty()).count();
     for class in &classes {

@@ -71,10 +71,11 @@ def grpo(length, kl, class_level, advantages, truths, low=0.2, high=0.2):
     now = [logprobs(n, 2.0) for n in lengths]
     old = [f32(n.detach() + 0.3 * torch.randn(len(n), dtype=torch.double)) for n in now]
     ref = [f32(n.detach() + 0.3 * torch.randn(len(n), dtype=torch.double)) for n in now] if kl else None
-    tokens = []
+    policies, tokens = [], []
     for i, n in enumerate(now):
         coef = torch.exp(n - old[i])
         loss = -torch.min(coef * advantages[i], torch.clamp(coef, 1 - low, 1 + high) * advantages[i])
+        policies.append(loss)
         if ref:
             loss = loss + kl * (torch.exp(ref[i] - n) - (ref[i] - n) - 1)
         tokens.append(loss)
@@ -87,7 +88,9 @@ def grpo(length, kl, class_level, advantages, truths, low=0.2, high=0.2):
         return torch.stack([l.sum() for l in losses]).mean() / length["constant"]
 
     if class_level:
-        kept = [[l for l, t in zip(tokens, truths) if t == c and l.sum().item() != 0.0] for c in ("correct", "wrong")]
+        # The policy term decides who counts: with a KL term, the sum is not 0 where the advantage is.
+        kept = [[l for l, p, t in zip(tokens, policies, truths) if t == c and p.abs().sum().item() != 0.0]
+                for c in ("correct", "wrong")]
         kept = [mean(k) for k in kept if k]
         value = torch.stack(kept).mean() if kept else sum(n.sum() for n in now) * 0.0
     else:
@@ -114,6 +117,10 @@ grpos = [grpo(length, kl, level, mixed, both, 0.2, high)
 grpos.append(grpo("per_sample", 0.04, True, mixed, ["wrong"] * 4))  # one class absent
 grpos.append(grpo("per_sample", 0.0, True, [0.0, 0.0, 1.0, -1.0], both))  # a group without variance
 grpos.append(grpo("per_sample", 0.0, True, [0.0] * 4, both))  # nothing but such groups
+# The same with a KL term, which groups without variance have too.
+grpos += [grpo(length, 0.04, True, [0.0, 0.0, 1.0, -1.0], both)
+          for length in ("per_sample", {"constant": 8}, "per_batch_token")]
+grpos.append(grpo("per_sample", 0.04, True, [0.0] * 4, both))
 orpos = [orpo([(3, 4), (6, 2)], 2.0, 0.1), orpo([(1, 1)], 1e-3, 1.0), orpo([(2, 5), (4, 4), (1, 3)], 30.0, 0.25)]
 
 out = os.path.join(os.path.dirname(os.path.abspath(__file__)), "losses.json")

@@ -115,7 +115,10 @@ fn orpo_agrees_with_trl() {
 #[test]
 fn grpo_agrees_with_pytorch() {
     let cases = reference().grpo;
-    assert!(cases.len() >= 15);
+    // Samples that a class-level average leaves out, though their KL term is not 0.
+    let left_out =
+        |case: &&GrpoCase| case.config.class_level && case.config.kl > 0.0 && case.advantages.contains(&0.0);
+    assert!(cases.len() >= 19 && cases.iter().filter(left_out).count() >= 4);
     for case in cases {
         let samples: Vec<GrpoSample<'_>> = (0..case.now.len())
             .map(|index| GrpoSample {

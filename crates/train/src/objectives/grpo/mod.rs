@@ -6,6 +6,7 @@
 mod group;
 mod rollouts;
 
+use candle_core::Tensor;
 use gradus_core::contracts::{GenerateRequest, Prompt, Sampling};
 use gradus_core::metrics::bias::{bias, by_generator};
 
@@ -34,33 +35,8 @@ pub(crate) fn train(
         let chosen: Vec<&CriticExample> = chosen.into_iter().map(|index| &examples.train[index]).collect();
         let mut groups = sample(&mut session, config, &chosen)?;
         weigh(&mut groups, config);
-        let mut metrics = rewards(&groups);
         let rollouts = Rollouts::new(&groups, config, session.recipe.batch.tokens);
-        let needs_old = config.inner_epochs > 1 || config.kl > 0.0;
-        let old = if needs_old { rollouts.logprobs(&session.trainable)? } else { Vec::new() };
-        let reference_logprobs = match &reference {
-            Some(start) => {
-                let now = session.trainable.replace_values(start)?;
-                let logprobs = rollouts.logprobs(&session.trainable)?;
-                session.trainable.replace_values(&now)?;
-                logprobs
-            }
-            None => Vec::new(),
-        };
-        for epoch in 0..config.inner_epochs {
-            let now = if epoch == 0 { old.clone() } else { rollouts.logprobs(&session.trainable)? };
-            let loss = losses::grpo(&rollouts.samples(&now, &old, &reference_logprobs), &rollouts.loss);
-            let gradients = rollouts.backward(&mut session, &loss.gradients, epoch)?;
-            if epoch == 0 {
-                metrics
-                    .splice(0..0, [("loss", loss.value), ("kl", loss.kl), ("clip_share", loss.clip_share)]);
-            }
-            if epoch + 1 < config.inner_epochs {
-                session.update_within(gradients, epoch)?;
-            } else {
-                session.update(gradients, std::mem::take(&mut metrics))?;
-            }
-        }
+        learn(&mut session, config, &rollouts, reference.as_deref(), rewards(&groups))?;
         if session.should_evaluate() {
             let metrics = evaluate(&session.trainable, config, &examples.held_out)?;
             session.record_evaluation(&metrics)?;
@@ -68,6 +44,43 @@ pub(crate) fn train(
         session.save_if_due()?;
     }
     session.finish()
+}
+
+/// The optimizer steps on one batch of critiques, one per inner epoch. Loss, KL term and clipped share are measured at
+/// each of them and logged as their means: in the first epoch the policy is the one that sampled, and nothing is
+/// clipped.
+fn learn(
+    session: &mut Session<'_>,
+    config: &GrpoConfig,
+    rollouts: &Rollouts,
+    reference: Option<&[Tensor]>,
+    rewards: MetricValues,
+) -> Result<()> {
+    let needs_old = config.inner_epochs > 1 || config.kl > 0.0;
+    let old = if needs_old { rollouts.logprobs(&session.trainable)? } else { Vec::new() };
+    let reference_logprobs = match reference {
+        Some(start) => {
+            let now = session.trainable.replace_values(start)?;
+            let logprobs = rollouts.logprobs(&session.trainable)?;
+            session.trainable.replace_values(&now)?;
+            logprobs
+        }
+        None => Vec::new(),
+    };
+    let mut means = [("loss", 0.0), ("kl", 0.0), ("clip_share", 0.0)];
+    for epoch in 0..config.inner_epochs {
+        let now = if epoch == 0 { old.clone() } else { rollouts.logprobs(&session.trainable)? };
+        let loss = losses::grpo(&rollouts.samples(&now, &old, &reference_logprobs), &rollouts.loss);
+        for ((_, mean), value) in means.iter_mut().zip([loss.value, loss.kl, loss.clip_share]) {
+            *mean += value / config.inner_epochs as f64;
+        }
+        let gradients = rollouts.backward(session, &loss.gradients, epoch)?;
+        if epoch + 1 == config.inner_epochs {
+            return session.update(gradients, means.into_iter().chain(rewards).collect());
+        }
+        session.update_within(gradients, epoch)?;
+    }
+    Ok(())
 }
 
 /// Critics' training examples whose prompt and critique fit.

@@ -1,6 +1,7 @@
 //! The policy that is trained is the one that samples: softmax(logits / temperature), in value and in gradient.
+//! Inner epochs move away from it, and what they clip is counted.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use candle_core::{Device, Tensor};
 use gradus_engine::batch::{Batch, Forest};
@@ -10,22 +11,29 @@ use gradus_engine::{LoadOptions, Model, Precision};
 use super::group::{Critique, Group};
 use super::*;
 use crate::critic::TruthSource;
+use crate::data::LeftOut;
 use crate::example::{Example, pack};
+use crate::observer::{StepProgress, TrainingStart};
 use crate::parameters::Gradients;
+use crate::prepared::ExampleSets;
+use crate::run::Recipe;
 use crate::trainable::{TrainableOptions, Tuning};
 
 const PROMPT: [u32; 5] = [11, 7, 42, 3, 19];
 const CRITIQUES: [&[u32]; 2] = [&[5, 23, 8, 61], &[5, 30, 2]];
 
+fn base() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/tests/reference/models/qwen2")
+}
+
 fn trainable() -> TrainableModel {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/tests/reference/models/qwen2");
     let options = LoadOptions {
         device: gradus_engine::Device::Cpu,
         precision: Some(Precision::F32),
         dequantize: Some(true),
         adapter: None,
     };
-    let model = Model::load(&ModelPath::Folder(folder), &options).unwrap();
+    let model = Model::load(&ModelPath::Folder(base()), &options).unwrap();
     let options = TrainableOptions {
         tuning: Tuning::Full,
         precision: Precision::F32,
@@ -37,6 +45,10 @@ fn trainable() -> TrainableModel {
 }
 
 fn rollouts(temperature: f64) -> Rollouts {
+    rollouts_with([0.0, 0.0], &GrpoConfig { temperature, ..GrpoConfig::default() })
+}
+
+fn rollouts_with(advantages: [f64; 2], config: &GrpoConfig) -> Rollouts {
     let about = CriticExample {
         critic: 1,
         problem_id: "p".into(),
@@ -48,14 +60,14 @@ fn rollouts(temperature: f64) -> Rollouts {
         perplexity: None,
         source: TruthSource::Labels,
     };
-    let critique = |tokens: &[u32]| {
+    let critique = |(tokens, advantage): (&[u32], f64)| {
         let parsed = critic::parse("", 1);
         let reward = critic::reward(&parsed, None, &about.steps);
-        Critique { tokens: tokens.to_vec(), parsed, reward, advantage: 0.0 }
+        Critique { tokens: tokens.to_vec(), parsed, reward, advantage }
     };
-    let critiques = CRITIQUES.into_iter().map(critique).collect();
+    let critiques = CRITIQUES.into_iter().zip(advantages).map(critique).collect();
     let group = Group { about: &about, prompt: PROMPT.to_vec(), critiques, flat: false };
-    Rollouts::new(&[group], &GrpoConfig { temperature, ..GrpoConfig::default() }, 512)
+    Rollouts::new(&[group], config, 512)
 }
 
 /// Each critique alone, without the code under test: log softmax of logits / temperature.
@@ -121,4 +133,49 @@ fn gradients_are_at_the_sampling_temperature() {
         let off = (difference - f64::from(*gradient)).abs() / f64::from(gradient.abs());
         assert!(off < 0.05, "parameter {index}: finite difference {difference}, gradient {gradient}");
     }
+}
+
+/// The metrics of the last step.
+#[derive(Default)]
+struct LastStep(MetricValues);
+
+impl TrainingObserver for LastStep {
+    fn on_start(&mut self, _: &TrainingStart) {}
+
+    fn on_step(&mut self, progress: &StepProgress) {
+        self.0.clone_from(&progress.metrics);
+    }
+
+    fn on_evaluation(&mut self, _: u64, _: &MetricValues) {}
+
+    fn on_checkpoint(&mut self, _: u64, _: bool) {}
+}
+
+/// In the first inner epoch every ratio is 1: only the later ones can clip.
+#[test]
+fn what_inner_epochs_clip_is_counted() {
+    let root = tempfile::tempdir().unwrap();
+    let data = root.path().join("train.jsonl");
+    std::fs::write(&data, "").unwrap();
+    let clip_share = |inner_epochs: usize| {
+        let text = format!(
+            "objective = 'grpo'\nfull = {{}}\nmodel = {{ base = '{}', precision = 'f32' }}\n\
+             data.train = ['{}']\noptimizer = {{ learning_rate = 0.05, schedule = 'constant' }}\n\
+             steps.total = 1\ngrpo = {{ inner_epochs = {inner_epochs}, kl = 0.0, max_new_tokens = 8 }}",
+            base().display(),
+            data.display()
+        );
+        let recipe = Recipe::parse(&text, "recipe", &[]).unwrap();
+        let crate::run::Objective::Grpo(config) = &recipe.objective else { panic!("{text}") };
+        let run = root.path().join(format!("run-{inner_epochs}"));
+        let prepared = PreparedRecipe::new(&recipe, &run, Vec::new()).unwrap();
+        let examples = ExampleSets { train: vec![()], held_out: Vec::new(), left_out: LeftOut::default() };
+        let mut last = LastStep::default();
+        let mut session = Session::start(prepared, &examples, &mut last).unwrap();
+        learn(&mut session, config, &rollouts_with([1.0, -1.0], config), None, Vec::new()).unwrap();
+        drop(session);
+        last.0.iter().find(|(name, _)| *name == "clip_share").unwrap().1
+    };
+    assert_eq!(clip_share(1), 0.0);
+    assert!(clip_share(3) > 0.0);
 }
