@@ -10,6 +10,7 @@
 # make test-models   really pulls the two models (190 MB) into an empty home, from the indexes that are configured here
 # make test-browser  every report in a real Chromium: no console message, no network, nothing cut off; with pictures
 # make test-llm-server  every annotator on real problems, against llama.cpp's server from PyPI and on the local engine
+# make test-pipelines   the four pipelines in their small form, from data to a report page; KILLS=3 kills each on the way and compares
 # make test-train    training really teaches: a real small model on the synthetic world, about ten minutes
 # make bench-grade   answers graded per second, ours and math-verify's, in one run
 # make bench-dedup   time and memory of the duplicate index
@@ -35,7 +36,7 @@ export GRADUS_HOME ?= $(TARGET)/gradus-home
 export GRADUS_TEST_MODELS ?= $(TARGET)/models
 TOKENIZERS := $(GRADUS_TEST_MODELS)/tokenizers
 
-.PHONY: demo release same-outputs test test-build test-llm-server test-models test-train test-browser check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
+.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-models test-train test-browser check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
 
 build:
 	$(CARGO) build --locked
@@ -100,6 +101,9 @@ test-models:
 
 test-llm-server: test-build
 	GRADUS=$(GRADUS) sh scripts/test_llm_server.sh
+
+test-pipelines: test-build
+	GRADUS=$(GRADUS) sh scripts/test_pipelines.sh
 
 test-browser: test-build
 	GRADUS=$(GRADUS) sh scripts/test_browser.sh

@@ -20,7 +20,7 @@ import textwrap
 WIDTH = 100
 README_LINES = 120
 # Prompts are read by models, and published numbers are described beside their data.
-LEFT_OUT = ("crates/", "fuzz/", "target/", "demo-out/", "runs/")
+LEFT_OUT = ("assets/prompts/", "crates/", "fuzz/", "target/", "demo-out/", "runs/")
 # Folders whose paths, in backticks, must exist.
 ROOTS = ("crates/", "assets/", "recipes/", "scripts/", "benches/", "docs/", "fuzz/", ".ci/")
 # The book's list of chapters, one to a line.

@@ -43,6 +43,10 @@ fuzz_target!(init: stack::watch(), |input: &[u8]| {
     let stored: Record = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}: {text}"));
     assert_eq!(stored, record, "{name}: stored as JSON");
 
+    if format == Format::Outputs {
+        // It reads the forms of many programs and writes one.
+        return;
+    }
     let written = format.write(&record);
     assert_eq!(written.cut, 0, "{name}: steps were left out");
     let read_again: Vec<Record> = written.rows.iter().map(|row| read(format, row)).collect();
@@ -125,32 +129,8 @@ fn pick<'a>(value: &'a mut Value, dice: &mut Dice) -> &'a mut Value {
 
 /// Pieces of text that one format or another gives a meaning.
 const PIECES: [&str; 26] = [
-    "",
-    " ",
-    "\n",
-    "\n\n",
-    "\r\n",
-    "\t",
-    "?",
-    ".",
-    ":",
-    "Step 1: ",
-    "Step 2",
-    "1. ",
-    "ки",
-    "+",
-    "-",
-    "#### ",
-    "A: ",
-    "\\boxed{1}",
-    "N/A",
-    "correct",
-    "wrong",
-    "1,000",
-    "é",
-    "\u{feff}",
-    "\u{0}",
-    "gradus:",
+    "", " ", "\n", "\n\n", "\r\n", "\t", "?", ".", ":", "Step 1: ", "Step 2", "1. ", "ки", "+", "-", "#### ",
+    "A: ", "\\boxed{1}", "N/A", "correct", "wrong", "1,000", "é", "\u{feff}", "\u{0}", "gradus:",
 ];
 
 /// Changes a value a little, or puts a part of `donor` in its place.

@@ -7,4 +7,4 @@ export GRADUS GRADUS_DATA
 [ -e data-out/default/references.jsonl.zst ] || OUT=data-out/default sh recipes/default/data.sh
 "$GRADUS" models pull smollm2-135m
 "$GRADUS" train prm recipes/default/prm.toml -o runs/default-prm --set model.device="$DEVICE"
-"$GRADUS" bench processbench "$GRADUS_DATA"/processbench/*.json --adapter runs/default-prm/adapter --profile gradus --device "$DEVICE" -o runs/default-prm/processbench
+"$GRADUS" bench processbench "$GRADUS_DATA"/processbench/*.json --adapter runs/default-prm/adapter --device "$DEVICE" -o runs/default-prm/processbench

@@ -5,7 +5,7 @@
 set -eu
 : "${GRADUS:=gradus}" "${IN:=data-out/retrieval}" "${RUNS:=runs/retrieval}" "${DEVICE:=cuda}"
 measure() {
-    "$GRADUS" bench processbench "$IN/test-$1.jsonl.zst" --adapter "$run/adapter" --profile recipes/profiles/retrieval-classes.toml --device "$DEVICE" -o "$run/$2"
+    "$GRADUS" bench processbench "$IN/test-$1.jsonl.zst" --adapter "$run/adapter" --device "$DEVICE" -o "$run/$2"
 }
 for seed in 0 1 2; do
     for row in 00 10 01 11; do

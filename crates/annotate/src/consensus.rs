@@ -46,9 +46,25 @@ pub fn agree(votes: &[FirstErrorVote]) -> Agreed {
     }
 }
 
-/// The labels of a solution on which `names` agree.
-pub fn annotation(steps: usize, first_error: Option<usize>, names: &[String]) -> Annotation {
-    Annotation::from_first_error(steps, first_error, &LabelSource::Consensus { of: names.to_vec() })
+/// The labels of a solution on which `names` agree. A label is also soft where those who agree have soft ones: the mean of
+/// theirs. With Monte Carlo and a judge that is Monte Carlo's share, filtered by the judge, as in Qwen's experiment.
+pub fn annotation(
+    steps: usize,
+    first_error: Option<usize>,
+    names: &[String],
+    agreeing: &[Option<Annotation>],
+) -> Annotation {
+    let source = LabelSource::Consensus { of: names.to_vec() };
+    let mut found = Annotation::from_first_error(steps, first_error, &source);
+    for (step, label) in found.labels.iter_mut().enumerate() {
+        let Some(label) = label else { continue };
+        let own = |annotation: &Annotation| annotation.labels.get(step)?.as_ref()?.value;
+        let values: Vec<f64> = agreeing.iter().flatten().filter_map(own).collect();
+        if !values.is_empty() {
+            label.value = Some(values.iter().sum::<f64>() / values.len() as f64);
+        }
+    }
+    found
 }
 
 /// How two annotators go together.
@@ -97,6 +113,7 @@ impl PairCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gradus_core::{Mark, StepLabel};
 
     #[test]
     fn pairs_add_up() {
@@ -121,8 +138,23 @@ mod tests {
 
     #[test]
     fn consensus_labels_stop_at_the_error() {
-        let labels = annotation(3, Some(1), &["a".into(), "b".into()]);
+        let labels = annotation(3, Some(1), &["a".into(), "b".into()], &[]);
         assert_eq!((labels.labels[2].clone(), first_error_vote(&labels)), (None, Some(Some(1))));
         assert_eq!(agree(&[]), Agreed::Undecided);
+    }
+
+    #[test]
+    fn soft_values_are_kept() {
+        let counted = |successes| {
+            let source = LabelSource::MonteCarlo { successes, samples: 4 };
+            Some(StepLabel::soft(f64::from(successes) / 4.0, source))
+        };
+        let monte_carlo = Annotation::from_labels(vec![counted(3), counted(1)]);
+        let judge = LabelSource::Judge { model: "m".into(), agreeing: 1, votes: 1 };
+        let judged = Annotation::from_first_error(2, Some(1), &judge);
+        let names = ["monte-carlo".to_owned(), "judge m".to_owned()];
+        let found = annotation(2, Some(1), &names, &[Some(monte_carlo), Some(judged)]);
+        let values: Vec<_> = found.labels.iter().flatten().map(|label| (label.mark, label.value)).collect();
+        assert_eq!(values, [(Mark::Correct, Some(0.75)), (Mark::Incorrect, Some(0.25))]);
     }
 }

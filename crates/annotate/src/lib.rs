@@ -6,6 +6,7 @@
 //! | [`judge`] | where is the first error? | a model that can tell |
 //! | [`mod@reference`] | how does each step compare with a reference solution (SPARE)? | a reference solution |
 //! | [`consensus`] | do several annotators agree on the first error? | their labels |
+//! | [`relabel`] | what is Monte Carlo's label at another threshold? | its counts |
 //! | [`ensemble`] | what do several annotators say together? | their labels |
 //!
 //! The first three are plain async functions over `gradus_core::contracts::Generate`, so a server, the local engine and a
@@ -22,6 +23,7 @@ mod metered_model;
 pub mod monte_carlo;
 pub mod prompt;
 pub mod reference;
+pub mod relabel;
 pub mod report;
 pub mod sample;
 mod seed;

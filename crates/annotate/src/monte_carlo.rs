@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 use gradus_core::contracts::{CallError, FinishReason, Generate, GenerateRequest, Sampling};
 use gradus_core::select::search::Ask;
 use gradus_core::{Annotation, LabelSource, Mark, Problem, Solution, StepLabel};
-use gradus_grade::extract;
 use serde::{Deserialize, Serialize};
 
 use crate::annotated::{Annotated, refused};
@@ -277,7 +276,7 @@ impl RolloutSampler<'_> {
         if !is_last || !self.ask.states_answer(&whole()) {
             return None;
         }
-        let answer = extract(&whole())?.answer;
+        let answer = self.problem.final_answer(&whole())?.answer;
         let right = self.problem.accepts(&answer)?;
         Some(Counts { right: u32::from(right), samples: 1, stated: true })
     }
@@ -285,7 +284,7 @@ impl RolloutSampler<'_> {
     /// Whether a completion reaches the right answer. One that cannot be graded, or was cut off, does not; both are counted.
     fn is_right(&mut self, text: &str, cut: bool) -> bool {
         let mut note = |what: &str| *self.notes.entry(what.to_owned()).or_default() += 1;
-        let verdict = extract(text).map(|found| self.problem.accepts(&found.answer));
+        let verdict = self.problem.final_answer(text).map(|found| self.problem.accepts(&found.answer));
         match verdict {
             Some(Some(right)) => {
                 // An answer that was stated before the limit counts; a number that happened to be last does not.

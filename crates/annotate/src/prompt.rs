@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `solve` | `problem` |
 //! | `continue` | `problem`, `solution_prefix` (the steps so far; `begun` in templates of version 0.1) |
-//! | `judge` | `problem`, `tagged` (the steps, each in `<paragraph_N>`) |
+//! | `judge/…` | `problem`, `tagged` (the steps, each in `<paragraph_N>`), `steps` |
 
 use std::path::Path;
 
@@ -26,19 +26,14 @@ pub struct Template {
 const ONLY: &str = "prompt";
 
 impl Template {
-    /// Asks for a whole solution.
+    /// Asks for a whole solution; `train sft` and `train orpo` ask the same.
     pub fn solve() -> Self {
-        Self::built_in("solve", include_str!("../prompts/solve.md"))
+        Self::built_in("solve", include_str!("../../../assets/prompts/solve.md"))
     }
 
     /// Asks a chat server to continue a solution.
     pub fn go_on() -> Self {
         Self::built_in("continue", include_str!("../prompts/continue.md"))
-    }
-
-    /// Asks where the first error is (ProcessBench's critic protocol).
-    pub fn judge() -> Self {
-        Self::built_in("judge", include_str!("../prompts/judge.md"))
     }
 
     /// A user-supplied template.
@@ -48,7 +43,7 @@ impl Template {
         Self::new(&path.display().to_string(), &text)
     }
 
-    fn built_in(name: &str, text: &str) -> Self {
+    pub(crate) fn built_in(name: &str, text: &str) -> Self {
         Self::new(name, text).expect("the templates that ship are right")
     }
 
@@ -80,7 +75,8 @@ fn sentence(error: &minijinja::Error) -> String {
     format!("{}{line}", error.detail().map_or_else(|| error.kind().to_string(), str::to_owned))
 }
 
-/// Prompts for a chat server: a whole solution, or the continuation of a started one.
+/// Prompts for a chat server: a whole solution, or the continuation of a started one, as a turn that the server continues
+/// where it can, or else in words.
 #[derive(Debug, Clone)]
 pub struct Conversation {
     /// A system message.
@@ -89,6 +85,8 @@ pub struct Conversation {
     pub solve: Template,
     /// Asks for a continuation.
     pub go_on: Template,
+    /// Whether the server continues a turn of the assistant's that has begun.
+    pub continues_turns: bool,
 }
 
 impl Conversation {
@@ -96,7 +94,7 @@ impl Conversation {
     pub fn new(system: Option<String>, solve: Template, go_on: Template) -> Result<Self> {
         solve.render(context! { problem => "1 + 1?" })?;
         go_on.render(go_on_variables("1 + 1?", "1 + 1 = 2"))?;
-        Ok(Self { system, solve, go_on })
+        Ok(Self { system, solve, go_on, continues_turns: false })
     }
 }
 
@@ -106,15 +104,16 @@ fn go_on_variables(problem: &str, prefix: &str) -> Value {
 
 impl Ask for Conversation {
     fn prompt(&self, question: &str, begun: &str) -> Prompt {
-        let begun = begun.trim_end();
-        let said = if begun.is_empty() {
+        let is_new = begun.trim().is_empty();
+        let said = if is_new || self.continues_turns {
             self.solve.render(context! { problem => question })
         } else {
-            self.go_on.render(go_on_variables(question, begun))
+            self.go_on.render(go_on_variables(question, begun.trim_end()))
         };
         let system = self.system.iter().map(|system| Message::new("system", system));
         let said = said.expect("a template that works for one problem works for another");
-        Prompt::Chat(system.chain([Message::new("user", said)]).collect())
+        let turn = (self.continues_turns && !is_new).then(|| Message::new("assistant", begun));
+        Prompt::Chat(system.chain([Message::new("user", said)]).chain(turn).collect())
     }
 }
 
@@ -149,5 +148,9 @@ mod tests {
         assert!(begin[1].content.contains("What is 7 + 8?"));
         let Prompt::Chat(on) = ask.prompt("What is 7 + 8?", "Add them.\n\n") else { panic!("it is one") };
         assert!(on[1].content.contains("Add them.") && on[1].content.contains("What is 7 + 8?"));
+        let ask = Conversation { continues_turns: true, ..ask };
+        let Prompt::Chat(on) = ask.prompt("What is 7 + 8?", "Add them.\n\n") else { panic!("it is one") };
+        assert_eq!(on[..2], begin);
+        assert_eq!(on[2], Message::new("assistant", "Add them.\n\n"));
     }
 }

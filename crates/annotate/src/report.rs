@@ -22,6 +22,8 @@ use crate::ensemble::{Rule, combine};
 pub struct Panel {
     /// The annotators' names.
     pub names: Vec<String>,
+    /// What each is called without the file that it is from: runs of one annotator have the same. Empty where nobody asks.
+    pub annotators: Vec<String>,
     /// The solutions.
     pub rows: Vec<PanelRow>,
 }
@@ -124,6 +126,36 @@ pub struct EnsembleSummary {
     pub outcome_prediction: OutcomePrediction,
 }
 
+/// Several runs of one annotator, such as with other seeds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RepeatSummary {
+    /// The annotator.
+    pub name: String,
+    /// Its runs.
+    pub runs: usize,
+    /// Share of steps with the true label, mean over runs.
+    pub accuracy: Option<f64>,
+    /// Standard deviation of that share over runs.
+    pub deviation: Option<f64>,
+    /// The same share for the label that most runs give; a tie is undecided.
+    pub majority_accuracy: Option<f64>,
+    /// Of the steps that two runs label, the share that they label alike.
+    pub agreement: Option<f64>,
+}
+
+/// How many times as much Monte Carlo costs, over the solutions that both decided.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CostRatio {
+    /// The annotator.
+    pub name: String,
+    /// Solutions that both decided, with their cost.
+    pub solutions: usize,
+    /// Tokens of Monte Carlo for one of the annotator's.
+    pub tokens: Option<f64>,
+    /// Seconds of Monte Carlo for one of the annotator's, where they were recorded.
+    pub seconds: Option<f64>,
+}
+
 /// The report of a panel of annotators.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AnnotatorReport {
@@ -135,6 +167,12 @@ pub struct AnnotatorReport {
     pub with_outcome: usize,
     /// One by one.
     pub annotators: Vec<AnnotatorSummary>,
+    /// Runs of the same annotator.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub repeats: Vec<RepeatSummary>,
+    /// Cost in relation to Monte Carlo.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cost_ratios: Vec<CostRatio>,
     /// By pairs.
     pub pairs: Vec<PairSummary>,
     /// All together; empty for one annotator.
@@ -178,6 +216,8 @@ pub fn report(panel: &Panel, settings: &bootstrap::Settings) -> AnnotatorReport 
         with_truth: rows.iter().filter(|row| row.truth.is_some()).count(),
         with_outcome: rows.iter().filter(|row| row.outcome != Outcome::Unknown).count(),
         annotators,
+        repeats: repeats(panel),
+        cost_ratios: cost_ratios(panel),
         pairs,
         together,
         reliability,
@@ -214,19 +254,100 @@ fn annotator(
     }
 }
 
-/// The steps of a solution that have a true label, with what the annotator says of them.
+/// The steps of a solution that have a true label, also after its first error, with what the annotator says of them.
 fn steps(row: &PanelRow, at: usize) -> Vec<Step> {
     let Some(truth) = &row.truth else { return Vec::new() };
     let annotation = row.annotations[at].as_ref();
     let right = |mark: Mark| mark != Mark::Incorrect;
     let label = |step: usize| annotation?.labels.get(step)?.as_ref();
-    truth
-        .targets()
+    let known = truth.labels.iter().enumerate().filter_map(|(step, label)| Some((step, label.as_ref()?)));
+    known
         .map(|(step, true_label)| Step {
             human: right(true_label.mark),
             annotator: label(step).map(|label| right(label.mark)),
         })
         .collect()
+}
+
+/// Annotators with several runs, in the order of their first.
+fn repeats(panel: &Panel) -> Vec<RepeatSummary> {
+    let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
+    for (at, name) in panel.annotators.iter().enumerate() {
+        match groups.iter_mut().find(|(other, _)| other == name) {
+            Some((_, runs)) => runs.push(at),
+            None => groups.push((name, vec![at])),
+        }
+    }
+    let several = groups.into_iter().filter(|(_, runs)| runs.len() > 1);
+    several.map(|(name, runs)| repeat(name, &runs, &panel.rows)).collect()
+}
+
+fn repeat(name: &str, runs: &[usize], rows: &[PanelRow]) -> RepeatSummary {
+    let of_run = |at: usize| -> Vec<Step> { rows.iter().flat_map(|row| steps(row, at)).collect() };
+    let steps: Vec<Vec<Step>> = runs.iter().map(|at| of_run(*at)).collect();
+    let shares: Vec<f64> = steps.iter().filter_map(|steps| agreement(steps).accuracy).collect();
+    let count = shares.len() as f64;
+    let accuracy = (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / count);
+    let deviation = accuracy
+        .filter(|_| shares.len() > 1)
+        .map(|mean| (shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt());
+    let majority: Vec<Step> = (0..steps[0].len())
+        .map(|step| {
+            let votes = || steps.iter().filter_map(|run| run[step].annotator);
+            let (right, all) = (votes().filter(|right| *right).count(), votes().count());
+            let decided = 2 * right != all;
+            Step { human: steps[0][step].human, annotator: decided.then_some(2 * right > all) }
+        })
+        .collect();
+    let label = |row: &PanelRow, at: usize, step: usize| {
+        Some(row.annotations[at].as_ref()?.labels.get(step)?.as_ref()?.mark != Mark::Incorrect)
+    };
+    let mut pairs: Vec<bool> = Vec::new();
+    for row in rows {
+        for (index, first) in runs.iter().enumerate() {
+            for second in &runs[index + 1..] {
+                let both = (0..row.steps)
+                    .filter_map(|step| Some(label(row, *first, step)? == label(row, *second, step)?));
+                pairs.extend(both);
+            }
+        }
+    }
+    let alike = pairs.iter().filter(|alike| **alike).count();
+    RepeatSummary {
+        name: name.to_owned(),
+        runs: runs.len(),
+        accuracy,
+        deviation,
+        majority_accuracy: agreement(&majority).accuracy,
+        agreement: (!pairs.is_empty()).then(|| alike as f64 / pairs.len() as f64),
+    }
+}
+
+/// The name of Monte Carlo among annotators.
+const MONTE_CARLO: &str = "monte-carlo";
+
+/// Every annotator with a cost against the first run of Monte Carlo.
+fn cost_ratios(panel: &Panel) -> Vec<CostRatio> {
+    let Some(base) = panel.annotators.iter().position(|name| name == MONTE_CARLO) else { return Vec::new() };
+    let cost = |row: &PanelRow, at: usize| row.annotations[at].as_ref().and_then(|found| found.cost.clone());
+    let others = (0..panel.names.len()).filter(|at| panel.annotators[*at] != MONTE_CARLO);
+    let ratio = |at: usize| {
+        let both: Vec<(Cost, Cost)> =
+            panel.rows.iter().filter_map(|row| Some((cost(row, base)?, cost(row, at)?))).collect();
+        let of = |amount: fn(&Cost) -> f64| {
+            let sum =
+                |side: fn(&(Cost, Cost)) -> &Cost| both.iter().map(|pair| amount(side(pair))).sum::<f64>();
+            let (base, own) = (sum(|pair| &pair.0), sum(|pair| &pair.1));
+            (base > 0.0 && own > 0.0).then(|| base / own)
+        };
+        CostRatio {
+            name: panel.names[at].clone(),
+            solutions: both.len(),
+            tokens: of(|cost| (cost.prompt_tokens + cost.completion_tokens) as f64),
+            seconds: of(|cost| cost.seconds),
+        }
+    };
+    others.map(ratio).filter(|ratio| ratio.solutions > 0).collect()
 }
 
 fn first_errors(rows: &[PanelRow], found: &[FirstErrorVote]) -> Option<ProcessScores> {
@@ -333,7 +454,7 @@ fn outcome_prediction_by(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gradus_core::LabelSource;
+    use gradus_core::{LabelSource, StepLabel};
 
     fn row(problem: &str, right: bool, truth: Option<usize>, found: &[FirstErrorVote]) -> PanelRow {
         let label = |error| Annotation::from_first_error(3, error, &LabelSource::Human);
@@ -348,6 +469,21 @@ mod tests {
     }
 
     #[test]
+    fn labels_after_the_first_error_count() {
+        let label = |mark| Some(StepLabel::hard(mark, LabelSource::Human));
+        let marks = [Mark::Incorrect, Mark::Correct, Mark::Incorrect];
+        let truth = Annotation::from_labels(marks.map(label).to_vec());
+        let rows = vec![PanelRow {
+            truth: Some(truth.clone()),
+            annotations: vec![Some(truth)],
+            ..row("a", false, None, &[])
+        }];
+        let panel = Panel { names: vec!["x".into()], annotators: vec!["x".into()], rows };
+        let report = report(&panel, &bootstrap::Settings { resamples: 0, ..Default::default() });
+        assert_eq!(report.annotators[0].agreement.unwrap().steps, 3);
+    }
+
+    #[test]
     fn numbers_of_a_hand_written_panel() {
         let rows = vec![
             row("a", true, None, &[Some(None), Some(None)]),
@@ -355,7 +491,7 @@ mod tests {
             row("b", false, Some(0), &[Some(None), Some(Some(0))]),
             row("b", true, None, &[Some(None), None]),
         ];
-        let panel = Panel { names: vec!["x".into(), "y".into()], rows };
+        let panel = Panel { names: vec!["x".into(), "y".into()], rows, ..Panel::default() };
         let report = report(&panel, &bootstrap::Settings { resamples: 50, ..Default::default() });
         let [x, y] = &report.annotators[..] else { panic!("two annotators") };
         assert_eq!((x.decided, x.undecided, x.labels, x.errors), (4, 0, 3 + 2 + 3 + 3, 1));
@@ -382,5 +518,68 @@ mod tests {
         );
         assert_eq!((rules[4].0, rules[4].1), ("dawid-skene", 4));
         assert_eq!(report.reliability.len(), 2);
+    }
+
+    #[test]
+    fn true_labels_after_the_first_error_count() {
+        use gradus_core::StepLabel;
+        let labels = |marks: &[Mark]| {
+            let label = |mark: &Mark| Some(StepLabel::hard(*mark, LabelSource::Human));
+            Annotation::from_labels(marks.iter().map(label).collect())
+        };
+        let row = PanelRow {
+            truth: Some(labels(&[Mark::Correct, Mark::Incorrect, Mark::Correct, Mark::Incorrect])),
+            annotations: vec![Some(labels(&[
+                Mark::Correct,
+                Mark::Incorrect,
+                Mark::Incorrect,
+                Mark::Incorrect,
+            ]))],
+            steps: 4,
+            ..PanelRow::default()
+        };
+        let panel = Panel { names: vec!["x".into()], rows: vec![row], ..Panel::default() };
+        let report = report(&panel, &bootstrap::Settings { resamples: 0, ..Default::default() });
+        let found = report.annotators[0].agreement.unwrap();
+        assert_eq!((found.steps, found.accuracy), (4, Some(0.75)));
+    }
+
+    #[test]
+    fn runs_of_one_annotator_and_their_cost_against_monte_carlo() {
+        let cost = |tokens: u64, seconds: f64| Cost { completion_tokens: tokens, seconds, ..Cost::default() };
+        // True: an error at step 1 of 3, so two steps have a label; the third has none.
+        let mut rows = vec![
+            row("a", false, Some(1), &[Some(Some(1)), Some(Some(1)), Some(Some(0)), Some(Some(1))]),
+            row("b", true, None, &[Some(None), Some(None), Some(None), None]),
+        ];
+        for row in &mut rows {
+            let costs = [cost(100, 2.0), cost(100, 4.0), cost(100, 2.0), cost(300, 0.0)];
+            for (annotation, cost) in row.annotations.iter_mut().zip(costs) {
+                if let Some(annotation) = annotation {
+                    annotation.cost = Some(cost);
+                }
+            }
+        }
+        let names = ["reference m", "reference m (1)", "reference m (2)", "monte-carlo"];
+        let annotators = ["reference m", "reference m", "reference m", "monte-carlo"];
+        let panel = Panel {
+            names: names.map(str::to_owned).to_vec(),
+            annotators: annotators.map(str::to_owned).to_vec(),
+            rows,
+        };
+        let report = report(&panel, &bootstrap::Settings { resamples: 0, ..Default::default() });
+        let [repeats] = &report.repeats[..] else { panic!("one annotator has several runs") };
+        assert_eq!((repeats.name.as_str(), repeats.runs), ("reference m", 3));
+        // 5 of 5 steps, 5 of 5, and 3 of 5: the third run is wrong at step 0 and silent at step 1.
+        let accuracy = repeats.accuracy.unwrap();
+        assert!((accuracy - (1.0 + 1.0 + 0.6) / 3.0).abs() < 1e-9, "{accuracy}");
+        let deviation = repeats.deviation.unwrap();
+        assert!((deviation - (0.16f64 / 3.0).sqrt()).abs() < 1e-9, "{deviation}");
+        assert_eq!(repeats.majority_accuracy, Some(1.0));
+        // Problem a: 2 of 2, 0 of 1, 0 of 1 alike; problem b: 9 of 9.
+        assert_eq!(repeats.agreement, Some(11.0 / 13.0));
+        let ratios = &report.cost_ratios;
+        assert_eq!(ratios.len(), 3);
+        assert_eq!((ratios[0].solutions, ratios[0].tokens, ratios[0].seconds), (1, Some(3.0), None));
     }
 }

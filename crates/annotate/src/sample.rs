@@ -1,13 +1,13 @@
 //! Draws solutions to a problem: N independent samples, cut into steps, their answers found and graded.
 //!
-//! The same text twice is kept once, with how often it came. A solution that was cut off at the token limit is kept and says
-//! so: it has no final answer unless it stated one before.
+//! Every sample is a solution with an id of its own, also where its text came before: a vote counts draws, not texts.
+//! A solution that was cut off at the token limit is kept and says so: it has no final answer unless it stated one
+//! before.
 
 use gradus_core::contracts::{CallError, FinishReason, Generate, GenerateRequest, Sampling};
 use gradus_core::select::search::Ask;
-use gradus_core::steps;
 use gradus_core::{Cost, Metadata, Outcome, Problem, Solution};
-use gradus_grade::extract;
+use gradus_core::{id, steps};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -63,9 +63,9 @@ impl SampleConfig {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sampled {
-    /// The different solutions, in the order in which they came.
+    /// The solutions, in the order in which they came.
     pub solutions: Vec<Solution>,
-    /// Samples that repeated another word for word.
+    /// Solutions that repeat an earlier one word for word.
     pub repeated: usize,
     /// Samples without a word.
     pub empty: usize,
@@ -103,17 +103,11 @@ pub async fn sample(
             sampled.empty += 1;
             continue;
         }
-        if let Some(known) =
-            sampled.solutions.iter_mut().find(|known| known.text.as_deref() == Some(text.as_str()))
-        {
-            sampled.repeated += 1;
-            let times = known.metadata.get("times").and_then(serde_json::Value::as_u64).unwrap_or(1);
-            known.metadata.insert("times".to_owned(), (times + 1).into());
-            continue;
-        }
+        let repeats = sampled.solutions.iter().any(|known| known.text.as_deref() == Some(text.as_str()));
+        sampled.repeated += usize::from(repeats);
         let cut = choice.finish == FinishReason::Length;
         sampled.cut += usize::from(cut);
-        let found = extract(&text).filter(|_| !cut || ask.states_answer(&text));
+        let found = problem.final_answer(&text).filter(|_| !cut || ask.states_answer(&text));
         sampled.unanswered += usize::from(found.is_none());
         let answer = found.map(|found| found.answer);
         let right = answer.as_deref().and_then(|answer| problem.accepts(answer));
@@ -122,7 +116,7 @@ pub async fn sample(
             metadata.insert("cut".to_owned(), true.into());
         }
         sampled.solutions.push(Solution {
-            id: format!("{}/{index}", problem.id),
+            id: id::sample(&problem.id, generator, index, config.seed, &text),
             problem_id: problem.id.clone(),
             generator: Some(generator.to_owned()),
             steps: steps::split(&text, &config.steps).steps().map(str::to_owned).collect(),
@@ -159,14 +153,15 @@ mod tests {
         let config = SampleConfig { solutions: 5, max_tokens: 11, ..SampleConfig::default() };
         let sampled = sample(&model, "m", &Plain, &problem, &config).await.unwrap();
         let outcomes: Vec<Outcome> = sampled.solutions.iter().map(|solution| solution.outcome).collect();
-        assert_eq!(outcomes, [Outcome::Correct, Outcome::Wrong, Outcome::Unknown]);
+        assert_eq!(outcomes, [Outcome::Correct, Outcome::Wrong, Outcome::Wrong, Outcome::Unknown]);
         assert_eq!(sampled.solutions[0].steps.len(), 3);
-        assert_eq!(sampled.solutions[1].metadata["times"], 2);
         assert_eq!((sampled.repeated, sampled.empty, sampled.cut, sampled.unanswered), (1, 1, 1, 1));
-        assert_eq!(
-            sampled.solutions.iter().map(|solution| &*solution.id).collect::<Vec<_>>(),
-            ["p/0", "p/1", "p/4"]
-        );
+        let ids: Vec<&str> = sampled.solutions.iter().map(|solution| &*solution.id).collect();
+        for (id, begin) in ids.iter().zip(["p/m/0-", "p/m/1-", "p/m/3-", "p/m/4-"]) {
+            assert!(id.starts_with(begin), "{ids:?}");
+        }
+        let record = gradus_core::Record::new(problem, sampled.solutions.clone());
+        assert_eq!(record.earliest_equal(), [0, 1, 1, 3]);
         assert_eq!((sampled.cost.requests, sampled.cost.completion_tokens), (1, 11 + 4 + 4 + 11));
     }
 }

@@ -7,7 +7,7 @@ use gradus_llm::EmbeddingServer;
 
 use crate::background::Background;
 use crate::endpoints::Endpoints;
-use crate::local::{Local, Purpose};
+use crate::local::{self, Local, Purpose};
 use crate::recorded::RecordedVectors;
 use crate::{EmbedderSettings, Result, Spending};
 
@@ -39,9 +39,9 @@ impl Embedder {
             (name, vectors.hash.clone(), Backend::Recorded(vectors), None)
         } else if settings.endpoints.endpoint.is_empty() {
             settings.endpoints.refuse_local_concurrency()?;
-            let name = settings.model.as_deref().unwrap_or(DEFAULT_ENCODER);
-            let local = Local::start(name, &settings.local, Purpose::Text)?;
-            (name.to_owned(), local.files.clone(), Backend::Local(local), None)
+            let name = local::model_name(settings.model.as_deref(), &settings.local, DEFAULT_ENCODER)?;
+            let local = Local::start(&name, &settings.local, Purpose::Text)?;
+            (name, local.files.clone(), Backend::Local(local), None)
         } else {
             settings.local.refuse_with_endpoint()?;
             let endpoints = Endpoints::open(&settings.endpoints, settings.model.as_deref())?;

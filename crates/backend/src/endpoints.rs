@@ -13,6 +13,8 @@ const CONCURRENCY: usize = 16;
 /// Open connections to the servers of one model.
 pub(crate) struct Endpoints {
     pub(crate) http: Http,
+    /// The servers one by one.
+    pub(crate) all: Vec<Endpoint>,
     /// The model's name, or the first address where it has none.
     pub(crate) name: String,
     /// Requests in flight at all endpoints together.
@@ -36,6 +38,7 @@ impl Endpoints {
             Endpoint {
                 key: key.clone(),
                 concurrency,
+                request_seed: !settings.no_request_seed,
                 dialect: settings.dialect.unwrap_or(usual.dialect),
                 requests_per_minute: settings.requests_per_minute,
                 tokens_per_minute: settings.tokens_per_minute,
@@ -56,8 +59,9 @@ impl Endpoints {
         let named = |other: &str| if model.is_empty() { other.to_owned() } else { model.to_owned() };
         Ok(Self {
             http,
+            all: endpoints,
             name: named(&settings.endpoint[0]),
-            concurrency: concurrency * endpoints.len(),
+            concurrency: concurrency * settings.endpoint.len(),
             identity: named(&settings.endpoint.join(" ")),
         })
     }

@@ -9,7 +9,7 @@ use gradus_core::contracts::{
 use gradus_core::select::search::Ask;
 use gradus_engine::Engine;
 use gradus_engine::text::Tokenizer;
-use gradus_llm::{Chat, Http, Scripted};
+use gradus_llm::{Chat, Endpoint, Http, Scripted, continues_turns};
 use serde::Serialize;
 
 use crate::background::Background;
@@ -34,14 +34,31 @@ pub struct Generator {
     backend: Backend,
     /// Of a model whose template is written out here.
     tokenizer: Option<Arc<Tokenizer>>,
+    /// A hash of that model's files, where it is not the generator itself.
+    template_files: Option<String>,
     identity: String,
     settings: GeneratorSettings,
 }
 
 enum Backend {
     Local(Local),
-    Endpoints(Background<Chat>),
+    Endpoints(Background<Chat>, Vec<Endpoint>),
     Recorded(Scripted),
+}
+
+/// How a generator goes on with a solution that has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Continuation {
+    /// As text, in its own template or without one.
+    Text,
+    /// As a turn of the assistant's that its server continues.
+    Turn,
+    /// The server can only be asked in words.
+    Asked(
+        /// Why: what the server does instead.
+        &'static str,
+    ),
 }
 
 /// What determines a generator's answers with its prompts, for a job's fingerprint.
@@ -53,6 +70,11 @@ pub struct GeneratorIdentity<'a> {
     raw: bool,
     system: Option<&'a str>,
     template: Option<&'a str>,
+    /// A hash of the files of the model whose template it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    template_files: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unseeded: bool,
     prompts: Vec<&'a str>,
 }
 
@@ -65,29 +87,29 @@ impl Generator {
             return Self::new(settings, name, hash, Backend::Recorded(scripted), None);
         }
         if settings.endpoints.endpoint.is_empty() {
-            let name = settings.model.as_deref().unwrap_or(DEFAULT_GENERATOR);
-            return Self::on(Local::start(name, &settings.local, Purpose::Text)?, settings);
+            let name = local::model_name(settings.model.as_deref(), &settings.local, DEFAULT_GENERATOR)?;
+            return Self::on(Local::start(&name, &settings.local, Purpose::Text)?, name, settings);
         }
         settings.local.refuse_with_endpoint()?;
         let endpoints = Endpoints::open(&settings.endpoints, settings.model.as_deref())?;
         let http = endpoints.http;
         let chat = Background::start(Arc::new(Chat::new(http.clone())))?;
         let identity = format!("endpoint {}", endpoints.identity);
-        let tokenizer = settings.template.as_deref().map(|name| {
+        let template = settings.template.as_deref().map(|name| {
             let tokenizer = local::tokenizer(name)?;
             match tokenizer.has_template() {
-                true => Ok(tokenizer),
+                true => Ok((tokenizer, local::files(name)?)),
                 false => Err(Error::settings(format!("--template: {name} has no chat template"))),
             }
         });
-        let backend = Backend::Endpoints(chat);
+        let (tokenizer, template_files) = template.transpose()?.unzip();
+        let backend = Backend::Endpoints(chat, endpoints.all);
         let generator = Self::new(settings, endpoints.name, identity, backend, Some(http))?;
-        Ok(Self { concurrency: endpoints.concurrency, tokenizer: tokenizer.transpose()?, ..generator })
+        Ok(Self { concurrency: endpoints.concurrency, tokenizer, template_files, ..generator })
     }
 
     /// A generator on an engine that is running already.
-    pub(crate) fn on(local: Local, settings: &GeneratorSettings) -> Result<Self> {
-        let name = settings.model.clone().unwrap_or_else(|| DEFAULT_GENERATOR.to_owned());
+    pub(crate) fn on(local: Local, name: String, settings: &GeneratorSettings) -> Result<Self> {
         let tokenizer = Some(Arc::clone(local.engine.tokenizer()));
         let identity = local.identity.clone();
         Ok(Self { tokenizer, ..Self::new(settings, name, identity, Backend::Local(local), None)? })
@@ -106,6 +128,7 @@ impl Generator {
             name,
             backend,
             tokenizer: None,
+            template_files: None,
             identity,
             settings: settings.clone(),
         })
@@ -129,6 +152,35 @@ impl Generator {
         self.settings.raw || self.tokenizer.is_some()
     }
 
+    /// How it goes on with a solution that has begun. Every server that answers is asked whether it can, with three
+    /// requests of one token; a turn is continued only if all of them can.
+    pub fn continuation(&self) -> Result<Continuation> {
+        let Backend::Endpoints(_, servers) = &self.backend else { return Ok(Continuation::Text) };
+        if self.continues() {
+            return Ok(Continuation::Text);
+        }
+        let mut down = None;
+        let mut reached = false;
+        for server in servers {
+            let http = Http::open(server).map_err(Error::endpoint("--endpoint"))?;
+            match crate::block_on(continues_turns(&http))? {
+                Ok(Ok(())) => reached = true,
+                Ok(Err(why)) => return Ok(Continuation::Asked(why)),
+                Err(error @ CallError::Failed(_)) => down = Some(error),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match down {
+            Some(error) if !reached => Err(error.into()),
+            _ => Ok(Continuation::Turn),
+        }
+    }
+
+    /// Whether its requests carry no seeds, so that its samples cannot be drawn again.
+    pub fn is_unseeded(&self) -> bool {
+        self.settings.endpoints.no_request_seed
+    }
+
     /// What determines its answers, apart from how it is asked.
     pub fn identity(&self) -> &str {
         &self.identity
@@ -138,10 +190,12 @@ impl Generator {
     pub fn identity_with<'a>(&'a self, prompts: Vec<&'a str>) -> GeneratorIdentity<'a> {
         GeneratorIdentity {
             name: &self.name,
-            here: (!matches!(self.backend, Backend::Endpoints(_))).then_some(self.identity.as_str()),
+            here: (!matches!(self.backend, Backend::Endpoints(..))).then_some(self.identity.as_str()),
             raw: self.settings.raw,
             system: self.settings.system.as_deref(),
             template: self.settings.template.as_deref(),
+            template_files: self.template_files.as_deref(),
+            unseeded: self.is_unseeded(),
             prompts,
         }
     }
@@ -186,7 +240,7 @@ impl Generate for Generator {
     fn generate(&self, request: GenerateRequest) -> Answer<'_, Generated> {
         match &self.backend {
             Backend::Local(local) => local.engine.generate(request),
-            Backend::Endpoints(chat) => chat.generate(request),
+            Backend::Endpoints(chat, _) => chat.generate(request),
             Backend::Recorded(scripted) => scripted.generate(request),
         }
     }
@@ -196,7 +250,7 @@ impl LogProbs for Generator {
     fn logprobs(&self, mut request: LogProbsRequest) -> Answer<'_, TokenLogProbs> {
         let chat = match &self.backend {
             Backend::Local(local) => return local.engine.logprobs(request),
-            Backend::Endpoints(chat) => chat,
+            Backend::Endpoints(chat, _) => chat,
             Backend::Recorded(_) => {
                 let words = "recorded completions have no log-probabilities: use a model".to_owned();
                 return Box::pin(async move { Err(CallError::Invalid(words)) });

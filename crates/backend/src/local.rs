@@ -1,13 +1,14 @@
 //! Models that run here: how a name becomes a running engine.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use gradus_engine::models::{ModelPath, SHIPPED, SHIPPED_PROFILE};
-use gradus_engine::profile::{Profile, Score};
+use gradus_engine::models::{ModelPath, SHIPPED, SHIPPED_PROFILE, Store, TrainedModel};
+use gradus_engine::profile::Profile;
 use gradus_engine::text::Tokenizer;
-use gradus_engine::{Device, Engine, Gguf, LoadOptions, Model, ServiceOptions, models};
+use gradus_engine::{Device, Engine, Gguf, HeadKind, LoadOptions, Model, ServiceOptions, models};
 
-use crate::{DEFAULT_GENERATOR, Error, LocalSettings, Result};
+use crate::{DEFAULT_GENERATOR, Error, LocalSettings, Result, ScorerSettings};
 
 /// What an engine is started for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub enum Purpose<'a> {
     Text,
     /// Scores of steps.
     Scores {
-        /// The profile; by default the one that the checkpoint asks for, else `plain`.
+        /// The profile; by default the one that it was trained with, or that the checkpoint asks for, else `plain`.
         profile: Option<&'a str>,
         /// Every prompt goes through the model by itself.
         unpacked: bool,
@@ -37,27 +38,50 @@ pub struct Local {
     pub identity: String,
     /// Maximum tokens per pass.
     pub(crate) token_budget: usize,
+    /// The base of an adapter with a reward head, for what needs a language model: the adapter knows no texts.
+    pub base: Option<String>,
 }
 
 impl Local {
-    /// Loads a model and starts its thread.
+    /// Loads a model and starts its thread. A name that stands for an adapter loads the base that the adapter names, and
+    /// the adapter on top.
     pub fn start(name: &str, settings: &LocalSettings, purpose: Purpose<'_>) -> Result<Self> {
-        let path = models::resolve(name)?;
+        let given = match purpose {
+            Purpose::Scores { profile: Some(profile), .. } => Some(Profile::find(profile)?),
+            Purpose::Scores { .. } | Purpose::Text => None,
+        };
+        let Weights { base, path, adapter, trained, profile: own } = Weights::find(name, settings)?;
+        let head = trained.and_then(|trained| trained.head);
+        let named = match (purpose, given, own) {
+            (Purpose::Text, ..) => {
+                refuse_text(name, head)?;
+                None
+            }
+            (_, Some(given), _) => Some(given),
+            (_, None, own) => own.as_deref().map(Profile::find).transpose()?,
+        };
+        if let (Some(profile), Some(head)) = (&named, head) {
+            check_head(name, head, profile)?;
+        }
         let (device, dequantize) = (settings.device.unwrap_or(Device::Cpu), settings.dequantize());
-        let adapter = settings.adapter.clone();
-        let load = LoadOptions { device, precision: settings.precision, dequantize, adapter };
+        let load =
+            LoadOptions { device, precision: settings.precision, dequantize, adapter: adapter.clone() };
         let model = Model::load(&path, &load)?;
         let (profile, unpacked) = match purpose {
             Purpose::Text => (None, false),
-            Purpose::Scores { profile, unpacked } => {
-                let usual = || Profile::for_architecture(model.architecture()).unwrap_or("plain");
-                (Some(Profile::find(profile.unwrap_or_else(usual))?), unpacked)
+            Purpose::Scores { unpacked, .. } => {
+                let profile = match named {
+                    Some(profile) => profile,
+                    None => Profile::find(Profile::for_model(&model)?)?,
+                };
+                (Some(profile), unpacked)
             }
         };
-        let files = models::fingerprint(path.as_path(), settings.adapter.as_deref())?;
+        let files = models::fingerprint(path.as_path(), adapter.as_deref())?;
         let identity = format!("{files} {:?} {device:?} {dequantize:?} {profile:?}", settings.precision);
         let name = profile.as_ref().map(|profile| profile.name.clone());
         let usual = ServiceOptions::default();
+        let headed = adapter.is_some() && model.any_head().is_some();
         let service = ServiceOptions {
             token_budget: settings.max_batch_tokens.unwrap_or(usual.token_budget),
             tree_packing: !unpacked,
@@ -65,56 +89,98 @@ impl Local {
         };
         let token_budget = service.token_budget;
         let engine = Engine::start(model, profile, service)?;
-        Ok(Self { engine, profile: name, files, identity, token_budget })
+        Ok(Self { engine, profile: name, files, identity, token_budget, base: headed.then_some(base) })
     }
 }
 
-/// A reward model as it was asked for: its base, how that is loaded, and the profile.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct LocalScorer<'a> {
-    /// The model to load.
-    pub(crate) model: &'a str,
-    /// How it is loaded.
-    pub(crate) settings: LocalSettings,
-    /// The profile, where it is certain before loading.
-    pub(crate) profile: Option<&'a str>,
+/// The files behind a name: a model, or an adapter and its base.
+struct Weights {
+    /// The name of the model, or of the adapter's base.
+    base: String,
+    /// Its files.
+    path: ModelPath,
+    /// The adapter on top.
+    adapter: Option<PathBuf>,
+    /// What the adapter, or the model where there is none, says about itself.
+    trained: Option<TrainedModel>,
+    /// The profile that it was trained with.
+    profile: Option<String>,
 }
 
-impl<'a> LocalScorer<'a> {
-    /// What a reward model's name stands for: the one that ships with the program is an adapter on a base with a profile
-    /// of its own.
-    pub(crate) fn resolve(
-        model: &'a str,
-        settings: &LocalSettings,
-        profile: Option<&'a str>,
-    ) -> Result<Self> {
-        let settings = settings.clone();
-        if model != SHIPPED {
-            return Ok(Self { model, settings, profile });
-        }
-        if settings.adapter.is_some() {
-            return Err(Error::settings(format!(
-                "{SHIPPED} is itself an adapter on smollm2-135m: set --model to the base of your adapter"
-            )));
-        }
-        if let Some(profile) = profile
-            && !matches!(Profile::find(profile)?.score, Score::Classes { .. })
-        {
-            return Err(Error::settings(format!(
-                "{SHIPPED} has a two-class head, which the profile {profile} does not read: omit --profile and --pool, \
-                 or use another model"
-            )));
-        }
-        let shipped = models::shipped()?;
-        let settings = LocalSettings { adapter: Some(shipped.adapter), ..settings };
-        Ok(Self { model: shipped.base, settings, profile: profile.or(Some(shipped.profile)) })
+impl Weights {
+    fn find(name: &str, settings: &LocalSettings) -> Result<Self> {
+        let path = models::resolve(name)?;
+        let (base, path, adapter) = match (path.adapter(), &settings.adapter) {
+            (None, adapter) => (name.to_owned(), path, adapter.clone()),
+            (Some(_), Some(_)) => {
+                return Err(Error::settings(format!(
+                    "{name} is itself an adapter: set --model to the base of your adapter, or omit --adapter"
+                )));
+            }
+            (Some(folder), None) => {
+                let base = models::base_of(&Store::from_env()?, folder)?;
+                (base.clone(), models::resolve(&base)?, Some(folder.to_owned()))
+            }
+        };
+        let folder = adapter.as_deref().unwrap_or(path.as_path());
+        let trained = TrainedModel::read(folder)?;
+        let profile = trained.as_ref().and_then(|trained| trained.profile_in(folder));
+        Ok(Self { base, path, adapter, trained, profile })
     }
 }
 
-/// The reward model that is meant when none is named: the one that ships with the program, or with another profile or an
-/// adapter the small language model that those are for.
-pub(crate) fn default_scorer(profile: Option<&str>, settings: &LocalSettings) -> &'static str {
-    let ours = profile.is_none_or(|profile| profile == SHIPPED_PROFILE) && settings.adapter.is_none();
+/// The profile that a local reward model was trained with, where its folder says so.
+pub fn trained_profile(settings: &ScorerSettings) -> Result<Option<String>> {
+    let local = settings.endpoints.endpoint.is_empty() && settings.recorded.is_none();
+    if !local || (settings.model.is_none() && settings.local.adapter.is_none()) {
+        return Ok(None);
+    }
+    let model = model_name(settings.model.as_deref(), &settings.local, DEFAULT_GENERATOR)?;
+    Ok(Weights::find(&model, &settings.local)?.profile)
+}
+
+/// The model that is meant: the named one, the base of an adapter, or else `usual`.
+pub(crate) fn model_name(model: Option<&str>, settings: &LocalSettings, usual: &str) -> Result<String> {
+    Ok(match (model, &settings.adapter) {
+        (Some(model), _) => model.to_owned(),
+        (None, Some(adapter)) => models::base_of(&Store::from_env()?, adapter)?,
+        (None, None) => usual.to_owned(),
+    })
+}
+
+/// Refuses a profile that does not read the head that was trained.
+fn check_head(name: &str, head: HeadKind, profile: &Profile) -> Result<()> {
+    if profile.score.head() == head {
+        return Ok(());
+    }
+    Err(Error::settings(format!(
+        "{name} was trained with a {}, which the profile {} does not read: omit --profile and --pool, or use another \
+         model",
+        head.describe(),
+        profile.name
+    )))
+}
+
+/// Refuses a model that writes no text, before it is loaded.
+pub(crate) fn expect_text(name: &str, settings: &LocalSettings) -> Result<()> {
+    refuse_text(name, Weights::find(name, settings)?.trained.and_then(|trained| trained.head))
+}
+
+/// Refuses text of a model that was trained to give classes or values.
+fn refuse_text(name: &str, head: Option<HeadKind>) -> Result<()> {
+    match head {
+        None | Some(HeadKind::Tokens) => Ok(()),
+        Some(head) => Err(Error::settings(format!(
+            "{name} is a reward model with a {} and writes no text: use its base",
+            head.describe()
+        ))),
+    }
+}
+
+/// The reward model that is meant when neither it nor an adapter is named: the one that ships with the program, or with
+/// another profile the small language model that those are for.
+pub(crate) fn default_scorer(profile: Option<&str>) -> &'static str {
+    let ours = profile.is_none_or(|profile| profile == SHIPPED_PROFILE);
     if ours { SHIPPED } else { DEFAULT_GENERATOR }
 }
 
@@ -136,13 +202,18 @@ pub(crate) fn tokenizer(name: &str) -> Result<Arc<Tokenizer>> {
     Ok(Arc::new(tokenizer))
 }
 
+/// A hash of a model's files without loading them.
+pub(crate) fn files(name: &str) -> Result<String> {
+    Ok(models::fingerprint(models::resolve(name)?.as_path(), None)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn another_profile_means_the_small_language_model() {
-        assert_eq!(default_scorer(None, &LocalSettings::default()), "gradus-prm");
-        assert_eq!(default_scorer(Some("plain"), &LocalSettings::default()), "smollm2-135m");
+        assert_eq!(default_scorer(None), "gradus-prm");
+        assert_eq!(default_scorer(Some("plain")), "smollm2-135m");
     }
 }

@@ -1,7 +1,5 @@
 //! A generator and the scorer of its solutions, which may be one and the same engine.
 
-use gradus_engine::models::SHIPPED;
-
 use crate::local::{self, Local, Purpose};
 use crate::{DEFAULT_GENERATOR, Generator, GeneratorSettings, Result, Scorer, ScorerSettings};
 
@@ -11,25 +9,30 @@ pub fn open_pair(
     scorer: Option<&ScorerSettings>,
 ) -> Result<(Generator, Option<Scorer>)> {
     let Some(scorer) = scorer else { return Ok((Generator::open(generator)?, None)) };
-    let Some(model) = shared(generator, scorer) else {
+    let Some(model) = shared(generator, scorer)? else {
         return Ok((Generator::open(generator)?, Some(Scorer::open(scorer)?)));
     };
     let purpose = Purpose::Scores { profile: scorer.profile.as_deref(), unpacked: scorer.no_tree_packing };
-    let local = Local::start(model, &generator.local, purpose)?;
-    Ok((Generator::on(local.clone(), generator)?, Some(Scorer::on(local, model, scorer)?)))
+    local::expect_text(&model, &generator.local)?;
+    let local = Local::start(&model, &generator.local, purpose)?;
+    let scorer = Scorer::on(local.clone(), &model, scorer)?;
+    Ok((Generator::on(local, model, generator)?, Some(scorer)))
 }
 
 /// The model that does both: an engine has one set of weights, and at most one profile.
-fn shared<'a>(generator: &'a GeneratorSettings, scorer: &'a ScorerSettings) -> Option<&'a str> {
+fn shared(generator: &GeneratorSettings, scorer: &ScorerSettings) -> Result<Option<String>> {
     let here = |endpoints: &crate::EndpointSettings| endpoints.endpoint.is_empty();
     let local = here(&generator.endpoints)
         && here(&scorer.endpoints)
         && generator.recorded.is_none()
         && scorer.recorded.is_none();
-    let model = generator.model.as_deref().unwrap_or(DEFAULT_GENERATOR);
-    let usual = local::default_scorer(scorer.profile.as_deref(), &scorer.local);
-    let same = scorer.model.as_deref().unwrap_or(usual) == model && generator.local == scorer.local;
-    (local && same && model != SHIPPED).then_some(model)
+    if !local || generator.local != scorer.local {
+        return Ok(None);
+    }
+    let model = local::model_name(generator.model.as_deref(), &generator.local, DEFAULT_GENERATOR)?;
+    let usual = local::default_scorer(scorer.profile.as_deref());
+    let judge = local::model_name(scorer.model.as_deref(), &scorer.local, usual)?;
+    Ok((judge == model).then_some(model))
 }
 
 #[cfg(test)]
@@ -41,7 +44,7 @@ mod tests {
     fn the_same_weights_are_loaded_once() {
         let generator = GeneratorSettings { model: Some("m".into()), ..Default::default() };
         let scorer = ScorerSettings { model: Some("m".into()), ..Default::default() };
-        assert_eq!(shared(&generator, &scorer), Some("m"));
+        assert_eq!(shared(&generator, &scorer).unwrap().as_deref(), Some("m"));
         let other = ScorerSettings { model: Some("n".into()), ..scorer.clone() };
         let local = LocalSettings { adapter: Some("a".into()), ..Default::default() };
         let adapted = ScorerSettings { local, ..scorer.clone() };
@@ -49,10 +52,11 @@ mod tests {
         let served = ScorerSettings { endpoints, ..scorer.clone() };
         let recorded = ScorerSettings { recorded: Some("prm".into()), ..scorer };
         for scorer in [other, adapted, served, recorded, ScorerSettings::default()] {
-            assert_eq!(shared(&generator, &scorer), None, "{scorer:?}");
+            assert_eq!(shared(&generator, &scorer).unwrap(), None, "{scorer:?}");
         }
         // Without names, a profile makes the scorer the generator.
         let profiled = ScorerSettings { profile: Some("plain".into()), ..Default::default() };
-        assert_eq!(shared(&GeneratorSettings::default(), &profiled), Some(DEFAULT_GENERATOR));
+        let both = shared(&GeneratorSettings::default(), &profiled).unwrap();
+        assert_eq!(both.as_deref(), Some(DEFAULT_GENERATOR));
     }
 }

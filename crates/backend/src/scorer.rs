@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::background::Background;
 use crate::endpoints::Endpoints;
-use crate::local::{self, Local, LocalScorer, Purpose, scorer_name};
+use crate::local::{self, Local, Purpose, scorer_name};
 use crate::profile_format::ProfileFormat;
 use crate::{Error, RecordedScores, Result, ScoreApi, ScorerSettings, Spending};
 
@@ -100,10 +100,10 @@ impl Scorer {
         if !settings.endpoints.endpoint.is_empty() {
             return Self::served(settings, profile);
         }
-        let model = settings.model.as_deref().unwrap_or(local::default_scorer(profile, &settings.local));
-        let resolved = LocalScorer::resolve(model, &settings.local, profile)?;
-        let purpose = Purpose::Scores { profile: resolved.profile, unpacked: settings.no_tree_packing };
-        Self::on(Local::start(resolved.model, &resolved.settings, purpose)?, model, settings)
+        let usual = local::default_scorer(profile);
+        let model = local::model_name(settings.model.as_deref(), &settings.local, usual)?;
+        let purpose = Purpose::Scores { profile, unpacked: settings.no_tree_packing };
+        Self::on(Local::start(&model, &settings.local, purpose)?, &model, settings)
     }
 
     /// A scorer on an engine that is running already, with its profile.

@@ -91,6 +91,9 @@ pub struct EndpointSettings {
     /// With --endpoint, response cache folder (default: answers/ in the Gradus home folder)
     #[arg(long, value_name = "FOLDER", requires = "endpoint")]
     pub cache: Option<PathBuf>,
+    /// With --endpoint, send no seeds, for servers that fail on them; samples cannot be reproduced then
+    #[arg(long, requires = "endpoint")]
+    pub no_request_seed: bool,
     /// With --endpoint, disable the response cache
     #[arg(long, requires = "endpoint", conflicts_with = "cache")]
     pub no_cache: bool,
@@ -118,7 +121,7 @@ impl EndpointSettings {
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Model")]
 pub struct GeneratorSettings {
-    /// Model name, folder or .gguf file (default: smollm2-135m); with --endpoint, the model's name on the server
+    /// Model name, folder (of an adapter, too) or .gguf file (default: smollm2-135m; with --adapter, its base); with --endpoint, the model's name on the server
     #[arg(short, long)]
     pub model: Option<String>,
     /// JSONL file of recorded completions to replay instead of a model: {"prompt": …, "completions": […]}
@@ -130,8 +133,8 @@ pub struct GeneratorSettings {
     /// Use plain-text prompts without a chat template
     #[arg(long)]
     pub raw: bool,
-    /// With --endpoint, local model with the same chat template, to continue partial solutions (default: the server
-    /// is instructed to continue)
+    /// With --endpoint, local model with the same chat template, to continue partial solutions (without it,
+    /// monte-carlo lets the server continue them if it can, or asks it to in words)
     #[arg(long, alias = "tokenizer", value_name = "MODEL", requires = "endpoint", conflicts_with = "raw")]
     pub template: Option<String>,
     /// Where it is served.
@@ -160,12 +163,12 @@ pub enum ScoreApi {
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Model")]
 pub struct ScorerSettings {
-    /// Reward model name, folder or .gguf file (default: gradus-prm; smollm2-135m with --adapter, --profile or
-    /// --pool); with --endpoint, the model's name on the server
+    /// Reward model name, folder (of an adapter, too) or .gguf file (default: gradus-prm; with --adapter, its base; with
+    /// --profile or --pool, smollm2-135m); with --endpoint, the model's name on the server
     #[arg(short, long)]
     pub model: Option<String>,
-    /// Scoring profile: a built-in name or a .toml file (default: retrieval-prm with --pool, else detected from the
-    /// checkpoint, else plain; with --endpoint, qwen2.5-math-prm)
+    /// Scoring profile: a built-in name or a .toml file (default: the one that the model was trained with, else
+    /// retrieval-prm with --pool, else detected from the checkpoint, else plain; with --endpoint, qwen2.5-math-prm)
     #[arg(short, long)]
     pub profile: Option<String>,
     /// With --endpoint, API of the server

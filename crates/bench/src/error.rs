@@ -33,6 +33,9 @@ pub enum Error {
         /// What the last one said.
         message: String,
     },
+    /// The judge refuses every request.
+    #[error("no sample was judged: {0}")]
+    Refused(String),
     /// Stopped on request; the run can be resumed.
     #[error("stopped; rerun the same command to resume")]
     Stopped,

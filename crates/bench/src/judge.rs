@@ -70,22 +70,22 @@ pub struct Judged {
     /// Its text was cut off at the token limit.
     #[serde(default)]
     pub truncated: bool,
-    /// Asking again may help, so it is not remembered.
+    /// Why there is no opinion, where a call failed.
     #[serde(skip)]
-    pub passing: bool,
+    pub failure: Option<CallError>,
 }
 
 impl Judged {
     /// An opinion that cost nothing.
     pub fn free(opinion: Opinion) -> Self {
-        Self { opinion, usage: Usage::default(), truncated: false, passing: false }
+        Self { opinion, usage: Usage::default(), truncated: false, failure: None }
     }
 
     /// No opinion because a call failed.
     pub fn failed(error: &CallError) -> Self {
-        let passing = matches!(error, CallError::Failed(_));
-        let kind = if passing { "the call failed" } else { "refused" };
-        Self { passing, ..Self::free(Opinion::Undecided { reason: format!("{kind}: {error}") }) }
+        let kind = if matches!(error, CallError::Failed(_)) { "the call failed" } else { "refused" };
+        let reason = format!("{kind}: {}", error.reason());
+        Self { failure: Some(error.clone()), ..Self::free(Opinion::Undecided { reason }) }
     }
 
     pub(crate) fn undecided(reason: &str) -> Self {

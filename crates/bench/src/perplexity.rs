@@ -1,5 +1,7 @@
 //! Perplexity of each solution given its problem, kept in the run's folder like judgments.
 
+use std::collections::HashMap;
+
 use futures_util::{StreamExt, stream};
 use gradus_core::contracts::{LogProbs, LogProbsRequest, Message, Prompt, TokenLogProbs};
 use gradus_durable::{Journal, journal_key};
@@ -20,7 +22,8 @@ pub async fn fill(
 ) -> Result<usize> {
     let mut journal: Journal<f64> = Journal::open(&run.folder().join("perplexity.jsonl"))?;
     let mut progress = Progress { total: samples.len(), ..Progress::default() };
-    let mut open = Vec::new();
+    let mut earliest: HashMap<String, usize> = HashMap::new();
+    let (mut open, mut repeats) = (Vec::new(), Vec::new());
     for (index, sample) in samples.iter_mut().enumerate() {
         let request = request(sample);
         let key = journal_key(&(identity, &request));
@@ -30,10 +33,14 @@ pub async fn fill(
             set(sample, perplexity);
             progress.done += 1;
             progress.resumed += 1;
+        } else if let Some(first) = earliest.get(&key) {
+            repeats.push((index, *first));
         } else {
+            earliest.insert(key.clone(), index);
             open.push((index, key, request));
         }
     }
+    let repeats_wait_for = progress.done + open.len();
     let mut calls = stream::iter(open)
         .map(|(index, key, request)| async move { (index, key, model.logprobs(request).await) })
         .buffer_unordered(ahead.max(1));
@@ -49,6 +56,16 @@ pub async fn fill(
             None => progress.undecided += 1,
         }
         progress.tokens += answer.map_or(0, |answer| answer.usage.prompt_tokens);
+    }
+    drop(calls);
+    if progress.done == repeats_wait_for {
+        for (index, first) in repeats {
+            progress.done += 1;
+            match samples[first].perplexity() {
+                Some(perplexity) => set(&mut samples[index], perplexity),
+                None => progress.undecided += 1,
+            }
+        }
     }
     if progress.done < progress.total { Err(Error::Stopped) } else { Ok(progress.undecided) }
 }

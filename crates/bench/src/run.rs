@@ -3,14 +3,16 @@
 //!
 //! A run is a folder: `judged.jsonl` has one line per answer, found again by a hash of the judge's identity and all that
 //! it saw; `report.json` and `report.html` come when everything is judged. What failed for a reason that may pass (a
-//! server that is down) is not remembered and asked again next time.
+//! server that is down) is not remembered and asked again next time. What a judge refuses (a solution beyond its context)
+//! is remembered once it has answered something: a judge that refuses everything, or says that it does, is an error, and
+//! leaves nothing behind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt;
 use futures_util::stream;
-use gradus_core::contracts::ScoreRequest;
+use gradus_core::contracts::{CallError, ScoreRequest, Usage};
 use gradus_durable::{Journal, journal_key};
 use serde::{Deserialize, Serialize};
 
@@ -94,7 +96,18 @@ impl Run {
             progress.resumed += 1;
         }
         progress.tokens = 0;
-        let open: Vec<usize> = (0..samples.len()).filter(|index| found[*index].is_none()).collect();
+        // Solutions that say the same are asked about once.
+        let mut earliest: HashMap<&str, usize> = HashMap::new();
+        let (mut open, mut repeats) = (Vec::new(), Vec::new());
+        for index in (0..samples.len()).filter(|index| found[*index].is_none()) {
+            match earliest.get(keys[index].as_str()) {
+                Some(first) => repeats.push((index, *first)),
+                None => {
+                    earliest.insert(&keys[index], index);
+                    open.push(index);
+                }
+            }
+        }
         let mut calls = stream::iter(together(samples, open))
             .map(|indices| {
                 let requests = indices.iter().map(|index| samples[*index].request()).collect();
@@ -102,6 +115,9 @@ impl Run {
             })
             .buffer_unordered(ahead.max(1));
         let mut failures = 0;
+        let mut last = String::new();
+        let mut has_answered = progress.resumed > 0;
+        let mut refused: Vec<usize> = Vec::new();
         let mut go_on = watch(progress);
         while go_on {
             let Some((indices, answers)) = calls.next().await else { break };
@@ -112,20 +128,40 @@ impl Run {
             };
             for (index, judged) in indices.into_iter().zip(answers) {
                 progress.add(&judged);
-                match &judged.opinion {
-                    Opinion::Undecided { reason } if judged.passing => {
-                        failures += 1;
-                        if failures >= MAX_FAILURES && progress.undecided == progress.done {
-                            return Err(Error::Judge { failures, message: reason.clone() });
-                        }
+                match &judged.failure {
+                    None => {
+                        has_answered = true;
+                        self.journal.add(&keys[index], &samples[index].solution.id, &judged)?;
                     }
-                    _ => self.journal.add(&keys[index], &samples[index].solution.id, &judged)?,
+                    Some(CallError::Refused(message)) => return Err(Error::Refused(message.clone())),
+                    Some(error) => {
+                        failures += 1;
+                        last = error.to_string();
+                        refused.extend(matches!(error, CallError::Invalid(_)).then_some(index));
+                    }
                 }
                 found[index] = Some(judged);
+            }
+            if failures >= MAX_FAILURES && !has_answered {
+                return Err(Error::Judge { failures, message: last });
+            }
+            if has_answered {
+                for index in refused.drain(..) {
+                    let judged = found[index].as_ref().expect("it was kept before");
+                    self.journal.add(&keys[index], &samples[index].solution.id, judged)?;
+                }
             }
             go_on = watch(progress);
         }
         drop(calls);
+        if go_on && failures > 0 && !has_answered {
+            return Err(Error::Judge { failures, message: last });
+        }
+        for (index, first) in repeats {
+            let judged = found[first].clone().map(|judged| Judged { usage: Usage::default(), ..judged });
+            judged.iter().for_each(|judged| progress.add(judged));
+            found[index] = judged;
+        }
         match found.into_iter().collect::<Option<Vec<Judged>>>() {
             Some(judged) => Ok((judged, progress)),
             None => Err(Error::Stopped),

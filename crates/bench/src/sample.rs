@@ -43,14 +43,14 @@ impl Sample {
         self.solution.generator.as_deref().unwrap_or("unnamed")
     }
 
-    /// Where it first goes wrong, by the first annotation of a person, a program or an unnamed source that says so; a
+    /// Where it first goes wrong, by the most trusted annotation of a person, a program or an unnamed source that says so; a
     /// model's opinion is no truth.
     pub fn first_error(&self) -> FirstError {
         let known = |annotation: &&gradus_core::Annotation| {
-            let models = annotation.labels.iter().flatten().any(|label| !label.source.is_truth());
-            annotation.first_error != FirstError::Unknown && !models
+            annotation.first_error != FirstError::Unknown && annotation.is_truth()
         };
-        self.solution.annotations.iter().find(known).map_or(FirstError::Unknown, |found| found.first_error)
+        let by_trust = self.solution.by_trust();
+        by_trust.into_iter().find(known).map_or(FirstError::Unknown, |found| found.first_error)
     }
 
     /// What the same annotation says about each step; empty without one.

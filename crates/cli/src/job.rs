@@ -6,6 +6,7 @@
 mod database;
 mod registration;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -62,6 +63,8 @@ pub(crate) struct Complete<T> {
     pub(crate) resumed: usize,
     /// Tasks without a result.
     pub(crate) failed: usize,
+    /// Why they have none.
+    pub(crate) failed_by_reason: BTreeMap<String, u64>,
     job: JobId,
     store: SqliteStore,
 }
@@ -121,6 +124,7 @@ where
             match doing.await {
                 Ok(result) => Ok(serde_json::to_string(&result).expect("task results serialize to JSON")),
                 Err(CallError::Invalid(why)) => Err(TaskError::Permanent(why)),
+                Err(CallError::Refused(why)) => Err(TaskError::Fatal(why)),
                 Err(error) => Err(TaskError::Retryable(error.to_string())),
             }
         }
@@ -154,13 +158,21 @@ where
                 total - left
             )
         }
+        Some(StopReason::Fatal(why)) => {
+            bail!("Refused ({}/{total} done): {why}. {go_on} once it is corrected", total - left)
+        }
         None => {}
     }
-    if left > 0 && !planned.skip_failed {
-        let faults = store.faults(job.id).await?;
+    let faults = store.faults(job.id).await?;
+    let mut failed_by_reason: BTreeMap<String, u64> = BTreeMap::new();
+    for fault in &faults {
+        *failed_by_reason.entry(CallError::Invalid(fault.fault.clone()).reason()).or_default() += 1;
+    }
+    if left > 0 && (!planned.skip_failed || left == total) {
         let first =
             faults.first().map_or_else(String::new, |fault| format!("{}: {}", fault.name, fault.fault));
-        bail!("{left} of {total} tasks failed, first: {first}. {go_on}, or use --skip-failed to omit them");
+        let skip = if left == total { "" } else { ", or use --skip-failed to omit them" };
+        bail!("{left} of {total} tasks failed, first: {first}. {go_on}{skip}");
     }
     let mut results: Vec<Option<T>> = (0..total).map(|_| None).collect();
     for (task, result) in store.results(job.id).await? {
@@ -168,7 +180,7 @@ where
             .with_context(|| format!("job {}: the result of task {task} is invalid", job.id))?;
         results[task] = Some(result);
     }
-    Ok(JobEnd::Complete(Complete { results, resumed, failed: left, job: job.id, store }))
+    Ok(JobEnd::Complete(Complete { results, resumed, failed: left, failed_by_reason, job: job.id, store }))
 }
 
 /// Checks that the output can be written before any request is sent.

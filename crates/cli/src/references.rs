@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use gradus_backend::{Embedder, EndpointSettings, LocalSettings, ScoreApi, ScorerSettings, block_on};
+use gradus_backend::{
+    Embedder, EndpointSettings, LocalSettings, ScoreApi, ScorerSettings, block_on, trained_profile,
+};
 use gradus_engine::profile::{Profile, Templates};
 use gradus_retrieve::pool::{Encoder, Pool};
-use gradus_retrieve::two_stage::{self, Found, Settings, Target};
+use gradus_retrieve::two_stage::{self, Found, Neighbor, Settings, Target};
 
 use crate::arguments::retrieval::{Augmentation, EncoderOptions, PoolOption};
 use crate::exit::Usage;
@@ -59,6 +61,11 @@ impl Library {
         };
         Ok(block_on(two_stage::retrieve(&self.pool, &self.embedder, targets, settings, watch))??)
     }
+}
+
+/// How near a reference is, for tables.
+pub(crate) fn similarity(from: &Neighbor) -> String {
+    from.similarity.map_or_else(|| "random".to_owned(), |similarity| format!("{similarity:.3}"))
 }
 
 /// An embedding model with its name, as pools know it.
@@ -123,17 +130,19 @@ impl RetrievalTally {
     }
 }
 
-/// A scorer's settings with the profile that uses references, where there is a pool and no other profile is named. A
-/// score server formats its own prompts.
-pub(crate) fn with_profile(scorer: &ScorerSettings, augmentation: &Augmentation) -> ScorerSettings {
+/// A scorer's settings with the profile that uses references, where there is a pool and no other profile is named: the
+/// one that the model was trained with, else `retrieval-prm`. A score server formats its own prompts.
+pub(crate) fn with_profile(scorer: &ScorerSettings, augmentation: &Augmentation) -> Result<ScorerSettings> {
     let formats = !scorer.endpoints.endpoint.is_empty() && scorer.api == ScoreApi::Score;
-    let of_pool = augmentation.pool.as_ref().filter(|_| !formats).map(|_| PROFILE.to_owned());
-    let mut settings = ScorerSettings { profile: scorer.profile.clone().or(of_pool), ..scorer.clone() };
+    let mut settings = scorer.clone();
+    if augmentation.pool.is_some() && !formats && scorer.profile.is_none() {
+        settings.profile = Some(trained_profile(scorer)?.unwrap_or_else(|| PROFILE.to_owned()));
+    }
     // Beside a served model, they are the settings of the pool's encoder.
     if augmentation.pool.is_some() && !scorer.endpoints.endpoint.is_empty() {
         settings.local = LocalSettings::default();
     }
-    settings
+    Ok(settings)
 }
 
 /// Refuses references that the profile does not use.

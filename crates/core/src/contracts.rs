@@ -19,12 +19,35 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, CallError>> + Sen
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The request itself is at fault: sending it again will not help.
+    /// The request itself is at fault: sending it again will not help, but others may succeed.
     #[error("{0}")]
     Invalid(String),
+    /// The server refuses every request, such as one with a wrong address, key or model name: no other will succeed.
+    #[error("{0}")]
+    Refused(String),
     /// The model or server is at fault: the same request may succeed later or elsewhere.
     #[error("{0}")]
     Failed(String),
+}
+
+impl CallError {
+    /// How the message of a request begins that is longer than the model's context.
+    pub const TOO_LONG: &'static str = "context too long";
+    /// How the message of a request begins that a server's content filter stopped.
+    pub const FILTERED: &'static str = "content filter";
+
+    /// The error without what differs from request to request, to be counted.
+    ///
+    /// ```
+    /// use gradus_core::contracts::CallError;
+    /// let error = CallError::Invalid("context too long: 9000 tokens are more than 8192".into());
+    /// assert_eq!(error.reason(), "context too long");
+    /// ```
+    pub fn reason(&self) -> String {
+        let message = self.to_string();
+        let known = [Self::TOO_LONG, Self::FILTERED].into_iter().find(|kind| message.starts_with(kind));
+        known.map_or(message, str::to_owned)
+    }
 }
 
 /// One turn of a conversation.
@@ -49,7 +72,8 @@ impl Message {
 pub enum Prompt {
     /// Text as it is.
     Text(String),
-    /// A conversation; the model's own template writes it out and opens the assistant's turn.
+    /// A conversation; the model's own template writes it out and opens the assistant's turn. A server is asked to
+    /// continue a last message that is the assistant's own.
     Chat(Vec<Message>),
 }
 

@@ -1,8 +1,10 @@
 //! Step labels: what somebody says about each step, who says so, and what it cost.
 //!
-//! `y_j` says whether steps 0..=j are all right, so what comes after the first error is unknown and never a
-//! training target. Some sources (PRM800K, PRMBench) judge later steps on their own; those labels are kept as
-//! the source gave them, and [`Annotation::targets`] leaves them out.
+//! `y_j` says whether steps 0..=j are all right, so what comes after the first error is unknown. Some sources judge
+//! later steps on their own (PRM800K, PRMBench, SPARE); those labels are kept as the source gave them. Whether they
+//! are training targets is said by [`LabelsAfterError`], and by default by the source: SPARE's are.
+
+use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -98,16 +100,9 @@ impl LabelSource {
         matches!(self, Self::Human | Self::Injected | Self::Unstated)
     }
 
-    /// The name of the annotator, such as `judge Qwen2.5-72B`; none for a source of truth.
+    /// The [name](Self::name) of a model that annotated; none for a source of truth.
     pub fn annotator(&self) -> Option<String> {
-        match self {
-            Self::Unstated | Self::Human | Self::Injected => None,
-            Self::MonteCarlo { .. } => Some("monte-carlo".to_owned()),
-            Self::Judge { model, .. } => Some(format!("judge {model}")),
-            Self::Reference { model } => Some(format!("reference {model}")),
-            Self::Prm { model } => Some(format!("prm {model}")),
-            Self::Consensus { of } => Some(format!("consensus of {}", of.join(", "))),
-        }
+        (!self.is_truth()).then(|| self.name())
     }
 }
 
@@ -200,6 +195,28 @@ impl<'de> Deserialize<'de> for FirstError {
     }
 }
 
+/// What becomes of labels after the first error in training. In recipes and on the command line: `keep` or `drop`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LabelsAfterError {
+    /// They are targets: each step is judged on its own, as SPARE does.
+    Keep,
+    /// They are no targets: a label says whether all steps so far are right, as Monte Carlo's do.
+    Drop,
+}
+
+impl FromStr for LabelsAfterError {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "keep" => Ok(Self::Keep),
+            "drop" => Ok(Self::Drop),
+            _ => Err(format!("`{text}` is neither keep nor drop")),
+        }
+    }
+}
+
 /// What an annotation cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -231,6 +248,9 @@ pub struct Annotation {
     /// What it cost, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
+    /// Sampled without seeds, so that asking again may give other labels.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unseeded: bool,
 }
 
 impl Annotation {
@@ -251,7 +271,8 @@ impl Annotation {
                 _ => label(Mark::Correct),
             })
             .collect();
-        Self { labels, first_error: first_error.map_or(FirstError::None, FirstError::At), cost: None }
+        let first_error = first_error.map_or(FirstError::None, FirstError::At);
+        Self { labels, first_error, ..Self::default() }
     }
 
     /// From labels alone. The first error is the first incorrect label; without one it is known to be none only
@@ -263,7 +284,7 @@ impl Annotation {
             None if labels.iter().all(Option::is_some) => FirstError::None,
             None => FirstError::Unknown,
         };
-        Self { labels, first_error, cost: None }
+        Self { labels, first_error, ..Self::default() }
     }
 
     /// The same annotation, if it has a label for each of `steps` steps; `field` names the labels in the fault.
@@ -275,17 +296,62 @@ impl Annotation {
         }
     }
 
-    /// The name of the annotator; none where the labels are to be believed, or there are none.
+    /// The name of the model that labeled; none where the labels are to be believed, or there are none.
     pub fn annotator(&self) -> Option<String> {
-        self.labels.iter().flatten().find_map(|label| label.source.annotator())
+        (!self.is_truth()).then(|| self.source_name())
     }
 
-    /// The labels that may be trained on: every known one up to and including the first error.
+    /// Whether two annotations have the same labels, whatever they cost.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        self.first_error == other.first_error && self.labels == other.labels
+    }
+
+    /// What its source does with labels after the first error: a reference-guided annotator (SPARE) judges every step on
+    /// its own, all others say whether the steps so far are right.
+    pub fn labels_after_error(&self) -> LabelsAfterError {
+        let mut sources = self.labels.iter().flatten().map(|label| &label.source).peekable();
+        let by_reference = |source: &LabelSource| matches!(source, LabelSource::Reference { .. });
+        match sources.peek().is_some() && sources.all(by_reference) {
+            true => LabelsAfterError::Keep,
+            false => LabelsAfterError::Drop,
+        }
+    }
+
+    /// The labels to train on: every known one, those after the first error as `after_error` says, by default as the
+    /// [source does](Self::labels_after_error).
+    ///
+    /// ```
+    /// use gradus_core::{Annotation, LabelSource, LabelsAfterError, Mark, StepLabel};
+    /// let source = LabelSource::Reference { model: "m".into() };
+    /// let label = |mark| Some(StepLabel::hard(mark, source.clone()));
+    /// let spare = Annotation::from_labels(vec![label(Mark::Incorrect), label(Mark::Correct)]);
+    /// assert_eq!(spare.training_targets(None).count(), 2);
+    /// assert_eq!(spare.training_targets(Some(LabelsAfterError::Drop)).count(), 1);
+    /// ```
+    pub fn training_targets(
+        &self,
+        after_error: Option<LabelsAfterError>,
+    ) -> impl Iterator<Item = (usize, &StepLabel)> {
+        let end = match after_error.unwrap_or_else(|| self.labels_after_error()) {
+            LabelsAfterError::Keep => self.labels.len(),
+            LabelsAfterError::Drop => self.up_to_first_error(),
+        };
+        self.known(end)
+    }
+
+    /// The labels that say whether all steps so far are right: every known one up to and including the first error.
     pub fn targets(&self) -> impl Iterator<Item = (usize, &StepLabel)> {
-        let end = match self.first_error {
+        self.known(self.up_to_first_error())
+    }
+
+    fn up_to_first_error(&self) -> usize {
+        match self.first_error {
             FirstError::At(index) => index + 1,
             FirstError::None | FirstError::Unknown => self.labels.len(),
-        };
+        }
+    }
+
+    fn known(&self, end: usize) -> impl Iterator<Item = (usize, &StepLabel)> {
         self.labels.iter().take(end).enumerate().filter_map(|(step, label)| Some((step, label.as_ref()?)))
     }
 }

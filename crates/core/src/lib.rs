@@ -1,6 +1,8 @@
 //! Process supervision for reasoning models: types and pure functions, no files, no tensors, no network, no SQL.
 //!
 //! - [`Problem`], [`Solution`], [`Annotation`] and the [`Record`] that holds them: the data model
+//! - [`RecordJoin`]: records of several files, joined by problem
+//! - [`LabelChoice`]: which of several annotations counts
 //! - [`contracts`]: what a model can be asked: generate, log-probabilities, step scores, embeddings
 //! - [`steps`]: cut free text into steps and join it back
 //! - [`metrics`]: metrics of benchmarks, with intervals
@@ -22,6 +24,7 @@ pub mod contracts;
 pub mod count;
 mod fault;
 pub mod id;
+mod join;
 mod label;
 pub mod metrics;
 mod problem;
@@ -31,13 +34,16 @@ pub mod select;
 mod solution;
 pub mod steps;
 pub mod time;
+mod trust;
 
 pub use fault::Fault;
-pub use label::{Annotation, Cost, Evidence, FirstError, LabelSource, Mark, StepLabel};
-pub use problem::{Domain, Problem};
+pub use join::{JoinedPlace, RecordJoin};
+pub use label::{Annotation, Cost, Evidence, FirstError, LabelSource, LabelsAfterError, Mark, StepLabel};
+pub use problem::{Domain, Problem, without_calculator};
 pub use record::Record;
 pub use reference::{ReferenceProblem, ReferenceStep, References};
 pub use solution::{Outcome, Solution};
+pub use trust::LabelChoice;
 
 /// Free-form fields that a source has and the model has no name for.
 pub type Metadata = serde_json::Map<String, serde_json::Value>;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Metadata;
-use gradus_grade::{Verdict, compare};
+use gradus_grade::{Extracted, Verdict, compare, extract, qa};
 
 /// What a problem is about; prompts and exemplars are chosen by it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -82,7 +82,8 @@ impl Problem {
         self.reference.iter().map(|step| without_calculator(step)).collect()
     }
 
-    /// Whether an answer is the right one, or one of its other spellings; none where that is not known.
+    /// Whether an answer is the right one, or one of its other spellings; none where that is not known. In question answering
+    /// and spatial reasoning that is an exact match of words.
     ///
     /// ```
     /// use gradus_core::Problem;
@@ -92,15 +93,45 @@ impl Problem {
     /// ```
     pub fn accepts(&self, answer: &str) -> Option<bool> {
         let gold = self.answer.as_deref()?;
-        let mut spellings = std::iter::once(gold).chain(self.aliases.iter().map(String::as_str));
+        let mut spellings = self.spellings();
+        if self.is_answered_in_words() {
+            return Some(spellings.any(|spelling| qa::exact_match(spelling, answer)));
+        }
         if spellings.any(|spelling| compare(spelling, answer) == Verdict::Equal) {
             return Some(true);
         }
         (compare(gold, answer) == Verdict::Different).then_some(false)
     }
+
+    /// The best F1 of an answer's words with those of a right one; none where that is not known, and in mathematics.
+    ///
+    /// ```
+    /// use gradus_core::{Domain, Problem};
+    /// let problem = Problem { answer: Some("City of York".to_owned()), domain: Domain::Qa, ..Problem::default() };
+    /// assert_eq!(problem.f1("York"), Some(0.5));
+    /// ```
+    pub fn f1(&self, answer: &str) -> Option<f64> {
+        let known = self.is_answered_in_words().then(|| self.spellings());
+        known?.map(|spelling| qa::f1(spelling, answer)).max_by(f64::total_cmp)
+    }
+
+    /// The final answer of a solution: words where the problem asks for them, else a value.
+    pub fn final_answer(&self, solution: &str) -> Option<Extracted> {
+        if self.is_answered_in_words() { qa::extract(solution) } else { extract(solution) }
+    }
+
+    /// The right answer, then its other spellings.
+    fn spellings(&self) -> impl Iterator<Item = &str> {
+        self.answer.iter().chain(&self.aliases).map(String::as_str)
+    }
+
+    fn is_answered_in_words(&self) -> bool {
+        matches!(self.domain, Domain::Qa | Domain::Spatial)
+    }
 }
 
-fn without_calculator(text: &str) -> String {
+/// A text without GSM8K's calculator marks, such as `<<48/2=24>>`.
+pub fn without_calculator(text: &str) -> String {
     let mut rest = text;
     let mut clean = String::with_capacity(text.len());
     while let Some((before, after)) = rest.split_once("<<") {

@@ -6,6 +6,9 @@
 //!   [{"mark":"incorrect","source":"human"}],"first_error":0}]}]}
 //! ```
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use serde::{Deserialize, Serialize};
 
 use super::{FirstError, Problem, Solution};
@@ -32,6 +35,24 @@ impl Record {
     /// A record of the current schema.
     pub fn new(problem: Problem, solutions: Vec<Solution>) -> Self {
         Self { gradus: SCHEMA, problem, solutions }
+    }
+
+    /// For each solution the earliest one with [the same text](Solution::has_same_text): itself, if it is the first.
+    /// A model may draw one text several times; each counts in votes, but needs labels and scores only once.
+    pub fn earliest_equal(&self) -> Vec<usize> {
+        let mut firsts: HashMap<u64, Vec<usize>> = HashMap::new();
+        let mut earliest = Vec::with_capacity(self.solutions.len());
+        for (index, solution) in self.solutions.iter().enumerate() {
+            let mut hasher = DefaultHasher::new();
+            (&solution.steps, &solution.text, &solution.answer).hash(&mut hasher);
+            let alike = firsts.entry(hasher.finish()).or_default();
+            let same = alike.iter().find(|first| self.solutions[**first].has_same_text(solution)).copied();
+            earliest.push(same.unwrap_or_else(|| {
+                alike.push(index);
+                index
+            }));
+        }
+        earliest
     }
 
     /// Checks what the types cannot: lengths, ranges and cross references.

@@ -82,19 +82,8 @@ impl Solution {
         self.text.clone().unwrap_or_else(|| self.steps.join("\n"))
     }
 
-    /// The first annotation with labels, all of which are [to be believed](super::LabelSource::is_truth).
-    pub fn truth(&self) -> Option<&Annotation> {
-        self.annotations.iter().find(|annotation| {
-            let mut labels = annotation.labels.iter().flatten().peekable();
-            labels.peek().is_some() && labels.all(|label| label.source.is_truth())
-        })
-    }
-
-    /// The labels to train on: the [truth](Self::truth), or with `opinions` whatever labels come first. None where none of
-    /// them is a target.
-    pub fn training_labels(&self, opinions: bool) -> Option<&Annotation> {
-        let any = || self.annotations.iter().find(|annotation| annotation.targets().next().is_some());
-        let chosen = self.truth().or_else(|| opinions.then(any).flatten());
-        chosen.filter(|annotation| annotation.targets().next().is_some())
+    /// Whether two solutions say the same, word for word: what is asked about one is known of the other.
+    pub fn has_same_text(&self, other: &Self) -> bool {
+        self.steps == other.steps && self.text == other.text && self.answer == other.answer
     }
 }

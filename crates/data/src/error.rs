@@ -69,15 +69,16 @@ pub enum Error {
     },
     /// The first record matches no known format.
     #[error(
-        "{place}: no known dataset format has the fields {found}: name the format with --from (one of {known})"
+        "{place}: no known dataset format has the fields {found}: say what they are ({map}), or name the \
+         format with --from (see gradus data formats)"
     )]
     UnknownFormat {
         /// Where the first record starts.
         place: SourceLocation,
         /// The fields of the first record.
         found: String,
-        /// Names of the formats there are.
-        known: String,
+        /// The `--map` that would probably read it.
+        map: String,
     },
     /// The output cannot be written in the requested form.
     #[error("{}: {message}", path.display())]

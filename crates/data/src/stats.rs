@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Memory holds counters, a 64-bit hash of every id, and the issues, each of which is reported. Where several
-//! annotators speak about one solution, the first that knows decides whether it is erroneous, and solutions about
+//! annotators speak about one solution, the most trusted that knows decides whether it is erroneous, and solutions about
 //! which they disagree are counted.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -290,7 +290,7 @@ impl Stats {
             self.scores.entry(name.clone()).or_default().add(scores, solution.steps.len());
         }
         let known =
-            || solution.annotations.iter().map(|a| a.first_error).filter(|e| *e != FirstError::Unknown);
+            || solution.by_trust().into_iter().map(|a| a.first_error).filter(|e| *e != FirstError::Unknown);
         let error = known().next().unwrap_or_default();
         self.errors.disagreeing += u64::from(known().any(|other| other != error));
         let generator = self.generators.entry(solution.generator.clone()).or_default();

@@ -5,10 +5,35 @@
 //! - value: `v_head.summary` or `v_head` (TRL's value head, Skywork)
 
 use candle_core::{DType, Tensor};
+use serde::{Deserialize, Serialize};
 
 use crate::Result;
 use crate::linear::Linear;
 use crate::weights::Loader;
+
+/// What gives a reward model's verdict.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeadKind {
+    /// The probabilities of two tokens of the language model.
+    #[default]
+    Tokens,
+    /// A classification head with two classes.
+    Classes,
+    /// A head with one value (regression).
+    Value,
+}
+
+impl HeadKind {
+    /// What it is, for messages.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Tokens => "language model head",
+            Self::Classes => "class head",
+            Self::Value => "value head",
+        }
+    }
+}
 
 /// A reward head.
 pub enum Head {
@@ -90,11 +115,16 @@ impl Head {
         }
     }
 
-    /// What it gives, for messages.
-    pub fn describe(&self) -> &'static str {
+    /// Its kind.
+    pub fn kind(&self) -> HeadKind {
         match self {
-            Self::Classes { .. } => "class head",
-            Self::Value { .. } => "value head",
+            Self::Classes { .. } => HeadKind::Classes,
+            Self::Value { .. } => HeadKind::Value,
         }
+    }
+
+    /// What it is, for messages.
+    pub fn describe(&self) -> &'static str {
+        self.kind().describe()
     }
 }

@@ -65,5 +65,6 @@ pub use error::{Error, Result};
 pub use generate::Piece;
 pub use gguf::Gguf;
 pub use gradus_kernels::{Precision, keep_freed_memory};
+pub use head::HeadKind;
 pub use model::{LoadOptions, Model};
 pub use service::{Engine, EngineMetrics, ServiceOptions};

@@ -150,6 +150,20 @@ impl Model {
         }
     }
 
+    /// The decoder of a language model, or an error where it has a reward head: that one was trained, and not tokens.
+    pub(crate) fn language_head(&self) -> Result<&Decoder> {
+        match self.any_head() {
+            None => self.decoder(),
+            Some(head) => Err(Error::model(
+                &self.path,
+                format!(
+                    "the profile compares two tokens and this model has a {}: use a profile that reads it",
+                    head.describe()
+                ),
+            )),
+        }
+    }
+
     /// The reward head, or an error that says what the model has instead.
     pub(crate) fn head(&self, wanted: &str) -> Result<&Head> {
         match &self.body {

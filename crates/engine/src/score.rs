@@ -42,7 +42,7 @@ impl Scorer {
     /// Prepares a profile for a model, and refuses one that the model cannot serve.
     pub(crate) fn new(assembler: Assembler, model: &Model) -> Result<Self> {
         match assembler.profile().score {
-            Score::Tokens { .. } => drop(model.decoder()?),
+            Score::Tokens { .. } => drop(model.language_head()?),
             Score::Classes { .. } => drop(model.head("class head")?),
             Score::Value => drop(model.head("value head")?),
         }

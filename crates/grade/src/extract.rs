@@ -50,24 +50,8 @@ const TAIL_BYTES: usize = 4_000;
 /// assert_eq!((found.answer.as_str(), found.found), ("4", Found::Hashes));
 /// ```
 pub fn extract(solution: &str) -> Option<Extracted> {
-    let take = |answer: &str, found: Found| {
-        let answer = strip(answer);
-        (!answer.is_empty()).then(|| Extracted { answer: answer.to_owned(), found })
-    };
-    if let Some(answer) = boxed(solution) {
-        return take(&answer, Found::Boxed);
-    }
-    // `####` also starts a Markdown heading; GSM8K's is the last line.
-    if let Some((_, rest)) = solution.rsplit_once("####")
-        && !rest.trim().contains('\n')
-    {
-        return take(rest, Found::Hashes);
-    }
-    if let Some((_, rest)) = solution.rsplit_once("# Answer\n") {
-        return take(rest.trim_start().lines().next()?, Found::Heading);
-    }
-    if let Some(answer) = json_answer(solution) {
-        return take(&answer, Found::Json);
+    if let Some(found) = stated(solution) {
+        return found;
     }
     let tail = tail(solution);
     if let Some(answer) = after_phrase(tail).and_then(readable).and_then(|answer| take(answer, Found::Phrase))
@@ -80,7 +64,31 @@ pub fn extract(solution: &str) -> Option<Extracted> {
     take(last_value(tail)?, Found::LastNumber)
 }
 
-fn tail(text: &str) -> &str {
+fn take(answer: &str, found: Found) -> Option<Extracted> {
+    let answer = strip(answer);
+    (!answer.is_empty()).then(|| Extracted { answer: answer.to_owned(), found })
+}
+
+/// The answer in a place that is meant for it, which may be empty; `None` without such a place.
+pub(super) fn stated(solution: &str) -> Option<Option<Extracted>> {
+    if let Some(answer) = boxed(solution) {
+        return Some(take(&answer, Found::Boxed));
+    }
+    // `####` also starts a Markdown heading; GSM8K's is the last line.
+    if let Some((_, rest)) = solution.rsplit_once("####")
+        && !rest.trim().contains('\n')
+    {
+        return Some(take(rest, Found::Hashes));
+    }
+    if let Some((_, rest)) = solution.rsplit_once("# Answer\n") {
+        let line = rest.trim_start().lines().next();
+        return Some(line.and_then(|line| take(line, Found::Heading)));
+    }
+    json_answer(solution).map(|answer| take(&answer, Found::Json))
+}
+
+/// The end of a text.
+pub(super) fn tail(text: &str) -> &str {
     let mut start = text.len().saturating_sub(TAIL_BYTES);
     while !text.is_char_boundary(start) {
         start += 1;
@@ -202,15 +210,19 @@ const PHRASES: [&str; 10] = [
     "answer would be",
 ];
 
-/// What follows the last phrase that announces an answer, up to the end of its sentence.
-fn after_phrase(text: &str) -> Option<&str> {
+/// All that follows the last phrase that announces an answer.
+pub(super) fn announced(text: &str) -> Option<&str> {
     let lower = text.to_ascii_lowercase();
     let (end, _) = PHRASES
         .iter()
         .filter_map(|phrase| lower.rfind(phrase).map(|at| (at + phrase.len(), at)))
         .max_by_key(|(end, at)| (*end, usize::MAX - at))?;
-    let rest = text[end..].trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ':' | '*' | '='));
-    let rest = strip_option(rest);
+    Some(text[end..].trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ':' | '*' | '=')))
+}
+
+/// What follows the last phrase that announces an answer, up to the end of its sentence.
+fn after_phrase(text: &str) -> Option<&str> {
+    let rest = strip_option(announced(text)?);
     // Mathematics in dollars or brackets is the answer, if the sentence begins with it.
     for (open, close) in [("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]")] {
         if let Some(inner) = rest.strip_prefix(open) {

@@ -30,6 +30,7 @@ mod lex;
 mod numeric;
 mod parse;
 mod precise;
+pub mod qa;
 mod symbols;
 mod text;
 mod units;

@@ -2,7 +2,8 @@
 //!
 //! A server that answers with fewer samples than asked for, or refuses `n`, is sent one request per sample, at the same
 //! time, sample `i` with `seed + i`; it is remembered, and the next call does so at once. Whether a seed gives the same text
-//! again is the server's affair. Regular expressions are refused, since the protocol has no field for them, and a
+//! again is the server's affair, and an endpoint with `request_seed = false` is sent none. A conversation whose last message
+//! is the assistant's is sent with `continue_final_message`; [`crate::continues_turns`] says whether a server obeys. Regular expressions are refused, since the protocol has no field for them, and a
 //! JSON schema is only asked for: the text is not checked against it here.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +16,7 @@ use gradus_core::contracts::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::continuation::ContinuedTurn;
 use crate::{Dialect, Http};
 
 /// [`TokenLogProb::id`] where a server names a token's text but not its id.
@@ -100,6 +102,10 @@ impl Chat {
         let body = ChatBody::new(request, &endpoint.model, endpoint.dialect, first, n);
         let path = if body.messages.is_some() { "/v1/chat/completions" } else { "/v1/completions" };
         let accept = |mut reply: ChatReply, usage| {
+            if reply.choices.iter().any(|sample| sample.finish_reason.as_deref() == Some("content_filter")) {
+                let filtered = CallError::FILTERED;
+                return Err(CallError::Invalid(format!("{filtered}: {path} withheld a completion")));
+            }
             reply.choices.sort_by_key(|sample| sample.index);
             reply.choices.truncate(n);
             if reply.choices.is_empty() {
@@ -128,6 +134,8 @@ struct ChatBody<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     messages: Option<&'a [Message]>,
+    #[serde(flatten)]
+    continued: Option<ContinuedTurn>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<&'a str>,
     n: usize,
@@ -163,6 +171,7 @@ impl<'a> ChatBody<'a> {
             Prompt::Chat(messages) => (Some(messages.as_slice()), None),
             Prompt::Text(text) => (None, Some(text.as_str())),
         };
+        let begun = messages.and_then(<[Message]>::last).is_some_and(|last| last.role == "assistant");
         let sampling = &request.sampling;
         let more = (dialect == Dialect::Open).then(|| OpenServerFields {
             // 0 is an error in older servers, −1 is 'all' in every one.
@@ -175,6 +184,7 @@ impl<'a> ChatBody<'a> {
         Self {
             model,
             messages,
+            continued: begun.then(ContinuedTurn::default),
             prompt,
             n,
             max_tokens: (!newer).then_some(request.max_tokens),

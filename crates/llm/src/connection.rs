@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::counters::SharedCounters;
 use crate::rate_limiter::RateLimiter;
-use crate::server_error::{cause, error_body, server_message, wait};
+use crate::server_error::{cause, error_body, refusal, server_message, wait};
 use crate::{Endpoint, Error, Result, tls};
 
 /// Answers beyond this are refused instead of filling the memory.
@@ -90,20 +90,26 @@ impl Connection {
         }
     }
 
-    /// A body that was written for the model `from`, with this endpoint's name of it.
-    pub(crate) fn named<'a>(&self, body: &'a [u8], from: &str) -> Cow<'a, [u8]> {
-        let to = &self.endpoint.model;
-        if from == to {
+    /// A body that was written for the model `from`, as this endpoint wants it: with its name of the model, and without
+    /// a seed where it takes none.
+    pub(crate) fn adapted<'a>(&self, body: &'a [u8], from: &str) -> Cow<'a, [u8]> {
+        let Endpoint { model: to, request_seed, .. } = &self.endpoint;
+        if from == to && *request_seed {
             return Cow::Borrowed(body);
         }
         let Ok(Value::Object(mut fields)) = serde_json::from_slice::<Value>(body) else {
             return Cow::Borrowed(body);
         };
+        if !request_seed {
+            fields.shift_remove("seed");
+        }
         match fields.get("model").map(Value::as_str) {
             Some(Some(model)) if model == from && to.is_empty() => drop(fields.shift_remove("model")),
             Some(Some(model)) if model == from => drop(fields.insert("model".into(), to.as_str().into())),
-            None if from.is_empty() => drop(fields.shift_insert(0, "model".into(), to.as_str().into())),
-            _ => return Cow::Borrowed(body),
+            None if from.is_empty() && !to.is_empty() => {
+                fields.shift_insert(0, "model".into(), to.as_str().into());
+            }
+            _ => {}
         }
         Cow::Owned(Value::Object(fields).to_string().into_bytes())
     }
@@ -141,7 +147,7 @@ impl Connection {
             let target = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
             let target = target.unwrap_or("another address");
             let message = format!("{url} redirects to {target}; put the right address into `base_url`");
-            return Err(AttemptError::Final(CallError::Invalid(message)));
+            return Err(AttemptError::Final(CallError::Refused(message)));
         }
         let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(wait);
         let words = server_message(&error_body(&mut response).await);
@@ -150,7 +156,7 @@ impl Connection {
         Err(if retryable || status.is_server_error() {
             AttemptError::Retryable { why, after, endpoint_failed: !retryable }
         } else {
-            AttemptError::Final(CallError::Invalid(format!("{url} {why}")))
+            AttemptError::Final(refusal(status, &words, format!("{url} {why}")))
         })
     }
 }
@@ -165,15 +171,23 @@ mod tests {
     }
 
     #[test]
+    fn a_seed_is_sent_only_where_it_is_taken() {
+        let endpoint = Endpoint { request_seed: false, ..Endpoint::new("http://127.0.0.1:1", "m") };
+        let connection = Connection::open(&endpoint).unwrap();
+        let sent = connection.adapted(br#"{"model": "m", "seed": 7, "n": 2}"#, "m").into_owned();
+        assert_eq!(String::from_utf8(sent).unwrap(), r#"{"model":"m","n":2}"#);
+    }
+
+    #[test]
     fn the_model_is_named_as_each_endpoint_names_it() {
         let named = |body: &str, from: &str, to: &str| {
             let connection = Connection::open(&Endpoint::new("http://127.0.0.1:1", to)).unwrap();
-            String::from_utf8(connection.named(body.as_bytes(), from).into_owned()).unwrap()
+            String::from_utf8(connection.adapted(body.as_bytes(), from).into_owned()).unwrap()
         };
         assert_eq!(named(r#"{"model": "a", "t": 0.7}"#, "a", "a"), r#"{"model": "a", "t": 0.7}"#);
         assert_eq!(named(r#"{"model": "a", "t": 0.7}"#, "a", "b"), r#"{"model":"b","t":0.7}"#);
         assert_eq!(named(r#"{"model": "a", "t": 0.7}"#, "a", ""), r#"{"t":0.7}"#);
         assert_eq!(named(r#"{"t": 0.7}"#, "", "b"), r#"{"model":"b","t":0.7}"#);
-        assert_eq!(named(r#"{"t": 0.7}"#, "a", "b"), r#"{"t": 0.7}"#);
+        assert_eq!(named(r#"{"t": 0.7}"#, "a", "b"), r#"{"t":0.7}"#);
     }
 }

@@ -100,6 +100,9 @@ pub struct Endpoint {
     /// Which request fields the server knows.
     #[serde(default)]
     pub dialect: Dialect,
+    /// Whether requests carry a seed; some servers fail on one.
+    #[serde(default = "default::request_seed")]
+    pub request_seed: bool,
     /// Timeout of one attempt, from connecting to the last byte of the response.
     #[serde(default = "default::timeout_seconds")]
     pub timeout_seconds: f64,
@@ -124,6 +127,9 @@ pub struct Endpoint {
 }
 
 mod default {
+    pub(super) fn request_seed() -> bool {
+        true
+    }
     pub(super) fn timeout_seconds() -> f64 {
         600.0
     }
@@ -149,6 +155,7 @@ impl Endpoint {
             model: model.into(),
             key: None,
             dialect: Dialect::default(),
+            request_seed: default::request_seed(),
             timeout_seconds: default::timeout_seconds(),
             retries: default::retries(),
             backoff_seconds: default::backoff_seconds(),

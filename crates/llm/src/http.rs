@@ -3,7 +3,8 @@
 //! - Status 408, 429 and 5xx, time-outs and broken connections are tried again: at another healthy endpoint at once where
 //!   one has room, otherwise after a random wait of up to `backoff × 2^attempt` ("full jitter", so that many clients do
 //!   not come back together), on top of what `Retry-After` asks for.
-//! - Other statuses from 300 on are `CallError::Invalid` with the server's own words.
+//! - Other statuses from 300 on are refusals with the server's own words: of this request (`CallError::Invalid`), such as
+//!   a prompt that is too long, or of every request (`CallError::Refused`), such as one with a wrong key.
 //! - A body that is not the expected JSON is `CallError::Failed` with the field's path; it is not asked for again.
 //!
 //! A request keeps its permit while it waits, so a server that is overloaded gets fewer. How often,
@@ -170,6 +171,7 @@ impl Http {
             counters.add(|counters| counters.failures += 1);
             match error {
                 CallError::Invalid(message) => CallError::Invalid(self.redact(message)),
+                CallError::Refused(message) => CallError::Refused(self.redact(message)),
                 CallError::Failed(message) => CallError::Failed(self.redact(message)),
                 other => other,
             }
@@ -185,7 +187,9 @@ impl Http {
         let first = &self.connections()[0];
         // An endpoint without a model's name has one model, and only its address says which.
         let whose = if first.endpoint.model.is_empty() { first.api.as_str() } else { "" };
-        let entry = self.cache.as_ref().map(|cache| cache.entry(path, whose, body));
+        // The seed is in the body all the same: it tells samples apart that are asked for with the same words.
+        let unseeded = if first.endpoint.request_seed { "" } else { " without a seed" };
+        let entry = self.cache.as_ref().map(|cache| cache.entry(path, &format!("{whose}{unseeded}"), body));
         if let Some(entry) = &entry
             && let Some(bytes) = entry.get().await
             && let Ok(value) = parse(path, &bytes)
@@ -239,7 +243,7 @@ impl Http {
                 counters.retries += u64::from(attempt > 0);
             });
             let started = Instant::now();
-            let outcome = connection.attempt(&url, connection.named(body, model).into_owned()).await;
+            let outcome = connection.attempt(&url, connection.adapted(body, model).into_owned()).await;
             connection.counters.add(|counters| counters.seconds += started.elapsed().as_secs_f64());
             let (why, after, endpoint_failed) = match outcome {
                 Ok(bytes) => {

@@ -7,6 +7,7 @@
 //! - [`Prices`]: what tokens cost
 //! - [`Chat`]: `Generate` over OpenAI-compatible servers (vLLM, SGLang, llama.cpp, hosted ones), and `LogProbs` over
 //!   those that repeat the prompt (vLLM, llama-cpp-python)
+//! - [`continues_turns`]: whether a chat server continues an assistant's turn that has begun
 //! - [`Pooling`]: `ScoreSteps` over vLLM's `/pooling`
 //! - [`TokenScores`]: `ScoreSteps` over `/v1/completions`, one token against another
 //! - [`RewardServer`]: `ScoreSteps` over `/v1/score`, problem and steps in, scores out
@@ -34,6 +35,7 @@ mod balancer;
 mod cache;
 mod chat;
 mod connection;
+mod continuation;
 mod counters;
 mod embeddings;
 mod endpoint;
@@ -54,6 +56,7 @@ mod token_scores;
 
 pub use cache::Cache;
 pub use chat::Chat;
+pub use continuation::continues_turns;
 pub use counters::{Counters, Latency};
 pub use embeddings::EmbeddingServer;
 pub use endpoint::{Dialect, Endpoint, Key};

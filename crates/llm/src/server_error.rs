@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use reqwest::Response;
+use gradus_core::contracts::CallError;
+use reqwest::{Response, StatusCode};
 use serde_json::Value;
 
 /// How much is read of the body that comes with an error.
@@ -49,6 +50,33 @@ pub(crate) fn server_message(body: &[u8]) -> String {
     one_line(words)
 }
 
+/// What a status that is no failure of the server's means, with the sentence `why`, in the server's own `words`: the
+/// refusal of this request alone, or of every request.
+pub(crate) fn refusal(status: StatusCode, words: &str, why: String) -> CallError {
+    let words = words.to_lowercase();
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
+    if says(&["content filter", "content_filter", "content management policy", "moderation", "flagged"]) {
+        return CallError::Invalid(format!("{}: {why}", CallError::FILTERED));
+    }
+    let lengths =
+        ["context length", "context size", "context window", "maximum context", "too long", "max_model_len"];
+    if status == StatusCode::PAYLOAD_TOO_LARGE || (status == StatusCode::BAD_REQUEST && says(&lengths)) {
+        return CallError::Invalid(format!("{}: {why}", CallError::TOO_LONG));
+    }
+    let everything = matches!(
+        status,
+        StatusCode::UNAUTHORIZED
+            | StatusCode::PAYMENT_REQUIRED
+            | StatusCode::FORBIDDEN
+            | StatusCode::NOT_FOUND
+            | StatusCode::METHOD_NOT_ALLOWED
+            | StatusCode::GONE
+    );
+    let no_model =
+        says(&["model"]) && says(&["not found", "does not exist", "invalid model", "unknown model"]);
+    if everything || no_model { CallError::Refused(why) } else { CallError::Invalid(why) }
+}
+
 /// At most 300 characters on one line, without a full stop at the end.
 pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::new();
@@ -80,6 +108,35 @@ mod tests {
         for bad in ["-1", "soon", "nan", "1e300"] {
             assert_eq!(wait(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn refusals_of_one_request_and_of_all_are_told_apart() {
+        let kind = |status: u16, words: &str| {
+            refusal(StatusCode::from_u16(status).unwrap(), words, "why".to_owned())
+        };
+        for (status, words) in [
+            (401, "invalid API key"),
+            (403, "forbidden"),
+            (404, ""),
+            (404, "The model `x` does not exist"),
+            (405, "Method Not Allowed"),
+            (400, "invalid model ID"),
+        ] {
+            assert_eq!(kind(status, words), CallError::Refused("why".to_owned()), "{status} {words}");
+        }
+        for words in [
+            "This model's maximum context length is 4096 tokens",
+            "the request exceeds the available context size",
+            "The prompt is too long",
+        ] {
+            assert_eq!(kind(400, words), CallError::Invalid("context too long: why".to_owned()), "{words}");
+        }
+        assert_eq!(kind(413, ""), CallError::Invalid("context too long: why".to_owned()));
+        let filtered = CallError::Invalid("content filter: why".to_owned());
+        assert_eq!(kind(400, "triggered Azure's content management policy"), filtered);
+        assert_eq!(kind(403, "Your input was flagged"), filtered);
+        assert_eq!(kind(422, "n must be 1"), CallError::Invalid("why".to_owned()));
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub enum TaskError {
     Retryable(String),
     /// A retry will not succeed.
     Permanent(String),
+    /// No other task will succeed either: the run stops, and the task stays open.
+    Fatal(String),
 }
 
 /// What happened during a run.
@@ -74,6 +76,8 @@ pub enum StopReason {
     Cancelled,
     /// Too many consecutive failures; the last error.
     ConsecutiveFailures(String),
+    /// An error that every task would have.
+    Fatal(String),
 }
 
 /// The outcome of a run.
@@ -121,14 +125,14 @@ where
                                 Ok(result) => {
                                     store.finish(job, task, result.clone()).await.map(|()| Ok(result))
                                 }
-                                Err(TaskError::Retryable(why)) => {
-                                    let again =
-                                        store.give_back(job, task, why.clone(), workers.attempts).await;
-                                    again.map(|again| Err((why, again)))
-                                }
-                                Err(TaskError::Permanent(why)) => {
-                                    let failed = store.give_back(job, task, why.clone(), 0).await;
-                                    failed.map(|again| Err((why, again)))
+                                Err(error) => {
+                                    let (why, attempts, fatal) = match error {
+                                        TaskError::Retryable(why) => (why, workers.attempts, false),
+                                        TaskError::Permanent(why) => (why, 0, false),
+                                        TaskError::Fatal(why) => (why, u32::MAX, true),
+                                    };
+                                    let again = store.give_back(job, task, why.clone(), attempts).await;
+                                    again.map(|again| Err((why, again, fatal)))
                                 }
                             };
                             (task, kept)
@@ -156,7 +160,11 @@ where
                     ended.done += 1;
                     watch(TaskEvent::Done { task, result: &result })
                 }
-                Err((why, again)) => {
+                Err((why, _, true)) => {
+                    ended.stop.get_or_insert(StopReason::Fatal(why));
+                    true
+                }
+                Err((why, again, false)) => {
                     failing += 1;
                     if again { ended.retries += 1 } else { ended.failed += 1 }
                     let go_on = watch(TaskEvent::Failed { task, why: &why, again });

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct BatchConfig {
-    /// Maximum tokens per packed forward pass; this sets the memory that is needed. Default 4096.
+    /// Maximum tokens per packed forward pass; this sets the memory that is needed. An example whose prompts have more
+    /// together gets a pass of its own. Default 4096.
     pub(crate) tokens: usize,
     /// Examples per optimizer step. Default 64.
     pub(crate) examples: usize,

@@ -1,9 +1,9 @@
 //! Reward heads in training: the checkpoint's own, or a newly initialized one.
 
 use candle_core::Tensor;
+pub(crate) use gradus_engine::HeadKind;
 use gradus_engine::parts::{Head, Linear, Weight};
 use rand::RngExt;
-use serde::{Deserialize, Serialize};
 
 use crate::run::order;
 use crate::trainable::TrainableModel;
@@ -11,19 +11,6 @@ use crate::{Error, Result};
 
 /// Standard deviation of a new head's weights (`initializer_range` of transformers).
 const INITIAL_STD: f64 = 0.02;
-
-/// What gives a reward model's verdict.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum HeadKind {
-    /// The probabilities of two tokens of the language model.
-    #[default]
-    Tokens,
-    /// A classification head with two classes.
-    Classes,
-    /// A head with one value (regression).
-    Value,
-}
 
 /// Makes the wanted head part of what is trained. A model without one gets a new one of a single layer.
 pub(crate) fn prepare(trainable: &mut TrainableModel, wanted: HeadKind) -> Result<()> {

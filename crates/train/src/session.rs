@@ -14,6 +14,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use gradus_engine::models::TrainedModel;
 use rand::Rng as _;
 
 use crate::example::Packed;
@@ -247,17 +248,26 @@ impl<'a> Session<'a> {
         Ok(TrainingEnd { step, complete: true, result: Some(result), best })
     }
 
-    /// Writes the adapter, or the model when all weights were trained.
+    /// Writes the adapter, or the model when all weights were trained, and what it is beside it.
     fn write_result(&self) -> Result<PathBuf> {
-        let base = &self.recipe.model.base;
-        match &self.recipe.tuning {
-            Tuning::Lora(lora) => {
-                self.run.write_folder("adapter", |folder| adapter::save(folder, &self.trainable, lora, base))
-            }
-            Tuning::Full => {
-                self.run.write_folder("model", |folder| full_model::save(folder, &self.trainable, base))
-            }
+        let recipe = &self.recipe;
+        let mut trained = TrainedModel::new(recipe.objective.name(), &recipe.model.base);
+        if let Some((profile, head)) = recipe.objective.reward_model() {
+            (trained.profile, trained.head) = (Some(profile.to_owned()), Some(head));
         }
+        let name = match &recipe.tuning {
+            Tuning::Lora(_) => "adapter",
+            Tuning::Full => "model",
+        };
+        self.run.write_folder(name, |folder| {
+            match &recipe.tuning {
+                Tuning::Lora(lora) => {
+                    adapter::save(folder, &self.trainable, lora, trained.base_for_peft())?;
+                }
+                Tuning::Full => full_model::save(folder, &self.trainable, &recipe.model.base)?,
+            }
+            Ok(trained.write(folder)?)
+        })
     }
 
     /// Writes the model card and the metrics for TensorBoard.

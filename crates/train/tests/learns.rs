@@ -11,7 +11,7 @@ use gradus_core::{Mark, Record};
 use gradus_engine::profile::{Assembler, Profile};
 use gradus_engine::{Device, LoadOptions, Model, Precision, models};
 use gradus_synth::{ErrorKind, Family, Style, SynthConfig};
-use gradus_train::data::{NeutralLabels, SolutionPrompts, labeled_steps};
+use gradus_train::data::{NeutralLabels, SolutionPrompts, StepLabels, labeled_steps};
 use gradus_train::example::pack;
 use gradus_train::run::Recipe;
 use gradus_train::{MetricValues, StepProgress, TrainingObserver, TrainingStart, select};
@@ -140,7 +140,8 @@ fn mean_scores(records: &[Record], adapter: &Path) -> (f64, f64) {
         max_tokens: 512,
         by_problem: false,
     };
-    let (examples, _) = labeled_steps(records, &prompts, NeutralLabels::Correct, false).unwrap();
+    let labels = StepLabels { neutral: NeutralLabels::Correct, after_error: None };
+    let (examples, _) = labeled_steps(records, &prompts, labels, false).unwrap();
     let examples: Vec<_> = examples.iter().collect();
     let (mut right, mut wrong) = (Vec::new(), Vec::new());
     for pass in pack(&examples, 2048) {

@@ -28,6 +28,15 @@ pub(super) enum Unusable {
     /// A label other than 1 and −1.
     #[error("the answer has a label other than 1 and -1")]
     WrongLabel,
+    /// An error category that was not offered.
+    #[error("the answer names an error category that is not in the list")]
+    UnknownCategory,
+    /// A wrong step without a category.
+    #[error("the answer names no error category for a wrong step")]
+    NoCategory,
+    /// A right step with one.
+    #[error("the answer names an error category for a right step")]
+    CategoryOfRight,
 }
 
 /// Error categories that the model may name.
@@ -103,18 +112,25 @@ impl Entry {
         if steps.contains(&step) {
             return Err(Unusable::UnknownId);
         }
+        let errors: Vec<String> = self.errors.iter().map(|error| error.trim().to_uppercase()).collect();
+        if errors.iter().any(|error| !ERRORS.contains(&error.as_str())) {
+            return Err(Unusable::UnknownCategory);
+        }
+        let mark = match (self.label, errors.is_empty()) {
+            (1, true) => Mark::Correct,
+            (-1, false) => Mark::Incorrect,
+            (1, false) => return Err(Unusable::CategoryOfRight),
+            (-1, true) => return Err(Unusable::NoCategory),
+            _ => return Err(Unusable::WrongLabel),
+        };
         let evidence = Evidence {
             explanation: self.explanation,
             context: indices(&self.context, 'C', case.context.len())?,
             steps,
             reference: indices(&self.references, 'R', case.reference.len())?,
-            errors: self.errors,
+            errors,
         };
-        match self.label {
-            1 => Ok((Mark::Correct, evidence)),
-            -1 => Ok((Mark::Incorrect, evidence)),
-            _ => Err(Unusable::WrongLabel),
-        }
+        Ok((mark, evidence))
     }
 }
 

@@ -84,6 +84,11 @@ fn answers_are_held_to_the_rules() {
     assert_eq!(fault("\"label\": -1", "\"label\": 0"), Unusable::WrongLabel);
     assert_eq!(fault("\"label\": -1", "\"label\": \"no\""), Unusable::WrongShape);
     assert_eq!(fault("\"C2\"", "\"C9\""), Unusable::UnknownId);
+    assert_eq!(fault("\"NUMERIC\"", "\"SLOPPY\""), Unusable::UnknownCategory);
+    assert_eq!(fault("\"NUMERIC\"", ""), Unusable::NoCategory);
+    assert_eq!(fault("\"errors\": []", "\"errors\": [\"LOGIC\"]"), Unusable::CategoryOfRight);
+    let found = read(&ANSWER.replace("NUMERIC", " numeric"), &case).unwrap();
+    assert_eq!(found[1].1.errors, ["NUMERIC"]);
     assert_eq!(read("{\"O1\": [", &case), Err(Unusable::NotJson));
     assert_eq!(read("{}", &case), Err(Unusable::WrongSteps));
     let schema = schema(&case);
@@ -95,16 +100,39 @@ fn answers_are_held_to_the_rules() {
 #[test]
 fn the_exemplars_that_ship_cover_what_they_must() {
     let guide = Guide::built_in();
-    for (domain, least) in [(Domain::Math, 12), (Domain::Qa, 6), (Domain::Spatial, 6)] {
+    for domain in [Domain::Math, Domain::Qa, Domain::Spatial, Domain::Other] {
         let exemplars = guide.exemplars(domain);
-        assert!(exemplars.len() >= least, "{domain:?}");
+        assert!(exemplars.len() >= 20, "{domain:?}: {}", exemplars.len());
         let names: BTreeSet<&str> = exemplars.iter().map(|exemplar| &*exemplar.name).collect();
         assert_eq!(names.len(), exemplars.len(), "{domain:?}: names are unique");
+        let questions: BTreeSet<String> =
+            exemplars.iter().map(|exemplar| exemplar.case().written()).collect();
+        assert_eq!(questions.len(), exemplars.len(), "{domain:?}: cases are different");
         let right = exemplars.iter().filter(|exemplar| exemplar.is_right()).count();
         assert!(
             3 * right >= exemplars.len() && 3 * right <= 2 * exemplars.len(),
             "{domain:?}: {right} right"
         );
+        // Each is read as a model's answer would be, and wrong steps of every kind of alignment are among them.
+        let steps: Vec<(Mark, gradus_core::Evidence)> = exemplars
+            .iter()
+            .flat_map(|exemplar| read(&exemplar.answer(), &exemplar.case()).expect(&exemplar.name))
+            .collect();
+        let wrong = steps.iter().filter(|(mark, _)| *mark == Mark::Incorrect).count();
+        assert!(wrong >= 20 && steps.len() - wrong >= 20, "{domain:?}: {wrong} of {} steps", steps.len());
+    }
+}
+
+#[test]
+fn all_that_is_shown_is_part_of_the_text() {
+    let text = Guide::built_in().text();
+    for shown in [
+        "check a solution step by step",
+        "A bakery bakes 24 trays",
+        "Where is the lamp",
+        "Same product as R1",
+    ] {
+        assert!(text.contains(shown), "{shown}");
     }
 }
 

@@ -1,10 +1,10 @@
 //! Generators: served, recorded and local, how they are asked, and what identifies them.
 
-use gradus_backend::{ChatPrompt, EndpointSettings, Generator, GeneratorSettings};
+use gradus_backend::{ChatPrompt, Continuation, EndpointSettings, Generator, GeneratorSettings};
 use gradus_core::contracts::{
     CallError, Generate, GenerateRequest, LogProbs, LogProbsRequest, Message, Prompt, Sampling,
 };
-use gradus_llm::scripted::server::{Act, Server, replies};
+use gradus_llm::scripted::server::{Act, Server, continuing_replies, replies};
 use serde_json::json;
 
 use crate::{endpoints, model, wait};
@@ -76,6 +76,62 @@ fn the_identity_with_prompts_tells_generators_apart() {
     assert!(others.iter().all(|other| *other != first));
     let local = GeneratorSettings { model: Some(model("qwen2")), ..GeneratorSettings::default() };
     assert!(identity(&local, "solve").contains(&format!("\"here\":{:?}", open(&local).identity())));
+}
+
+#[test]
+fn files_that_changed_are_another_generator() {
+    let folder = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(model("qwen2")).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
+    }
+    let server = Server::in_thread(replies(|_, _, _| String::new()));
+    let here = folder.path().to_str().unwrap().to_owned();
+    let local = GeneratorSettings { model: Some(here.clone()), ..GeneratorSettings::default() };
+    let served = GeneratorSettings {
+        model: Some("m".into()),
+        template: Some(here),
+        endpoints: endpoints(&[&server]),
+        ..GeneratorSettings::default()
+    };
+    let identities = || {
+        [&local, &served]
+            .map(|settings| serde_json::to_string(&open(settings).identity_with(Vec::new())).unwrap())
+    };
+    let before = identities();
+    assert_eq!(identities(), before);
+    let path = folder.path().join("tokenizer_config.json");
+    let changed = std::fs::read_to_string(&path).unwrap().replace("assistant", "tutor");
+    std::fs::write(&path, changed).unwrap();
+    for (before, after) in before.iter().zip(identities()) {
+        assert_ne!(*before, after, "the same name, other files");
+    }
+}
+
+#[test]
+fn one_server_that_cannot_continue_is_enough() {
+    let [continues, ignores] = [true, false].map(|knows| {
+        Server::in_thread(move |number, seen| match knows {
+            true => continuing_replies(|_, _, _| "b".to_owned())(number, seen),
+            false => replies(|_, _, _| "b".to_owned())(number, seen),
+        })
+    });
+    let found = |servers: &[&Server]| {
+        let settings = GeneratorSettings {
+            model: Some("m".into()),
+            endpoints: endpoints(servers),
+            ..GeneratorSettings::default()
+        };
+        open(&settings).continuation().map_err(|error| error.to_string())
+    };
+    assert_eq!(found(&[&continues]), Ok(Continuation::Turn));
+    assert_eq!(continues.seen().len(), 3);
+    let asked = Continuation::Asked("ignores continue_final_message");
+    assert_eq!(found(&[&continues, &ignores]), Ok(asked));
+    let closed = Server::in_thread(|_, _| Act::Say(403, "", String::new()));
+    assert!(found(&[&closed]).unwrap_err().contains("403"));
+    let local = GeneratorSettings { model: Some(model("qwen2")), ..GeneratorSettings::default() };
+    assert_eq!(open(&local).continuation().unwrap(), Continuation::Text);
 }
 
 #[test]

@@ -77,6 +77,20 @@ fn judged(folder: &std::path::Path, model: &Perfect, count: usize) -> gradus_ben
 }
 
 #[test]
+fn a_text_that_was_sampled_several_times_is_asked_about_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Perfect::new(|_| None);
+    let scorer = Scorer(&model);
+    let source = JudgeSource::Asked(&scorer as &dyn Judge, "perfect".to_owned());
+    let drawn: Vec<Sample> = samples(2).into_iter().flat_map(|sample| vec![sample; 3]).collect();
+    let mut run = Run::open(folder.path()).unwrap();
+    let (judged, progress) = wait(run.judge(&drawn, &source, 4, |_| true)).unwrap();
+    assert_eq!((model.asked.load(Ordering::SeqCst), judged.len()), (2, 6));
+    assert_eq!((progress.done, progress.tokens), (6, 20));
+    assert!(judged[..3].iter().all(|found| found.opinion == judged[0].opinion));
+}
+
+#[test]
 fn failures_are_undecided_counted_and_asked_again() {
     let folder = tempfile::tempdir().unwrap();
     let shaky = Perfect::new(|number| match number % 10 {
@@ -144,6 +158,30 @@ fn a_judge_that_only_fails_is_an_error() {
     let error = judged(folder.path(), &dead, 100).unwrap_err().to_string();
     assert!(error.contains("connection refused"), "{error}");
     assert!(dead.asked.load(Ordering::SeqCst) < 30);
+}
+
+#[test]
+fn a_judge_that_refuses_everything_is_an_error_and_leaves_nothing_behind() {
+    let wrong_key = |_| Some(CallError::Refused("answered 401 Unauthorized".to_owned()));
+    let too_long = |_| Some(CallError::Invalid("context too long: 9000 tokens".to_owned()));
+    for fails in [wrong_key as fn(usize) -> Option<CallError>, too_long] {
+        let folder = tempfile::tempdir().unwrap();
+        let said = judged(folder.path(), &Perfect::new(fails), 3).unwrap_err().to_string();
+        assert!(said.contains(&fails(0).unwrap().to_string()), "{said}");
+        // The right key, or a longer context, is asked about everything.
+        let healthy = Perfect::new(|_| None);
+        assert_eq!(reasons(&judged(folder.path(), &healthy, 3).unwrap()).len(), 0);
+        assert_eq!(healthy.asked.load(Ordering::SeqCst), 3);
+    }
+    // Some that are too long are results of a judge that answers others.
+    let folder = tempfile::tempdir().unwrap();
+    let short = Perfect::new(|number| {
+        (number < 2).then(|| CallError::Invalid(format!("context too long: {number} tokens too many")))
+    });
+    assert_eq!(reasons(&judged(folder.path(), &short, 4).unwrap())["refused: context too long"], 2);
+    let again = Perfect::new(|_| None);
+    judged(folder.path(), &again, 4).unwrap();
+    assert_eq!(again.asked.load(Ordering::SeqCst), 0);
 }
 
 #[test]

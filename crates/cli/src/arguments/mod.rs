@@ -1,7 +1,9 @@
 //! Argument groups that several commands share, as clap reads them.
 
+pub(crate) mod annotator;
 pub(crate) mod dataset;
 pub(crate) mod job;
+pub(crate) mod protocol;
 pub(crate) mod retrieval;
 pub(crate) mod values;
 

@@ -26,7 +26,7 @@ pub(crate) enum RetrievalStrategy {
     Nearest,
     /// Nearest neighbors by TF-IDF
     TfIdf,
-    /// Random references, as a baseline
+    /// Random references, as a baseline; nothing is embedded
     Random,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct RetrievalOptions {
     pub(crate) questions: usize,
     /// Reference steps per solution step
     #[arg(short = 'r', long, default_value_t = 1, value_name = "R", requires = "pool")]
-    pub(crate) steps: usize,
+    pub(crate) reference_steps: usize,
     /// Nearest questions whose steps are searched for reference steps
     #[arg(long, alias = "database", default_value_t = 10, value_name = "M", value_parser = at_least_one, requires = "pool")]
     pub(crate) candidate_questions: usize,
@@ -79,7 +79,7 @@ impl RetrievalOptions {
         two_stage::Settings {
             questions: self.questions,
             database: self.candidate_questions,
-            steps: self.steps,
+            steps: self.reference_steps,
             strategy: match self.strategy {
                 RetrievalStrategy::Nearest => two_stage::Strategy::Nearest,
                 RetrievalStrategy::TfIdf => two_stage::Strategy::TfIdf,

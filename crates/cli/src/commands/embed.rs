@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::arguments::dataset::DatasetOption;
 use crate::cost;
 use crate::exit::Status;
-use crate::input::{self, standard_input};
+use crate::input::{self, Need, standard_input};
 use crate::job;
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
@@ -87,7 +87,7 @@ fn embed_texts(args: &EmbedArgs) -> Result<Status> {
 fn texts(args: &EmbedArgs) -> Result<Vec<String>> {
     if !args.dataset.data.is_empty() {
         let mut texts = Vec::new();
-        input::for_each_of(&args.dataset, |item| {
+        input::for_each_of(&args.dataset, Need::Records, |item| {
             texts.push(item.record.problem.text);
             Ok(())
         })?;

@@ -6,17 +6,17 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use gradus_core::{Outcome, Record};
+use gradus_core::{Domain, Outcome, Problem, Record, Solution};
 use gradus_data::files::{Sink, Target};
-use gradus_grade::Verdict;
+use gradus_grade::{Extracted, Grade, Reason, Verdict};
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetOption;
 use crate::exit::Status;
-use crate::input;
+use crate::input::{self, Need};
 use crate::terminal::printer::{self, Printer};
-use gradus_core::count::{grouped, percent_of};
+use gradus_core::count::{counted, grouped, percent_of};
 
 #[derive(Debug, Args)]
 #[command(mut_arg("data", |arg| arg.help("Grade all solutions of these datasets")))]
@@ -86,6 +86,9 @@ struct GradeSummary {
     equal: u64,
     different: u64,
     undecided: BTreeMap<&'static str, u64>,
+    /// Answers in words: question answering and spatial reasoning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_words: Option<InWords>,
     /// Solutions whose source states an outcome.
     stated: u64,
     /// Of those, how many we grade the same.
@@ -93,6 +96,13 @@ struct GradeSummary {
     disagreements: Vec<Disagreement>,
     /// Invalid records.
     skipped: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct InWords {
+    solutions: u64,
+    /// Mean F1 with the gold answer.
+    f1: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -107,7 +117,7 @@ struct Disagreement {
 fn dataset(args: &GradeArgs) -> Result<Status> {
     let mut report = GradeSummary::default();
     let mut sink = args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?;
-    let tally = input::for_each_of(&args.dataset, |item| {
+    let tally = input::for_each_of(&args.dataset, Need::Solutions, |item| {
         let mut record = item.record;
         grade_record(&mut record, &mut report);
         sink.as_mut().map_or(Ok(()), |sink| sink.push(&record))?;
@@ -125,27 +135,11 @@ fn dataset(args: &GradeArgs) -> Result<Status> {
 /// Grades every solution by the answer in its text, or else by its recorded answer. A verdict replaces the recorded
 /// outcome.
 fn grade_record(record: &mut Record, report: &mut GradeSummary) {
-    let gold = record.problem.answer.clone().unwrap_or_default();
-    let aliases = record.problem.aliases.clone();
     for solution in &mut record.solutions {
-        let text = solution.full_text();
-        let mut found = gradus_grade::grade(&gold, &text);
-        if found.answer.is_none()
-            && let Some(answer) = &solution.answer
-        {
-            found.verdict = gradus_grade::compare(&gold, answer);
-            found.answer = Some(answer.clone());
-        }
-        for alias in &aliases {
-            if found.verdict == Verdict::Equal {
-                break;
-            }
-            if let Some(answer) = &found.answer
-                && gradus_grade::compare(alias, answer) == Verdict::Equal
-            {
-                found.verdict = Verdict::Equal;
-            }
-        }
+        let found = match record.problem.domain {
+            Domain::Qa | Domain::Spatial => grade_in_words(&record.problem, solution, report),
+            Domain::Math | Domain::Other => grade_value(&record.problem, solution),
+        };
         report.solutions += 1;
         let ours = match found.verdict {
             Verdict::Equal => {
@@ -184,10 +178,45 @@ fn grade_record(record: &mut Record, report: &mut GradeSummary) {
     }
 }
 
-fn print(printer: Printer, report: &GradeSummary, show: usize) -> Result<()> {
-    if report.solutions == 0 {
-        return printer.line("no solutions to grade: the records contain problems only");
+/// Grades an answer in words: exact match, and F1 beside it.
+fn grade_in_words(problem: &Problem, solution: &Solution, report: &mut GradeSummary) -> Grade {
+    let found = problem.final_answer(&solution.full_text());
+    let (answer, found) = match found {
+        Some(Extracted { answer, found }) => (Some(answer), Some(found)),
+        None => (solution.answer.clone(), None),
+    };
+    if problem.answer.is_some() {
+        let f1 = answer.as_deref().and_then(|answer| problem.f1(answer)).unwrap_or(0.0);
+        let in_words = report.in_words.get_or_insert_default();
+        in_words.solutions += 1;
+        in_words.f1 += (f1 - in_words.f1) / in_words.solutions as f64;
     }
+    let verdict = match answer.as_deref().map(|answer| problem.accepts(answer)) {
+        Some(Some(true)) => Verdict::Equal,
+        Some(Some(false)) => Verdict::Different,
+        Some(None) => Verdict::Undecided(Reason::NoGold),
+        None => Verdict::Undecided(Reason::NoAnswer),
+    };
+    Grade { verdict, answer, found }
+}
+
+fn grade_value(problem: &Problem, solution: &Solution) -> Grade {
+    let gold = problem.answer.as_deref().unwrap_or_default();
+    let mut found = gradus_grade::grade(gold, &solution.full_text());
+    if found.answer.is_none()
+        && let Some(answer) = &solution.answer
+    {
+        found.verdict = gradus_grade::compare(gold, answer);
+        found.answer = Some(answer.clone());
+    }
+    let is_right = |answer: &String| problem.accepts(answer) == Some(true);
+    if found.answer.as_ref().is_some_and(is_right) {
+        found.verdict = Verdict::Equal;
+    }
+    found
+}
+
+fn print(printer: Printer, report: &GradeSummary, show: usize) -> Result<()> {
     let mut rows = vec![
         vec!["equal".to_owned(), grouped(report.equal), percent_of(report.equal, report.solutions)],
         vec![
@@ -204,6 +233,13 @@ fn print(printer: Printer, report: &GradeSummary, show: usize) -> Result<()> {
         ]);
     }
     printer.table(&["verdict", "solutions", "share"], &rows)?;
+    if let Some(InWords { solutions, f1 }) = report.in_words {
+        printer.line(format!(
+            "F1 of answers in words: {:.1} % of {}",
+            100.0 * f1,
+            counted(solutions, "solution")
+        ))?;
+    }
     printer.skipped(report.skipped)?;
     if report.stated == 0 {
         return Ok(());

@@ -81,7 +81,7 @@ pub(super) fn run(command: &JobsCommand) -> Result<Next> {
 
 fn list(args: &ListArgs) -> Result<Status> {
     let store = job::open(&args.jobs)?;
-    let jobs = block_on(store.jobs())??;
+    let jobs: Vec<Job> = block_on(store.jobs())??.into_iter().map(as_shown).collect();
     let printer = Printer::new(None);
     if args.print.json {
         printer.json(&jobs)?;
@@ -97,7 +97,7 @@ fn list(args: &ListArgs) -> Result<Status> {
             let tasks = job.tasks;
             vec![
                 job.id.to_string(),
-                state(job).to_owned(),
+                job.state.name().to_owned(),
                 job.kind.clone(),
                 done(job),
                 grouped(tasks.failed),
@@ -133,6 +133,7 @@ fn show(args: &ShowArgs) -> Result<Status> {
         let job = store.job(args.id).await?;
         Ok::<_, gradus_store::Error>((job, store.results(args.id).await?, store.faults(args.id).await?))
     })??;
+    let job = as_shown(job);
     let mut said: Vec<UndecidedTask> = Vec::new();
     for (task, result) in &results {
         // Only annotation jobs have undecided results.
@@ -151,7 +152,12 @@ fn show(args: &ShowArgs) -> Result<Status> {
         return Ok(Status::Done);
     }
     let tasks = job.tasks;
-    printer.line(format!("{} {}, {}", paint::bold(&format!("job {}", job.id)), job.kind, state(&job)))?;
+    printer.line(format!(
+        "{} {}, {}",
+        paint::bold(&format!("job {}", job.id)),
+        job.kind,
+        job.state.name()
+    ))?;
     printer.line(format!("command   gradus {}", job.command.join(" ")))?;
     printer.line(format!("folder    {}", job.folder.display()))?;
     if let Some(output) = &job.output {
@@ -239,12 +245,12 @@ fn done(job: &Job) -> String {
     }
 }
 
-/// The state for display: a running job without running tasks was interrupted.
-fn state(job: &Job) -> &'static str {
-    match job.state {
-        JobState::Running if job.tasks.leased == 0 && !job.registered => "stopped",
-        other => other.name(),
+/// The job with the state to show: a running one without running tasks was interrupted.
+fn as_shown(mut job: Job) -> Job {
+    if job.state == JobState::Running && job.tasks.leased == 0 && !job.registered {
+        job.state = JobState::Stopped;
     }
+    job
 }
 
 /// `5 min ago`.

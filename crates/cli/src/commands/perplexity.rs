@@ -16,7 +16,7 @@ use crate::arguments::JsonOption;
 use crate::arguments::dataset::{DatasetOption, OnError};
 use crate::cost;
 use crate::exit::Status;
-use crate::input::{self, standard_input};
+use crate::input::{self, Need, standard_input};
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped};
 
@@ -109,7 +109,7 @@ struct GeneratorPerplexity {
 fn dataset(args: &PerplexityArgs, generator: &Generator) -> Result<Status> {
     let mut report = PerplexitySummary::default();
     let mut sink = args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?;
-    let tally = input::for_each_of(&args.dataset, |item| {
+    let tally = input::for_each_of(&args.dataset, Need::Solutions, |item| {
         let mut record = item.record;
         judge(&mut record, generator, args.dataset.on_error, &mut report)?;
         sink.as_mut().map_or(Ok(()), |sink| sink.push(&record))?;

@@ -17,10 +17,10 @@ use serde::Serialize;
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
 use crate::arguments::job::RunOptions;
-use crate::arguments::values::{at_least_one, strategy};
+use crate::arguments::values::at_least_one;
 use crate::cost::{CostSummary, Running};
 use crate::exit::{Status, Usage};
-use crate::input;
+use crate::input::{self, Need};
 use crate::job::{self, JobEnd, JobPlan};
 use crate::prompting::PromptedGenerator;
 use crate::terminal::paint;
@@ -52,9 +52,6 @@ pub(super) struct SampleArgs {
     /// Stop sequence; repeatable
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
-    /// Step splitting strategy: auto, blank_lines, numbered, step_markers, lines or sentences
-    #[arg(long, default_value = "auto", value_parser = strategy)]
-    steps: steps::Strategy,
     /// Prompt template file (variable: problem; default: built in)
     #[arg(long, value_name = "FILE")]
     prompt: Option<PathBuf>,
@@ -89,7 +86,7 @@ struct SampleSummary {
 
 pub(super) fn run(args: &SampleArgs) -> Result<Status> {
     let mut problems: Vec<Problem> = Vec::new();
-    let tally = input::for_each(&args.input, |item| {
+    let tally = input::for_each(&args.input, Need::Records, |item| {
         problems.push(item.record.problem);
         Ok(())
     })?;
@@ -103,7 +100,10 @@ pub(super) fn run(args: &SampleArgs) -> Result<Status> {
         max_tokens: args.max_tokens,
         sampling: Sampling { temperature: args.temperature, top_p: args.top_p, ..Sampling::default() },
         stop: args.stop.clone(),
-        steps: steps::SplitConfig { strategy: args.steps, ..steps::SplitConfig::default() },
+        steps: steps::SplitConfig {
+            strategy: args.input.steps.unwrap_or_default(),
+            ..steps::SplitConfig::default()
+        },
         seed: args.run.seed,
     };
     config.check().map_err(|error| Usage(error.to_string()))?;
@@ -205,7 +205,7 @@ impl SampleSummary {
             (self.unknown as u64, "solution", "ungraded"),
             (self.unanswered as u64, "solution", "without a final answer"),
             (self.cut as u64, "solution", "truncated at --max-tokens"),
-            (self.repeated as u64, "duplicate solution", "omitted"),
+            (self.repeated as u64, "solution", "with the text of an earlier one"),
             (self.empty as u64, "empty solution", "omitted"),
             (self.failed as u64, "problem", "failed and omitted"),
             (self.resumed as u64, "problem", "resumed from an earlier run"),

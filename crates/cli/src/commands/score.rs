@@ -1,6 +1,6 @@
 //! `gradus score`: a score for every step of every solution, in few passes; an interrupted run resumes from `OUT.journal`.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::path::PathBuf;
 use std::task::Poll;
@@ -20,6 +20,7 @@ use crate::arguments::JsonOption;
 use crate::arguments::dataset::{DatasetInput, OnError};
 use crate::arguments::retrieval::Augmentation;
 use crate::exit::Status;
+use crate::input::Need;
 use crate::references::{self, Library, RetrievalTally};
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
@@ -79,10 +80,14 @@ struct ScoreSummary {
     skipped: u64,
     /// Solutions whose scores an earlier run had already found.
     resumed: u64,
+    /// Solutions with the text of another one of their problem: scored once.
+    repeated: u64,
     /// Tokens that went through the model.
     tokens: u64,
     seconds: f64,
     tokens_per_second: f64,
+    /// With --json: the scores of every solution.
+    results: Vec<SolutionScores>,
     /// With a pool: what was retrieved, and what the leak guard kept out.
     #[serde(skip_serializing_if = "Option::is_none")]
     retrieval: Option<RetrievalTally>,
@@ -90,11 +95,23 @@ struct ScoreSummary {
 
 type Scored = Result<StepScores, CallError>;
 
+#[derive(Debug, Serialize)]
+struct SolutionScores {
+    problem: String,
+    solution: String,
+    /// One per step.
+    scores: Vec<f64>,
+    /// The first step under the threshold, from 0.
+    first_suspected: Option<usize>,
+}
+
 /// A record whose solutions are being scored.
 struct Sent {
     record: Record,
     /// Positions of the solutions that were sent, and what came back.
     outcomes: Vec<(usize, Option<Scored>)>,
+    /// Positions of solutions that ask the same as one that was sent, and of that one.
+    repeats: Vec<(usize, usize)>,
     /// Which references each solution sees, with a pool.
     seen: Vec<Seen>,
 }
@@ -112,7 +129,7 @@ pub(super) fn run(args: &ScoreArgs) -> Result<Status> {
 
 fn score(args: &ScoreArgs) -> Result<Status> {
     let settings = args.augmentation.retrieval.settings();
-    let named = references::with_profile(&args.scorer, &args.augmentation);
+    let named = references::with_profile(&args.scorer, &args.augmentation)?;
     if let (Some(_), Some(profile)) = (&args.augmentation.pool, &named.profile) {
         references::check_profile(profile, &settings)?;
     }
@@ -183,7 +200,7 @@ struct ScoreRun<'a> {
 impl<'a> ScoreRun<'a> {
     /// Scores all records of the input.
     fn score_all(&mut self) -> Result<()> {
-        let tally = input::for_each(&self.args.input, |item| self.take(item.record))?;
+        let tally = input::for_each(&self.args.input, Need::Steps, |item| self.take(item.record))?;
         self.report.skipped = tally.skipped;
         self.retrieve()?;
         self.ask()?;
@@ -230,14 +247,22 @@ impl<'a> ScoreRun<'a> {
     /// of one record in several calls where they fill more than one.
     fn send(&mut self, mut record: Record, seen: Vec<Seen>) -> Result<()> {
         let number = self.finished + self.records.len();
-        let mut outcomes = Vec::new();
+        let (mut outcomes, mut repeats) = (Vec::new(), Vec::new());
+        let mut sent: HashMap<String, usize> = HashMap::new();
         for (position, solution) in record.solutions.iter_mut().enumerate() {
             let request = ScoreRequest::of(&record.problem, solution);
-            if let Some(scores) = self.journal.find(&journal::key(self.scorer.identity(), &request)) {
+            let key = journal::key(self.scorer.identity(), &request);
+            if let Some(scores) = self.journal.find(&key) {
                 self.report.resumed += 1;
                 solution.scores.insert(self.name.clone(), scores);
                 continue;
             }
+            if let Some(first) = sent.get(&key) {
+                self.report.repeated += 1;
+                repeats.push((position, *first));
+                continue;
+            }
+            sent.insert(key, position);
             self.requests.push(request);
             self.asked.push((number, outcomes.len()));
             outcomes.push((position, None));
@@ -245,7 +270,7 @@ impl<'a> ScoreRun<'a> {
                 self.call();
             }
         }
-        self.records.push_back(Sent { record, outcomes, seen });
+        self.records.push_back(Sent { record, outcomes, repeats, seen });
         if self.requests.len() >= self.scorer.batch || self.requests.is_empty() { self.ask() } else { Ok(()) }
     }
 
@@ -334,13 +359,14 @@ impl<'a> ScoreRun<'a> {
         }
     }
 
-    fn finish_record(&mut self, Sent { mut record, outcomes, seen }: Sent) -> Result<()> {
+    fn finish_record(&mut self, Sent { mut record, outcomes, repeats, seen }: Sent) -> Result<()> {
         for (position, outcome) in outcomes {
             match outcome.expect("a record is finished when all outcomes are known") {
                 Ok(scored) => {
                     record.solutions[position].scores.insert(self.name.clone(), scored.scores);
                     self.failures = 0;
                 }
+                Err(error @ CallError::Refused(_)) => bail!("{error}"),
                 Err(error) if self.args.input.on_error == OnError::Skip => self.refuse(&error)?,
                 Err(error @ CallError::Invalid(_)) => {
                     bail!("{error} (use --on-error skip to leave such solutions unscored)")
@@ -349,6 +375,11 @@ impl<'a> ScoreRun<'a> {
                     self.scorer_failed = true;
                     bail!("{error}. Rerun to resume")
                 }
+            }
+        }
+        for (position, first) in repeats {
+            if let Some(scores) = record.solutions[first].scores.get(&self.name).cloned() {
+                record.solutions[position].scores.insert(self.name.clone(), scores);
             }
         }
         for (solution, seen) in record.solutions.iter_mut().zip(seen) {
@@ -381,7 +412,14 @@ impl<'a> ScoreRun<'a> {
     fn count(&mut self, solution: &Solution, record: &Record) -> Result<()> {
         let Some(scores) = solution.scores.get(&self.name) else { return Ok(()) };
         let suspected = scores.iter().position(|score| *score < self.args.threshold);
-        if (self.report.solutions as usize) < self.args.show && !self.args.print.json {
+        if self.args.print.json {
+            self.report.results.push(SolutionScores {
+                problem: record.problem.id.clone(),
+                solution: solution.id.clone(),
+                scores: scores.clone(),
+                first_suspected: suspected,
+            });
+        } else if (self.report.solutions as usize) < self.args.show {
             self.show(solution, record, scores, suspected)?;
         }
         self.report.solutions += 1;
@@ -399,14 +437,14 @@ impl<'a> ScoreRun<'a> {
         scores: &[f64],
         suspected: Option<usize>,
     ) -> Result<()> {
-        let mut labeled = solution.annotations.iter().map(|annotation| annotation.first_error);
+        let mut labeled = solution.by_trust().into_iter().map(|annotation| annotation.first_error);
         let labeled = labeled.find(|first| *first != FirstError::Unknown);
         let title = format!("{}  {}", solution.id, printer::excerpt(&record.problem.text, 90));
         self.printer.line(format!("\n{}", paint::bold(&title)))?;
         let seen = solution.metadata.get(RETRIEVAL).and_then(|noted| noted.get(&self.name));
         let seen: Option<Seen> = seen.and_then(|seen| serde_json::from_value(seen.clone()).ok());
         for from in seen.iter().flat_map(|seen| &seen.questions) {
-            let line = format!("  reference  {:.2}  {}", from.similarity, from.solution);
+            let line = format!("  reference  {}  {}", references::similarity(from), from.solution);
             self.printer.line(paint::dim(&line))?;
         }
         for (index, (step, score)) in solution.steps.iter().zip(scores).enumerate() {
@@ -417,8 +455,9 @@ impl<'a> ScoreRun<'a> {
             if labeled == Some(FirstError::At(index)) {
                 line += &paint::dim("  (labeled first error)");
             }
-            if let Some(from) = seen.as_ref().and_then(|seen| seen.steps.get(index)?.first()) {
-                line += &paint::dim(&format!("  (nearest step {:.2})", from.similarity));
+            let nearest = seen.as_ref().and_then(|seen| seen.steps.get(index)?.first()?.similarity);
+            if let Some(similarity) = nearest {
+                line += &paint::dim(&format!("  (nearest step {similarity:.2})"));
             }
             self.printer.line(line)?;
         }
@@ -461,6 +500,10 @@ impl<'a> ScoreRun<'a> {
         ))?;
         for line in report.retrieval.iter().flat_map(RetrievalTally::lines) {
             self.printer.line(line)?;
+        }
+        if report.repeated > 0 {
+            let repeated = counted(report.repeated, "solution");
+            self.printer.line(format!("{repeated} with the text of an earlier one, scored once"))?;
         }
         if report.resumed > 0 {
             self.printer

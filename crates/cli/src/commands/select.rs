@@ -3,7 +3,7 @@
 //! A solution without an answer of its own has the one that its text states; one without an outcome is graded against
 //! the problem's answer. What stays unknown counts as wrong wherever another outcome of the same problem is known.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
@@ -13,14 +13,13 @@ use gradus_core::select::best_of_n::chance;
 use gradus_core::select::vote::{self, Power};
 use gradus_core::{Outcome, Problem, Record, Solution};
 use gradus_data::files::{Sink, Target};
-use gradus_grade::extract;
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
 use crate::arguments::values::at_least_one;
 use crate::exit::{Status, Usage};
-use crate::input;
+use crate::input::{self, Need};
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped};
@@ -42,7 +41,7 @@ pub(super) enum By {
 #[command(after_help = "Examples:\n  gradus select scored.jsonl\n  \
 gradus select scored.jsonl --by vote --aggregation min --vote-power 4 -n 8 -o chosen.jsonl\n  \
 gradus select candidates.jsonl.gz --scores my-prm --by all --show 0\n\n\
-Records of the same problem are merged. Answers are compared with the grader; ties go to the earliest solution.")]
+Records of the same problem are joined; a text that was sampled several times counts as often. Answers are compared with the grader; ties go to the earliest solution.")]
 pub(super) struct SelectArgs {
     #[command(flatten)]
     input: DatasetInput,
@@ -155,19 +154,7 @@ pub(super) fn run(args: &SelectArgs) -> Result<Status> {
     if args.by == By::All && args.output.is_some() {
         bail!(Usage("-o needs one selection method: use --by best, vote or majority".to_owned()));
     }
-    let mut records: Vec<Record> = Vec::new();
-    let mut places: HashMap<(String, String), usize> = HashMap::new();
-    let tally = input::for_each(&args.input, |item| {
-        let key = (item.record.problem.id.clone(), item.record.problem.text.clone());
-        match places.get(&key) {
-            Some(place) => records[*place].solutions.extend(item.record.solutions),
-            None => {
-                places.insert(key, records.len());
-                records.push(item.record);
-            }
-        }
-        Ok(())
-    })?;
+    let (mut records, tally) = input::joined(&args.input, Need::Solutions)?;
     let mut report = SelectSummary { skipped: tally.skipped, ..SelectSummary::default() };
     let all = records.len();
     records.retain(|record| !record.solutions.is_empty());
@@ -289,7 +276,7 @@ fn choose(record: &mut Record, args: &SelectArgs, report: &mut SelectSummary) ->
 /// Finds the answer and the outcome of a solution that lacks them, as far as they can be found.
 fn complete(problem: &Problem, solution: &mut Solution, report: &mut SelectSummary) {
     if solution.answer.as_deref().is_none_or(|answer| answer.trim().is_empty()) {
-        solution.answer = extract(&solution.full_text()).map(|found| found.answer);
+        solution.answer = problem.final_answer(&solution.full_text()).map(|found| found.answer);
         report.extracted += u64::from(solution.answer.is_some());
         report.unanswered += u64::from(solution.answer.is_none());
     }

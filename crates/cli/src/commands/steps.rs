@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use gradus_core::steps::{SplitConfig, Strategy, split};
-use gradus_data::files::{Sink, Target};
-use gradus_data::readers::Format;
+use gradus_data::files::{ReadOptions, Sink, Target};
+use gradus_data::readers::{FieldMap, Format};
 use serde::Serialize;
 use serde_json::json;
 
@@ -33,6 +33,10 @@ pub(super) struct StepsArgs {
     /// With --data, input format (default: detected from the first record)
     #[arg(long, value_name = "FORMAT", value_parser = format_name, requires = "data")]
     from: Option<Format>,
+    /// With --data, what the fields of model outputs are, such as problem=question,solution=output.text (default: by their
+    /// names)
+    #[arg(long, value_name = "ROLE=FIELD,...", requires = "data", conflicts_with = "from")]
+    map: Option<FieldMap>,
     /// With --data, how to handle invalid records
     #[arg(long, value_enum, default_value = "fail", requires = "data")]
     on_error: OnError,
@@ -97,7 +101,8 @@ struct StepsSummary {
 fn dataset(args: &StepsArgs, output: &Path, config: &SplitConfig) -> Result<Status> {
     let mut sink = Sink::create(Target::new(output))?;
     let mut report = StepsSummary::default();
-    let tally = input::read(&args.inputs, args.from, args.on_error, &mut |item| {
+    let options = ReadOptions { format: args.from, map: args.map.clone(), ..ReadOptions::default() };
+    let tally = input::read(&args.inputs, options, args.on_error, &mut |item| {
         let mut record = item.record;
         for solution in &mut record.solutions {
             report.solutions += 1;

@@ -32,9 +32,9 @@ impl Printer {
         Ok(())
     }
 
-    /// Prints one JSON document.
+    /// Prints one JSON document; an object says which version of the outputs it is.
     pub(crate) fn json(self, value: &impl Serialize) -> Result<()> {
-        self.write(&serde_json::to_string_pretty(value)?)
+        self.write(&with_schema(serde_json::to_string_pretty(value)?))
     }
 
     /// Prints a summary: as JSON, or as `text` prints it.
@@ -90,6 +90,19 @@ impl Printer {
             }
         }
         self.write(&table.trim_fmt())
+    }
+}
+
+/// Version of the JSON outputs, `schema` in each; it grows when a field changes its meaning or goes.
+const JSON_SCHEMA: u32 = 1;
+
+/// Puts `schema` first in an object that has none. Numbers stay as they were written.
+fn with_schema(json: String) -> String {
+    match json.strip_prefix("{\n") {
+        Some(fields) if !fields.lines().any(|line| line.starts_with("  \"schema\":")) => {
+            format!("{{\n  \"schema\": {JSON_SCHEMA},\n{fields}")
+        }
+        _ => json,
     }
 }
 

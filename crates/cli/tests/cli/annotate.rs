@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use gradus_llm::scripted::server::{Act, Faults, Server, replies};
+use gradus_llm::scripted::server::{Act, Faults, Server, continuing_replies, replies};
 use insta::assert_snapshot;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Done, Folder};
 
@@ -95,7 +95,7 @@ fn every_annotator_against_a_server() {
 
     let sampled = folder.rows("sampled.jsonl");
     let solutions = sampled[0]["solutions"].as_array().unwrap();
-    assert_eq!(solutions.len(), 2, "the same text is one solution");
+    assert_eq!(solutions.len(), 4, "every sample is a solution");
     assert_eq!((&solutions[0]["outcome"], &solutions[1]["outcome"]), (&"correct".into(), &"wrong".into()));
     for name in ["mc", "judge", "reference"] {
         let rows = folder.rows(&format!("{name}.jsonl"));
@@ -113,6 +113,16 @@ fn every_annotator_against_a_server() {
     let row = &folder.rows("trl.jsonl")[1];
     assert_eq!(row["completions"].as_array().unwrap().len(), 2, "up to and including the error: {row}");
     assert_eq!(row["labels"], serde_json::json!([true, false]));
+
+    // A reference-guided annotator judges every step on its own: its labels after an error are labels.
+    let exported = |rule: &[&str]| {
+        let arguments =
+            ["annotate", "export", "reference.jsonl", "--annotator", "reference tiny", "--to", "trl"];
+        folder.run_args(&[&arguments[..], &["-o", "all.jsonl"], rule].concat()).succeeds();
+        folder.rows("all.jsonl")[1]["labels"].clone()
+    };
+    assert_eq!(exported(&[]), serde_json::json!([true, false, false]));
+    assert_eq!(exported(&["--labels-after-error", "drop"]), serde_json::json!([true, false]));
 }
 
 #[test]
@@ -155,6 +165,184 @@ fn what_a_model_garbles_is_undecided_counted_and_kept() {
     assert_eq!(list.lines().count(), 4, "{list}");
 }
 
+/// A judge that says, in the words that it is asked for, that the second step of 4 + 4 = 9 is wrong.
+fn verdict(prompt: &str, sample: usize, _seed: u64) -> String {
+    let wrong = prompt.contains("4 + 4 = 9");
+    if prompt.contains("<conclusion>") {
+        let (analyses, verdict) = if wrong { (2, "Incorrect") } else { (3, "Correct") };
+        let analyses: String =
+            (1..=analyses).map(|n| format!("<analysis_{n}>So.</analysis_{n}>\n")).collect();
+        return format!("{analyses}<conclusion>\n{verdict}\n</conclusion>");
+    }
+    if prompt.contains("<verdict>") {
+        let verdict = if wrong { "wrong</verdict>\n<step>1</step>" } else { "correct</verdict>" };
+        return format!("<critique>So.</critique>\n<verdict>{verdict}");
+    }
+    // The first of several votes is wrong.
+    let index = if wrong { 1 } else { -1 };
+    format!("\\boxed{{{}}}", if sample == 0 && prompt.contains("critique") { 0 } else { index })
+}
+
+#[test]
+fn protocols_are_the_same_for_annotators_and_benchmarks() {
+    for protocol in ["gradus", "processbench", "qwen", "critic"] {
+        let (folder, server) = (folder(), Server::in_thread(replies(verdict)));
+        let line = format!("annotate judge data.jsonl -o judge.jsonl --protocol {protocol} --votes 3 --json");
+        let judged = asking(&folder, &server, &line).json();
+        assert_eq!((&judged["labeled"], &judged["with_error"]), (&2.into(), &1.into()), "{protocol}");
+        let annotation = folder.rows("judge.jsonl")[1]["solutions"][0]["annotations"][1].clone();
+        assert_eq!(annotation["first_error"], 1, "{protocol}");
+        let name = if protocol == "gradus" { "tiny".to_owned() } else { format!("tiny/{protocol}") };
+        let votes = if protocol == "processbench" { 2 } else { 3 };
+        let source = json!({"judge": {"model": name, "agreeing": votes, "votes": 3}});
+        assert_eq!(annotation["labels"][0]["source"], source, "{protocol}");
+
+        let asked = server.seen().len();
+        let line =
+            format!("bench processbench data.jsonl --critic --protocol {protocol} --votes 3 -o run --json");
+        let report = asking(&folder, &server, &line).json();
+        assert_eq!(report["numbers"]["processbench"]["average_accuracy"]["value"], 1.0, "{protocol}");
+        let settings = &report["settings"];
+        assert_eq!((&settings["protocol"], &settings["votes"]), (&protocol.into(), &3.into()));
+        let seen = server.seen();
+        let (labeling, judging) = seen.split_at(asked);
+        assert_eq!(judging.len(), 2, "{protocol}: each solution is one request");
+        for body in judging.iter().map(|seen| &seen.body) {
+            let same = |other: &Value| {
+                let fields = ["messages", "n", "max_tokens", "temperature", "top_p"];
+                fields.iter().all(|field| other[field] == body[field])
+            };
+            assert!(labeling.iter().any(|seen| same(&seen.body)), "{protocol}: {body}");
+        }
+    }
+    let folder = folder();
+    let refused = folder.run("bench processbench data.jsonl --protocol qwen").fails(2);
+    assert!(refused.contains("add --critic"), "{refused}");
+}
+
+#[test]
+fn a_server_that_refuses_everything_ends_the_run_and_leaves_no_results() {
+    let folder = folder();
+    for (status, words) in [(401, "wrong key"), (404, "The model `tiny` does not exist")] {
+        let refusing =
+            Server::in_thread(move |_, _| Act::Say(status, "", json!({"error": words}).to_string()));
+        for line in [
+            "annotate judge data.jsonl -o judge.jsonl --skip-failed",
+            "annotate monte-carlo data.jsonl -o mc.jsonl --skip-failed",
+            "bench processbench data.jsonl --critic -o run",
+        ] {
+            let sentence = asking(&folder, &refusing, line).fails(3);
+            assert!(sentence.contains(&format!("answered {status}")), "{sentence}");
+            assert!(sentence.contains(words), "{sentence}");
+        }
+        assert!(refusing.seen().len() <= 5, "nobody asks again: {}", refusing.seen().len());
+    }
+    for name in ["judge.jsonl", "mc.jsonl", "run/report.json"] {
+        assert!(!folder.path(name).exists(), "{name}");
+    }
+    let server = Server::in_thread(replies(verdict));
+    let judged = asking(&folder, &server, "annotate judge data.jsonl -o judge.jsonl --json").json();
+    assert_eq!((&judged["labeled"], &judged["resumed"]), (&2.into(), &0.into()));
+    let line = "bench processbench data.jsonl --critic -o run --json";
+    let counts = asking(&folder, &server, line).json()["counts"].clone();
+    assert_eq!((&counts["undecided"], &counts["resumed"]), (&0.into(), &0.into()));
+}
+
+#[test]
+fn refusals_of_single_solutions_are_counted_by_reason() {
+    let rule = |words: &'static str| {
+        move |number: usize, seen: &_| match format!("{seen:?}").contains("4 + 4") {
+            true => Act::Say(400, "", json!({"error": {"message": words}}).to_string()),
+            false => replies(verdict)(number, seen),
+        }
+    };
+    let long = "This model's maximum context length is 4096 tokens, you requested 5000";
+    for (words, reason) in [(long, "context too long"), ("stopped by our content filter", "content filter")] {
+        let (folder, server) = (folder(), Server::in_thread(rule(words)));
+        let line = "annotate judge data.jsonl -o judge.jsonl --json";
+        let refused = asking(&folder, &server, line).fails(3);
+        assert!(refused.contains("1 of 2 tasks failed") && refused.contains(words), "{refused}");
+        let judged = asking(&folder, &server, &format!("{line} --skip-failed")).json();
+        assert_eq!((&judged["labeled"], &judged["failed"]), (&1.into(), &1.into()));
+        assert_eq!(judged["failed_by_reason"], json!({reason: 1}));
+        let line = "bench processbench data.jsonl --critic -o run --json";
+        let counts = asking(&folder, &server, line).json()["counts"].clone();
+        assert_eq!(counts["reasons"], json!({format!("refused: {reason}"): 1}));
+        // A server that takes none of them is no annotator.
+        folder.file("one.jsonl", DATA.lines().nth(1).unwrap());
+        let none = asking(&folder, &server, "annotate judge one.jsonl -o none.jsonl --skip-failed").fails(3);
+        assert!(none.contains("1 of 1 tasks failed"), "{none}");
+        assert!(!folder.path("none.jsonl").exists());
+    }
+}
+
+#[test]
+fn rollouts_continue_the_solution_where_the_server_can() {
+    let line = "annotate monte-carlo data.jsonl -o mc.jsonl --samples 4";
+    let (continuing, continues) = (folder(), Server::in_thread(continuing_replies(answer)));
+    let summary = asking(&continuing, &continues, &format!("{line} --json")).json();
+    assert_eq!(summary["continuation"], "turn");
+    let firsts = |folder: &Folder| -> Vec<Value> {
+        let rows = folder.rows("mc.jsonl");
+        rows.iter().map(|row| row["solutions"][0]["annotations"][1]["first_error"].clone()).collect()
+    };
+    assert_eq!(firsts(&continuing), [json!("none"), json!(1)]);
+    let seen = continues.seen();
+    let (probes, rollouts) = seen.split_at(3);
+    assert!(probes.iter().all(|seen| seen.body["max_tokens"] == 1));
+    for body in rollouts.iter().map(|seen| &seen.body) {
+        let last = body["messages"].as_array().unwrap().last().unwrap();
+        assert_eq!((&last["role"], &body["continue_final_message"]), (&"assistant".into(), &true.into()));
+        assert!(last["content"].as_str().unwrap().starts_with("Add "), "{last}");
+    }
+
+    let (asked, ignores) = (folder(), Server::in_thread(replies(answer)));
+    let done = asking(&asked, &ignores, line);
+    assert_eq!(done.code, Some(0), "{done}");
+    assert!(done.stderr.contains("tiny ignores continue_final_message: it is asked in words"), "{done}");
+    assert_eq!(firsts(&asked), firsts(&continuing));
+    let last = ignores.seen().pop().unwrap().body;
+    assert_eq!((last["messages"].as_array().unwrap().len(), last.get("continue_final_message")), (1, None));
+}
+
+#[test]
+fn a_server_that_takes_no_seeds_labels_all_the_same_and_the_labels_say_so() {
+    let (folder, server) = (folder(), Server::in_thread(replies(answer)));
+    let summary =
+        asking(&folder, &server, "annotate judge data.jsonl -o j.jsonl --no-request-seed --json").json();
+    assert_eq!((&summary["labeled"], &summary["unseeded"]), (&2.into(), &true.into()));
+    assert!(server.seen().iter().all(|seen| seen.body.get("seed").is_none()));
+    let annotations = folder.rows("j.jsonl")[0]["solutions"][0]["annotations"].clone();
+    assert_eq!((annotations[0].get("unseeded"), &annotations[1]["unseeded"]), (None, &true.into()));
+    // With seeds it is other work.
+    let seeded = asking(&folder, &server, "annotate judge data.jsonl -o j.jsonl --json").json();
+    assert_eq!((seeded["resumed"].clone(), seeded.get("unseeded")), (0.into(), None));
+    assert!(server.seen().last().unwrap().body["seed"].is_u64());
+}
+
+#[test]
+fn what_determines_labels_is_part_of_the_job() {
+    let (folder, server) = (folder(), Server::in_thread(replies(answer)));
+    let exemplars = |question: &str| {
+        format!(
+            "instructions = ''\n[[exemplars]]\nname = 'x'\nquestion = '{question}'\nreference = ['r']\n\
+             solution = ['a']\n[[exemplars.steps]]\nexplanation = 'e'\nlabel = 1\n"
+        )
+    };
+    folder.file("own.toml", exemplars("What is 1 + 1?"));
+    let label = |data: &str, more: &str| {
+        let line = format!("annotate reference {data} -o out.jsonl --json {more}");
+        asking(&folder, &server, &line).json()["resumed"].clone()
+    };
+    assert_eq!((label("data.jsonl", ""), label("data.jsonl", "")), (0.into(), 2.into()));
+    // Another domain has other instructions.
+    folder.file("qa.jsonl", DATA.replace("\"answer\"", "\"domain\":\"qa\",\"answer\""));
+    assert_eq!(label("qa.jsonl", ""), 0);
+    assert_eq!((label("data.jsonl", "--exemplars own.toml"), label("data.jsonl", "")), (0.into(), 2.into()));
+    folder.file("own.toml", exemplars("What is 2 + 1?"));
+    assert_eq!(label("data.jsonl", "--exemplars own.toml"), 0);
+}
+
 #[test]
 fn an_endpoint_that_is_down_is_one_sentence_and_a_job_that_goes_on() {
     let folder = folder();
@@ -168,7 +356,7 @@ fn an_endpoint_that_is_down_is_one_sentence_and_a_job_that_goes_on() {
     );
     assert!(!folder.path("judge.jsonl").exists());
     let list = jobs(&folder, "list --json").json();
-    assert_eq!((&list[0]["state"], &list[0]["tasks"]["done"]), (&"running".into(), &0.into()));
+    assert_eq!((&list[0]["state"], &list[0]["tasks"]["done"]), (&"stopped".into(), &0.into()));
     // The same model elsewhere is the same work.
     let server = Server::in_thread(replies(answer));
     assert_eq!(asking(&folder, &server, "annotate judge data.jsonl -o judge.jsonl").code, Some(0));

@@ -36,6 +36,29 @@ fn timeless(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// An adapter, a profile or a pool describes a judge: without a model's name, too.
+#[test]
+fn a_judge_that_is_described_but_not_named_is_asked() {
+    let folder = scored_world();
+    let adapter = model("llama-lora");
+    let command = format!("bench best-of-n scored.jsonl --limit 2 --adapter {adapter} -o run --json");
+    let report = folder.run(&command).json();
+    let scorers = report["numbers"]["best-of-n"]["sets"][0]["scorers"].as_array().unwrap();
+    let names: Vec<&str> = scorers.iter().map(|scorer| scorer["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["llama + llama-lora/plain"]);
+    for (options, words) in [
+        ("--pool nowhere", "nowhere"),
+        ("--profile nonsense", "profile `nonsense`"),
+        ("--adapter nowhere", "nowhere"),
+        ("--precision f32", "name it with --model"),
+    ] {
+        for benchmark in ["best-of-n", "labels"] {
+            let done = folder.run(&format!("bench {benchmark} scored.jsonl {options} -o other"));
+            assert!(done.code != Some(0) && done.stderr.contains(words), "{benchmark} {options}: {done}");
+        }
+    }
+}
+
 #[test]
 fn recorded_scores_are_measured() {
     let folder = scored_world();

@@ -85,7 +85,10 @@ fn a_run_and_what_is_made_of_it() {
     for name in ["README.md", "adapter", "checkpoints", "metrics.jsonl", "recipe.toml", "run.json"] {
         assert!(names.iter().any(|found| found == name), "no {name} in {names:?}");
     }
-    assert_eq!(folder.names("run/adapter"), ["adapter_config.json", "adapter_model.safetensors"]);
+    assert_eq!(
+        folder.names("run/adapter"),
+        ["adapter_config.json", "adapter_model.safetensors", "gradus.json"]
+    );
     let lines = folder.rows("run/metrics.jsonl");
     let steps = |split: &str| -> Vec<u64> {
         let of = lines.iter().filter(|line| line["split"] == split);
@@ -132,22 +135,72 @@ fn every_reading_and_objective_runs() {
         folder.file(&format!("{objective}.toml"), recipe.replace("[prm]\nprofile = \"brief\"", section));
     }
     let classes = model("qwen2-prm");
+    // The tiny tokenizer knows few words, and the prompt has many.
+    let long = "--set data.max_tokens=2048 --set batch.tokens=2048";
     let lines = [
         "train prm prm.toml --set prm.loss=squared_error -o soft".to_owned(),
         "train prm prm.toml --set prm.readout=vocabulary -o vocabulary".to_owned(),
         format!(
             "train prm prm.toml --set model.base={classes} --set prm.profile=qwen2.5-math-prm --set prm.head=classes -o head"
         ),
-        "train sft sft.toml -o sft".to_owned(),
+        format!("train sft sft.toml -o sft {long}"),
         "train orm orm.toml -o orm".to_owned(),
-        "train orpo orpo.toml -o orpo".to_owned(),
+        format!("train orpo orpo.toml -o orpo {long}"),
     ];
     for line in lines {
         let done = folder.run(&format!("{line} --set steps.total=4 --json"));
         assert_eq!(done.code, Some(0), "{line}: {done}");
         let result = done.json()["result"].as_str().unwrap().to_owned();
-        assert_eq!(folder.names(&result), ["adapter_config.json", "adapter_model.safetensors"], "{line}");
+        let files = ["adapter_config.json", "adapter_model.safetensors", "gradus.json"];
+        assert_eq!(folder.names(&result), files, "{line}");
     }
+}
+
+/// An adapter's folder says which base, profile and head belong to it; nothing else reads it.
+#[test]
+fn an_adapter_carries_its_base_profile_and_head() {
+    let folder = prepared();
+    let gradus = include_str!("../../../../assets/profiles/gradus.toml");
+    // The tiny tokenizer has another special token.
+    let mine = gradus.replace("name = \"gradus\"", "name = \"mine\"").replace("<file_sep>", "<extra_0>");
+    folder.file("mine.toml", mine);
+    let base = model("qwen2");
+    let sets = "--set prm.head=classes --set prm.profile=mine.toml --set steps.total=2";
+    let trained = folder.run(&format!("train prm prm.toml -o run --set model.base={base} {sets}"));
+    assert_eq!(trained.code, Some(0), "{trained}");
+    let json = |name: &str| -> Value { serde_json::from_slice(&folder.bytes(name)).unwrap() };
+    let note = json("run/adapter/gradus.json");
+    assert_eq!((&note["head"], &note["profile"]), (&"classes".into(), &"profile.toml".into()), "{note}");
+    let canonical = std::fs::canonicalize(&base).unwrap().display().to_string();
+    assert_eq!(json("run/adapter/adapter_config.json")["base_model_name_or_path"], canonical);
+    std::fs::remove_file(folder.path("mine.toml")).unwrap();
+
+    let scores = |options: &str| -> Vec<Value> {
+        let command = format!("score eval.jsonl --name tiny -o scored.jsonl --json {options}");
+        let said = folder.run(&command).json();
+        assert_eq!((&said["solutions"], &said["profile"]), (&12.into(), &"mine".into()), "{options}");
+        folder.rows("scored.jsonl").iter().map(|row| row["solutions"][0]["scores"]["tiny"].clone()).collect()
+    };
+    let expected = scores("--adapter run/adapter");
+    assert_eq!(scores("--model run/adapter"), expected);
+    assert_eq!(scores(&format!("--model {base} --adapter run/adapter")), expected);
+    let measured = folder.run("bench processbench eval.jsonl --model run/adapter -o bench");
+    assert_eq!(measured.code, Some(0), "{measured}");
+
+    let refused = |line: &str, words: &str| {
+        let done = folder.run(line);
+        assert!(done.code != Some(0) && done.stderr.contains(words), "{line}: {done}");
+    };
+    refused("score eval.jsonl --model run/adapter --profile plain", "which the profile plain does not read");
+    refused("bench processbench eval.jsonl --adapter run/adapter --profile plain", "does not read");
+    refused("generate hello --model run/adapter", "writes no text");
+    refused("score eval.jsonl --model run/adapter --adapter run/adapter", "is itself an adapter");
+
+    // An adapter of an earlier version: the base is known, the profile must be named.
+    std::fs::rename(folder.path("run/adapter/profile.toml"), folder.path("mine.toml")).unwrap();
+    std::fs::remove_file(folder.path("run/adapter/gradus.json")).unwrap();
+    refused("score eval.jsonl --adapter run/adapter", "name it with --profile");
+    assert_eq!(scores("--adapter run/adapter --profile mine.toml"), expected);
 }
 
 /// Ends a run at ten random points; what comes out is what an uninterrupted run gives, to the bit.

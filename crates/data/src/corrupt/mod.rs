@@ -104,7 +104,7 @@ pub fn right(problem: &Problem) -> Option<Solution> {
 /// The steps of a labelled solution that are known to be right, as a right solution: all of them, or those before the
 /// first error. None where there are none, or no labels.
 pub fn right_part(solution: &Solution) -> Option<Solution> {
-    let annotation = solution.annotations.first()?;
+    let annotation = solution.most_trusted()?;
     let count = match annotation.first_error {
         FirstError::None => solution.steps.len(),
         FirstError::At(first) => first,

@@ -444,6 +444,10 @@ fn parse(bytes: &[u8]) -> std::result::Result<Value, (u64, Fault)> {
             "the record is cut off in the middle".to_owned()
         }
         None if token.is_empty() || error.is_eof() => "the record is cut off inside this field".to_owned(),
+        None if error.to_string().starts_with("recursion limit") => {
+            let outermost = field.split(['[', '.']).next().unwrap_or_default().to_owned();
+            return Err((lines_down, Fault::new(outermost, "is nested more than 128 levels deep")));
+        }
         None => {
             let reason = error.to_string();
             format!("not valid JSON: {}", reason.split(" at line").next().unwrap_or(&reason))

@@ -9,21 +9,25 @@
 //! # Ok::<(), gradus_data::Error>(())
 //! ```
 
+mod archive;
+mod csv;
 mod json;
 mod parquet;
 mod shards;
 mod sink;
 mod stream;
 
+use std::collections::HashMap;
+use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 
-use super::readers::Format;
+use super::readers::{FieldMap, Format, Parsed, probable_map, unpack};
 use crate::{Error, Result, SourceLocation};
-use gradus_core::{Fault, Record};
+use gradus_core::{Fault, Metadata, Record};
 pub use sink::{Sink, Target};
 
 /// One record as read, with where it stood and what was odd about it.
@@ -38,21 +42,41 @@ pub struct Item {
     /// What the source says that cannot be right, such as an error index past the last step. The record is usable
     /// without it, and nothing was guessed in its place.
     pub issues: Vec<Fault>,
+    /// How a field was read that could have been read otherwise; see [`Parsed::note`].
+    pub note: Option<String>,
+}
+
+/// How files are read.
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    /// The format; without one, each file's first record decides.
+    pub format: Option<Format>,
+    /// What the fields of rows are, which are then read as model outputs.
+    pub map: Option<FieldMap>,
+    /// The problem that the files solve: each file is plain text, a solution.
+    pub problem: Option<String>,
+    /// Takes a field `solution` that may be a reference or generated as a generated one.
+    pub prefer_solutions: bool,
 }
 
 /// Opens `paths`: files, folders of shards, or `-`. Without a `format`, each file's first record decides.
 ///
 /// The iterator goes on after a bad record ([`Error::is_record`]) and moves to the next file after a broken one.
 pub fn open(paths: &[PathBuf], format: Option<Format>) -> Result<Records> {
+    open_with(paths, ReadOptions { format, ..ReadOptions::default() })
+}
+
+/// Opens `paths` as `options` say.
+pub fn open_with(paths: &[PathBuf], options: ReadOptions) -> Result<Records> {
     let files = shards::expand(paths)?;
     let bytes = files.iter().filter_map(|file| file.metadata().ok()).map(|data| data.len()).sum();
-    Ok(Records { files: files.into_iter(), format, current: None, read: Arc::default(), bytes })
+    Ok(Records { files: files.into_iter(), options, current: None, read: Arc::default(), bytes })
 }
 
 /// Iterates over the records of several files.
 pub struct Records {
     files: std::vec::IntoIter<PathBuf>,
-    format: Option<Format>,
+    options: ReadOptions,
     current: Option<OpenFile>,
     read: Arc<AtomicU64>,
     bytes: u64,
@@ -61,13 +85,21 @@ pub struct Records {
 struct OpenFile {
     path: Arc<Path>,
     format: Option<Format>,
+    map: Option<FieldMap>,
+    prefer_solutions: bool,
     source: Source,
+    /// Rows of an object that holds several.
+    samples: std::collections::VecDeque<Value>,
+    /// How often each id of a solution occurred among model outputs, which often repeat.
+    ids: HashMap<String, u64>,
+    /// The first filter of a log that has every sample once for each of its filters.
+    filter: Option<String>,
 }
 
 /// The rows of one file, by its container.
 enum Source {
     Json(json::JsonRecords),
-    Parquet(parquet::ParquetRows),
+    Other(Rows),
 }
 
 /// The rows of one file as they stand there, with the line each starts on.
@@ -77,15 +109,67 @@ pub type Rows = Box<dyn Iterator<Item = Result<(u64, Value)>> + Send>;
 pub fn rows(path: &Path) -> Result<Rows> {
     Ok(match open_source(&path.into(), Arc::default())? {
         Source::Json(rows) => Box::new(rows),
-        Source::Parquet(rows) => Box::new(rows),
+        Source::Other(rows) => rows,
     })
 }
 
+/// How much of a file its container is guessed from.
+const SNIFF_BYTES: u64 = 16 << 10;
+
 fn open_source(path: &Arc<Path>, count: Arc<AtomicU64>) -> Result<Source> {
-    Ok(match stream::open(path, count)? {
-        stream::Opened::Text(input) => Source::Json(json::JsonRecords::open(input, path.clone())?),
-        stream::Opened::Parquet(file) => Source::Parquet(parquet::ParquetRows::open(file, path.clone())?),
+    let mut input = match stream::open(path, count)? {
+        stream::Opened::Text(input) => input,
+        stream::Opened::Parquet(file) => {
+            return Ok(Source::Other(Box::new(parquet::ParquetRows::open(file, path.clone())?)));
+        }
+        stream::Opened::Zip(file) => {
+            return Ok(Source::Other(Box::new(archive::ArchivedSamples::open(file, path.clone())?)));
+        }
+    };
+    let mut head = Vec::new();
+    // What cannot be read here cannot be read later, where it is told.
+    let _ = input.by_ref().take(SNIFF_BYTES).read_to_end(&mut head);
+    let separator = csv::separator(path, &head);
+    let is_prose = separator.is_none() && is_prose(&head);
+    let input = Box::new(Cursor::new(head).chain(input));
+    if is_prose {
+        let message = "is neither JSON, CSV nor Parquet: a plain-text solution needs --problem TEXT";
+        let place = SourceLocation { path: path.clone(), line: 1 };
+        return Err(Error::Broken { place, message: message.to_owned() });
+    }
+    Ok(match separator {
+        Some(separator) => Source::Other(Box::new(csv::CsvRows::open(input, path.clone(), separator)?)),
+        None => Source::Json(json::JsonRecords::open(input, path.clone())?),
     })
+}
+
+/// True for text without a line that begins like JSON.
+fn is_prose(head: &[u8]) -> bool {
+    let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
+    let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_start);
+    !head.trim_ascii().is_empty() && lines.all(|line| !matches!(line.first(), Some(b'{' | b'[')))
+}
+
+/// A file of plain text as one row: a solution to `problem`.
+fn open_text(path: &Arc<Path>, count: Arc<AtomicU64>, problem: &str) -> Result<Source> {
+    let place = SourceLocation { path: path.clone(), line: 1 };
+    let stream::Opened::Text(mut input) = stream::open(path, count)? else {
+        let message = "with --problem every input is a plain-text solution".to_owned();
+        return Err(Error::Broken { place, message });
+    };
+    let mut text = String::new();
+    input.read_to_string(&mut text).map_err(|source| match source.kind() {
+        std::io::ErrorKind::InvalidData => Error::Broken {
+            place,
+            message: "the text is not valid UTF-8: convert the file to UTF-8".to_owned(),
+        },
+        _ => Error::io(&**path, source),
+    })?;
+    if text.trim().is_empty() {
+        return Err(Error::Empty { path: path.to_path_buf() });
+    }
+    let row = serde_json::json!({"problem": problem, "response": text});
+    Ok(Source::Other(Box::new(std::iter::once(Ok((1, row))))))
 }
 
 impl Records {
@@ -96,53 +180,133 @@ impl Records {
 
     fn open_next(&self, path: PathBuf) -> Result<OpenFile> {
         let path: Arc<Path> = path.into();
-        let source = open_source(&path, self.read.clone())?;
-        Ok(OpenFile { path, format: self.format, source })
+        let ReadOptions { format, map, problem, prefer_solutions } = &self.options;
+        let source = match problem {
+            Some(problem) => open_text(&path, self.read.clone(), problem)?,
+            None => open_source(&path, self.read.clone())?,
+        };
+        let format = match map {
+            Some(_) => Some(Format::Outputs),
+            None => *format,
+        };
+        Ok(OpenFile {
+            path,
+            format,
+            map: map.clone(),
+            prefer_solutions: *prefer_solutions,
+            source,
+            samples: Default::default(),
+            ids: HashMap::new(),
+            filter: None,
+        })
     }
 }
 
 impl OpenFile {
     fn next_item(&mut self) -> Option<Result<Item>> {
-        let row = match &mut self.source {
-            Source::Parquet(rows) => rows.next()?,
-            Source::Json(rows) => {
-                let line = match rows.next_record()? {
-                    Ok(line) => line,
-                    Err(error) => return Some(Err(error)),
-                };
-                // Our own format needs no detour over a tree. What is wrong with a record is told by the detour.
-                if self.format == Some(Format::Gradus)
-                    && let Ok(record) = serde_json::from_slice::<Record>(rows.bytes())
-                    && record.validate().is_ok()
-                {
-                    let place = SourceLocation { path: self.path.clone(), line };
-                    return Some(Ok(Item { record, place, format: Format::Gradus, issues: Vec::new() }));
-                }
-                rows.value(line)
+        loop {
+            let row = match self.samples.pop_front() {
+                Some(sample) => Ok((1, sample)),
+                None => match &mut self.source {
+                    Source::Other(rows) => rows.next()?,
+                    Source::Json(rows) => {
+                        let line = match rows.next_record()? {
+                            Ok(line) => line,
+                            Err(error) => return Some(Err(error)),
+                        };
+                        // Our own format needs no detour over a tree. What is wrong with a record is told by the detour.
+                        if self.format == Some(Format::Gradus)
+                            && let Ok(record) = serde_json::from_slice::<Record>(rows.bytes())
+                            && record.validate().is_ok()
+                        {
+                            return Some(Ok(self.item(line, Format::Gradus, record.into())));
+                        }
+                        rows.value(line)
+                    }
+                },
+            };
+            let (line, mut fields) = match row.and_then(|(line, value)| self.fields(line, value)) {
+                Ok(found) => found,
+                Err(error) => return Some(Err(error)),
+            };
+            if let Some(samples) = unpack(&mut fields) {
+                self.samples = samples.into();
+                continue;
             }
-        };
-        Some(row.and_then(|(line, value)| self.convert(line, value)))
+            if !self.is_repeated(&fields) {
+                return Some(self.convert(line, fields));
+            }
+        }
     }
 
-    fn convert(&mut self, line: u64, value: Value) -> Result<Item> {
-        let place = SourceLocation { path: self.path.clone(), line };
-        let Value::Object(fields) = value else {
-            let fault = Fault::new("", "expected a record (a JSON object)");
-            return Err(Error::Record { place, fault });
-        };
-        let format = match self.format.or_else(|| Format::detect(&fields)) {
-            Some(format) => format,
-            None => {
-                let found = fields.keys().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
-                let known = Format::ALL.map(Format::name).join(", ");
-                return Err(Error::UnknownFormat { place, found, known });
+    fn place(&self, line: u64) -> SourceLocation {
+        SourceLocation { path: self.path.clone(), line }
+    }
+
+    fn fields(&self, line: u64, value: Value) -> Result<(u64, Metadata)> {
+        match value {
+            Value::Object(fields) => Ok((line, fields)),
+            _ => {
+                let fault = Fault::new("", "expected a record (a JSON object)");
+                Err(Error::Record { place: self.place(line), fault })
             }
+        }
+    }
+
+    /// True for a sample of lm-evaluation-harness that the log has under another filter already.
+    fn is_repeated(&mut self, fields: &Metadata) -> bool {
+        match (fields.contains_key("doc"), fields.get("filter").and_then(Value::as_str)) {
+            (true, Some(filter)) => self.filter.get_or_insert_with(|| filter.to_owned()) != filter,
+            _ => false,
+        }
+    }
+
+    fn convert(&mut self, line: u64, fields: Metadata) -> Result<Item> {
+        let Some(format) = self.format.or_else(|| self.detect(&fields)) else {
+            let found = fields.keys().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+            let map = probable_map(&fields).map_or_else(
+                || "--map problem=FIELD,solution=FIELD".to_owned(),
+                |map| format!("probably --map {map}"),
+            );
+            return Err(Error::UnknownFormat { place: self.place(line), found, map });
         };
         self.format = Some(format);
-        match format.read(fields) {
-            Ok(parsed) => Ok(Item { record: parsed.record, place, format, issues: parsed.issues }),
-            Err(fault) => Err(Error::Record { place, fault }),
+        let parsed = match (&self.map, format) {
+            (Some(map), _) => Format::read_mapped(fields, map),
+            (None, format) => format.read(fields),
+        };
+        match parsed {
+            Ok(mut parsed) => {
+                if format == Format::Outputs {
+                    self.tell_apart(&mut parsed.record);
+                }
+                Ok(self.item(line, format, parsed))
+            }
+            Err(fault) => Err(Error::Record { place: self.place(line), fault }),
         }
+    }
+
+    fn detect(&self, fields: &Metadata) -> Option<Format> {
+        let format = Format::detect(fields)?;
+        let is_ambiguous = matches!(format, Format::Math | Format::Problems)
+            && fields.get("solution").is_some_and(Value::is_string);
+        Some(if is_ambiguous && self.prefer_solutions { Format::Outputs } else { format })
+    }
+
+    /// Gives solutions that occur again, such as equal samples, ids of their own.
+    fn tell_apart(&mut self, record: &mut Record) {
+        for solution in &mut record.solutions {
+            let seen = self.ids.entry(solution.id.clone()).or_default();
+            *seen += 1;
+            if *seen > 1 {
+                solution.id += &format!("#{seen}");
+            }
+        }
+    }
+
+    fn item(&self, line: u64, format: Format, parsed: Parsed) -> Item {
+        let Parsed { record, issues, note } = parsed;
+        Item { record, place: self.place(line), format, issues, note }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Writes records to a file in one piece: into a temporary file beside it, renamed when all is well.
 //!
-//! The name decides the container: `.json` is an array, `.parquet` is Parquet, anything else is JSONL; `.gz` and
-//! `.zst` compress. `-` is JSONL on standard output.
+//! The name decides the container: `.json` is an array, `.parquet` is Parquet, `.csv` and `.tsv` are tables, anything
+//! else is JSONL; `.gz` and `.zst` compress. `-` is JSONL on standard output.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -11,7 +11,9 @@ use flate2::write::GzEncoder;
 use gradus_durable::PendingFile;
 use serde::Serialize;
 
+use super::csv::CsvSink;
 use super::parquet::ParquetSink;
+use crate::readers::{own_columns, own_example};
 use crate::{Error, Result};
 
 /// Where output goes.
@@ -79,6 +81,7 @@ enum Form {
     FileLines(Box<FileOutput>),
     Array(Box<FileOutput>),
     Parquet(Box<ParquetSink<BufWriter<File>>>),
+    Table(Box<CsvSink<FileOutput>>),
 }
 
 /// An output file being written. Dropped without [`Sink::finish`], it leaves nothing behind.
@@ -123,12 +126,20 @@ impl Sink {
             Form::Array(output) => output
                 .write_all(if first { b"[\n" } else { b",\n" })
                 .and_then(|()| serde_json::to_writer(output, row).map_err(Into::into)),
-            Form::Parquet(output) => {
-                let row = serde_json::to_value(row).map_err(io::Error::from);
-                return match row {
-                    Ok(row) => output.push(row).map_err(|message| self.failed(message)),
-                    Err(error) => Err(Error::io(self.target.path(), error)),
+            Form::Parquet(_) | Form::Table(_) => {
+                let row = serde_json::to_value(row);
+                let mut row = row.map_err(|error| Error::io(self.target.path(), error.into()))?;
+                let pushed = match &mut self.form {
+                    Form::Table(output) => output.push(row),
+                    Form::Parquet(output) => {
+                        if own_columns(&mut row) && first {
+                            output.expect(own_example());
+                        }
+                        output.push(row)
+                    }
+                    _ => unreachable!("matched above"),
                 };
+                return pushed.map_err(|message| self.failed(message));
             }
         };
         done.map_err(|source| Error::io(self.target.path(), source))
@@ -151,6 +162,11 @@ impl Sink {
                 let mut inner =
                     output.finish().map_err(|message| Error::Output { path: path.clone(), message })?;
                 inner.flush().map_err(failed)?;
+            }
+            Form::Table(output) => {
+                let inner =
+                    output.finish().map_err(|message| Error::Output { path: path.clone(), message })?;
+                inner.finish().and_then(|mut inner| inner.flush()).map_err(failed)?;
             }
         }
         if let Some(pending) = self.pending {
@@ -184,6 +200,8 @@ fn form_for(path: &Path, output: BufWriter<File>) -> Result<Form> {
             return Err(Error::Output { path: path.to_path_buf(), message });
         }
         (Some("json"), compressed) => Form::Array(Box::new(compressed)),
+        (Some("csv"), compressed) => Form::Table(Box::new(CsvSink::new(compressed, b','))),
+        (Some("tsv"), compressed) => Form::Table(Box::new(CsvSink::new(compressed, b'\t'))),
         (_, compressed) => Form::FileLines(Box::new(compressed)),
     })
 }

@@ -28,6 +28,8 @@ pub(crate) enum Opened {
     Text(Box<dyn BufRead + Send>),
     /// A Parquet file, which needs random access.
     Parquet(File),
+    /// A zip archive, which needs random access.
+    Zip(File),
 }
 
 /// Opens `path` (`-` is standard input), counting bytes into `count`.
@@ -37,11 +39,12 @@ pub(crate) fn open(path: &Path, count: Arc<AtomicU64>) -> Result<Opened> {
     }
     let mut file = File::open(path).map_err(|source| Error::io(path, source))?;
     let mut magic = [0; 4];
-    let is_parquet = read_up_to(&mut file, &mut magic).map_err(|source| Error::io(path, source))? == 4
-        && &magic == b"PAR1";
+    read_up_to(&mut file, &mut magic).map_err(|source| Error::io(path, source))?;
     io::Seek::rewind(&mut file).map_err(|source| Error::io(path, source))?;
-    if is_parquet {
-        return Ok(Opened::Parquet(file));
+    match &magic {
+        b"PAR1" => return Ok(Opened::Parquet(file)),
+        b"PK\x03\x04" => return Ok(Opened::Zip(file)),
+        _ => {}
     }
     text(Box::new(Counted { inner: file, count }), path).map(Opened::Text)
 }

@@ -7,9 +7,7 @@
 //!
 //! `mistake_index` counts from 0; null is no mistake. The outcome is whether `answer` is `target`, letter by letter.
 
-use serde_json::Value;
-
-use super::fields::expected;
+use super::first_error::read_index;
 use super::row::known_first_error;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
 use gradus_core::{Annotation, Domain, Fault, LabelSource, Outcome, Problem, Record, Solution, id};
@@ -34,17 +32,7 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
         Some(_) => Outcome::from_correct(answer == target),
         None => Outcome::Unknown,
     };
-    let first_error = match fields.raw(MISTAKE) {
-        None => return Err(Fault::new(MISTAKE, "is missing: expected a step index or null")),
-        Some(Value::Null) => None,
-        Some(found) => match found.as_u64() {
-            Some(index) if index < steps.len() as u64 => Some(index as usize),
-            _ => {
-                let wanted = format!("null or a 0-based index of one of {} steps", steps.len());
-                return Err(Fault::new(MISTAKE, expected(&wanted, &found)));
-            }
-        },
-    };
+    let first_error = read_index(fields.raw(MISTAKE), MISTAKE, steps.len())?;
     let problem = Problem {
         id: id::problem(&text),
         text,

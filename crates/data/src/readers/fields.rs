@@ -36,6 +36,11 @@ impl Fields {
         self.0
     }
 
+    /// All of them.
+    pub(crate) fn all(&self) -> &Metadata {
+        &self.0
+    }
+
     /// The value of `key` without taking it; `None` for null.
     pub(crate) fn peek(&self, key: &str) -> Option<&Value> {
         self.0.get(key).filter(|value| !value.is_null())

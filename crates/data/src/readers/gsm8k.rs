@@ -5,14 +5,16 @@
 //!  "answer": "The bags hold 3*4=<<3*4=12>>12 nuts.\nIn all 12+2=<<12+2=14>>14.\n#### 14"}
 //! ```
 //!
-//! The reference steps are the lines above `####`, calculator marks and all; the gold answer is what follows it.
+//! The reference steps are the lines above `####`, without the calculator marks; the gold answer is what follows it.
 
 use super::row::problem_row;
+use super::worked::{keep_unless, lines};
 use super::{Dataset, Fields, Parsed, Row, Written, has};
 use gradus_core::{Fault, Problem, Record, id};
 
 const NAME: &str = "gsm8k";
-const GOLD: &str = "####";
+/// Stands before the gold answer.
+pub(super) const GOLD: &str = "####";
 
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
@@ -33,9 +35,7 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
     };
     let reference = lines(steps);
     let answer = gold.trim().to_owned();
-    if join(&reference, &answer) != worked {
-        fields.keep("answer", worked);
-    }
+    keep_unless(&mut fields, "answer", worked, Some(&join(&reference, &answer)));
     let problem = Problem {
         id: id::problem(&text),
         text,
@@ -46,11 +46,6 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
         ..Problem::default()
     };
     Ok(Record::new(problem, Vec::new()).into())
-}
-
-/// The lines that are not blank.
-pub(super) fn lines(text: &str) -> Vec<String> {
-    text.split('\n').filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
 }
 
 fn join(reference: &[String], answer: &str) -> String {

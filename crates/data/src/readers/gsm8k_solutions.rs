@@ -7,13 +7,14 @@
 //! ```
 //!
 //! Every object with `solution` and `is_correct` is a solution, and its key the generator. A line is a step.
+//! Calculator marks (`<<3*4=12>>`) are left out of all texts.
 
 use serde_json::Value;
 
-use super::gsm8k::lines;
 use super::row::NOTE;
+use super::worked::{keep_unless, lines};
 use super::{Dataset, Fields, Parsed, Row, Written, has};
-use gradus_core::{Fault, Outcome, Problem, Record, Solution, id};
+use gradus_core::{Fault, Outcome, Problem, Record, Solution, id, without_calculator};
 
 const NAME: &str = "gsm8k-solutions";
 const GOLD: &str = "A: ";
@@ -38,9 +39,7 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
         Some(answer) => (lines(&worked[..worked.len() - GOLD.len() - answer.len()]), Some(answer.to_owned())),
         None => (lines(&worked), None),
     };
-    if join(&reference, answer.as_deref()) != worked {
-        fields.keep("ground_truth", worked);
-    }
+    keep_unless(&mut fields, "ground_truth", worked, Some(&join(&reference, answer.as_deref())));
     let mut metadata = fields.rest();
     let models: Vec<String> =
         metadata.iter().filter(|(_, value)| is_solution(value)).map(|(model, _)| model.clone()).collect();
@@ -63,7 +62,9 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
 }
 
 fn read_solution(mut fields: Fields, problem_id: &str, model: &str) -> Result<Solution, Fault> {
-    let text = fields.string("solution")?;
+    let written = fields.string("solution")?;
+    let text = without_calculator(&written);
+    keep_unless(&mut fields, "solution", written, Some(&text));
     let steps = lines(&text);
     Ok(Solution {
         id: format!("{problem_id}/{model}"),

@@ -11,7 +11,8 @@
 use serde_json::Value;
 
 use super::row::problem_row;
-use super::{Dataset, Fields, Parsed, Row, Written};
+use super::worked::{joined, keep_unless, paragraphs};
+use super::{Dataset, Fields, Parsed, Row, SOLUTION_IS_REFERENCE, Written};
 use gradus_core::{Fault, Problem, Record, id};
 
 const NAME: &str = "math";
@@ -37,9 +38,7 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
         None => last_boxed(&solution).map(str::to_owned),
     };
     let reference = paragraphs(&solution);
-    if reference.is_empty() || reference.join("\n\n") != solution {
-        fields.keep("solution", solution);
-    }
+    keep_unless(&mut fields, "solution", solution, joined(&reference).as_deref());
     let problem = Problem {
         id: source_id.unwrap_or_else(|| id::problem(&text)),
         text,
@@ -49,16 +48,7 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
         metadata: fields.rest(),
         ..Problem::default()
     };
-    Ok(Record::new(problem, Vec::new()).into())
-}
-
-/// The paragraphs of a text: what lies between blank lines.
-pub(super) fn paragraphs(text: &str) -> Vec<String> {
-    text.split("\n\n")
-        .map(|part| part.trim_matches('\n'))
-        .filter(|part| !part.trim().is_empty())
-        .map(str::to_owned)
-        .collect()
+    Ok(Parsed { note: Some(SOLUTION_IS_REFERENCE.to_owned()), ..Record::new(problem, Vec::new()).into() })
 }
 
 /// The content of the last `\boxed{…}` or `\fbox{…}`, braces balanced; `\boxed 3` ends at a `$` or the end.

@@ -12,9 +12,12 @@
 use super::tagged::{self, TAG};
 use super::verdicts::sign;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
-use gradus_core::{Fault, LabelSource, Mark, Problem, Record, StepLabel, id};
+use gradus_core::{Fault, LabelSource, Mark, Record, StepLabel};
 
 const NAME: &str = "math-shepherd";
+
+/// Hard labels from completions that were counted, but whose counts were not published.
+const ESTIMATED: LabelSource = LabelSource::MonteCarlo { successes: 0, samples: 0 };
 
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
@@ -29,25 +32,11 @@ pub(super) const DATASET: Dataset = Dataset {
 };
 
 fn read(mut fields: Fields) -> Result<Parsed, Fault> {
-    let input = fields.string("input")?;
+    let (input, text) = tagged::take_input(&mut fields)?;
     let label = fields.string("label")?;
-    let Some(text) = tagged::cut(&input) else {
-        return Err(Fault::new("input", "has no step tag `ки`"));
-    };
-    let labels = read_marks(&input, &label)?
-        .into_iter()
-        .map(|mark| Some(StepLabel::hard(mark, LabelSource::Unstated)))
-        .collect();
-    let problem = Problem {
-        id: id::problem(&text.question),
-        text: text.question,
-        source: NAME.into(),
-        ..Problem::default()
-    };
-    let mut metadata = fields.rest();
-    metadata.extend(text.metadata);
-    let solution = tagged::solution(&problem, text.steps, labels, metadata);
-    Ok(Record::new(problem, vec![solution]).into())
+    let labels = read_marks(&input, &label)?;
+    let labels = labels.into_iter().map(|mark| Some(StepLabel::hard(mark, ESTIMATED))).collect();
+    Ok(tagged::record(text, labels, fields.rest(), NAME).into())
 }
 
 /// Walks along `label`, which must equal `input` but for one `+` or `-` where each tag was.

@@ -7,7 +7,10 @@
 mod best_of_n;
 mod bigbench_mistake;
 mod candidate_outcomes;
+mod choices;
+mod eic;
 mod fields;
+mod first_error;
 mod gradus;
 mod gsm8k;
 mod gsm8k_solutions;
@@ -19,8 +22,11 @@ mod mr_gsm8k;
 mod musique;
 mod numbered;
 mod openrlhf;
+mod outputs;
 mod paddlenlp;
+mod parc;
 mod prm800k;
+mod prm800k_prefixes;
 mod prm800k_ratings;
 mod prmbench;
 mod problems;
@@ -28,15 +34,20 @@ mod processbench;
 mod reasoneval;
 mod rlhflow;
 mod row;
+mod spatial;
 mod stepverify;
 mod tagged;
 mod trl;
 mod verdicts;
+mod worked;
 
 use serde_json::Value;
 
 use fields::Fields;
+pub(crate) use gradus::{own_columns, own_example};
 use gradus_core::{Fault, Metadata, Record};
+pub use outputs::FieldMap;
+pub(crate) use outputs::{is_usual_field, probable_map};
 use row::Row;
 
 /// What a reader returns.
@@ -46,11 +57,17 @@ pub struct Parsed {
     pub record: Record,
     /// What the source says that cannot be right; see [`super::files::Item::issues`].
     pub issues: Vec<Fault>,
+    /// How a field was read that could have been read otherwise, and how to say so.
+    pub note: Option<String>,
 }
+
+/// The note of a list of problems with a field `solution`.
+const SOLUTION_IS_REFERENCE: &str =
+    "`solution` is read as the reference solution (--map solution=solution: as a generated one)";
 
 impl From<Record> for Parsed {
     fn from(record: Record) -> Self {
-        Self { record, issues: Vec::new() }
+        Self { record, issues: Vec::new(), note: None }
     }
 }
 
@@ -84,51 +101,63 @@ pub enum Format {
     Trl,
     Prm800k,
     Prm800kRatings,
+    Prm800kPrefixes,
     MathShepherd,
     OpenRlhf,
     PaddleNlp,
     RlhFlow,
     ProcessBench,
+    FirstError,
     PrmBench,
     MrBen,
     MrGsm8k,
     ReasonEval,
     StepVerify,
+    Eic,
+    Parc,
     BigBenchMistake,
     BestOfN,
     CandidateOutcomes,
     ManyModels,
     Gsm8kSolutions,
-    Gsm8k,
     Musique,
+    Spatial,
+    Outputs,
+    Gsm8k,
     Math,
     Problems,
 }
 
 impl Format {
     /// Every format, in the order in which they are tried on a record: the most specific first.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 29] = [
         Self::Gradus,
         Self::Trl,
         Self::Prm800k,
         Self::Prm800kRatings,
+        Self::Prm800kPrefixes,
         Self::MathShepherd,
         Self::OpenRlhf,
         Self::PaddleNlp,
         Self::RlhFlow,
         Self::ProcessBench,
+        Self::FirstError,
         Self::PrmBench,
         Self::MrBen,
         Self::MrGsm8k,
         Self::ReasonEval,
         Self::StepVerify,
+        Self::Eic,
+        Self::Parc,
         Self::BigBenchMistake,
         Self::BestOfN,
         Self::CandidateOutcomes,
         Self::ManyModels,
         Self::Gsm8kSolutions,
-        Self::Gsm8k,
         Self::Musique,
+        Self::Spatial,
+        Self::Outputs,
+        Self::Gsm8k,
         Self::Math,
         Self::Problems,
     ];
@@ -156,7 +185,13 @@ impl Format {
             Self::Gsm8kSolutions => &gsm8k_solutions::DATASET,
             Self::Gsm8k => &gsm8k::DATASET,
             Self::Musique => &musique::DATASET,
+            Self::Outputs => &outputs::DATASET,
             Self::Math => &math::DATASET,
+            Self::Prm800kPrefixes => &prm800k_prefixes::DATASET,
+            Self::FirstError => &first_error::DATASET,
+            Self::Eic => &eic::DATASET,
+            Self::Parc => &parc::DATASET,
+            Self::Spatial => &spatial::DATASET,
             Self::Problems => &problems::DATASET,
         }
     }
@@ -198,10 +233,22 @@ impl Format {
         Ok(parsed)
     }
 
+    /// Reads one row of model outputs, whose fields are what `map` says.
+    pub fn read_mapped(row: Metadata, map: &FieldMap) -> Result<Parsed, Fault> {
+        let parsed = outputs::read(row, map)?;
+        parsed.record.validate()?;
+        Ok(parsed)
+    }
+
     /// Writes one record in this format.
     pub fn write(self, record: &Record) -> Written {
         (self.dataset().write)(record)
     }
+}
+
+/// The rows in an object that holds several: a log of Inspect, stories with several questions. None where it is one row.
+pub(crate) fn unpack(object: &mut Metadata) -> Option<Vec<Value>> {
+    outputs::inspect_samples(object).or_else(|| spatial::unpack(object))
 }
 
 /// True when `record` has all of `keys`.

@@ -75,7 +75,7 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
         metadata: fields.rest(),
         ..Solution::default()
     };
-    Ok(Parsed { record: Record::new(problem, vec![solution]), issues })
+    Ok(Parsed { issues, ..Record::new(problem, vec![solution]).into() })
 }
 
 /// The options as they follow the question in the problem's text.

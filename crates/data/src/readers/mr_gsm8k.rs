@@ -12,9 +12,9 @@
 //! can reach the right answer by a wrong step. The reference steps are the lines of `ground_truth_solution`.
 
 use super::fields::expected;
-use super::gsm8k::lines;
 use super::numbered::Verdict;
 use super::tagged::numbered;
+use super::worked::take_lines;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
 use gradus_core::{Fault, Outcome, Problem, Record, Solution, id};
 
@@ -44,16 +44,7 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
     let outcome = read_outcome(&mut fields)?;
     let mut issues = Vec::new();
     let annotation = VERDICT.read(&mut fields, &steps, &mut issues)?;
-    let reference = match fields.opt_string("ground_truth_solution")? {
-        None => Vec::new(),
-        Some(worked) => {
-            let reference = lines(&worked);
-            if reference.is_empty() || reference.join("\n") != worked {
-                fields.keep("ground_truth_solution", worked);
-            }
-            reference
-        }
-    };
+    let reference = take_lines(&mut fields, "ground_truth_solution")?;
     let problem = Problem {
         id: id::problem(&text),
         text,
@@ -72,7 +63,7 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
         metadata: fields.rest(),
         ..Solution::default()
     };
-    Ok(Parsed { record: Record::new(problem, vec![solution]), issues })
+    Ok(Parsed { issues, ..Record::new(problem, vec![solution]).into() })
 }
 
 /// Whether the final answer is `correct` or `wrong`.

@@ -2,26 +2,27 @@
 //!
 //! ```json
 //! {"id": "2hop__1_2", "question": "Where was the author of Blue Hills born?",
-//!  "paragraphs": [{"idx": 0, "title": "Blue Hills", "paragraph_text": "A novel by Ada Poe.", "is_supporting": true}],
+//!  "paragraphs": [{"idx": 0, "title": "Blue Hills", "paragraph_text": "A novel. It is by Ada Poe.", "is_supporting": true}],
 //!  "question_decomposition": [{"id": 1, "question": "Blue Hills >> author", "answer": "Ada Poe",
-//!                              "paragraph_support_idx": 0}],
+//!                              "paragraph_support_idx": 0},
+//!                             {"id": 2, "question": "Where was #1 born?", "answer": "York"}],
 //!  "answer": "York", "answer_aliases": ["City of York"], "answerable": true}
 //! ```
 //!
-//! A paragraph becomes a context entry `title: text`, a hop a reference step `question → answer`. What is left of both
-//! stays in the metadata under their own names. `paragraphs` may be missing.
+//! A hop becomes a sentence of the reference, with the answers of earlier hops filled in for `#1`: `The author of Blue Hills
+//! is Ada Poe.`, `Where was Ada Poe born? The answer is York.` A paragraph becomes sentences of the context, the first with
+//! the title before it. Paragraphs and hops stay in the metadata as they are. `paragraphs` may be missing.
 
 use serde_json::{Value, json};
 
 use super::row::problem_row;
 use super::{Dataset, Fields, Parsed, Row, Written, has};
+use gradus_core::steps::{SplitConfig, Strategy, split};
 use gradus_core::{Domain, Fault, Problem, Record, id};
 
 const NAME: &str = "musique";
 const PARAGRAPHS: &str = "paragraphs";
 const HOPS: &str = "question_decomposition";
-const TITLE_END: &str = ": ";
-const ARROW: &str = " → ";
 
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,
@@ -36,23 +37,11 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
     let source_id = fields.id("id")?;
     let answer = fields.opt_string("answer")?;
     let aliases = fields.some_strings("answer_aliases")?;
-    let context = take_texts(&mut fields, PARAGRAPHS, "paragraph_text", |text, beside| {
-        match beside.peek("title").and_then(Value::as_str) {
-            None | Some("") => text,
-            Some(title) => format!("{title}{TITLE_END}{text}"),
-        }
-    })?;
-    let reference = take_texts(&mut fields, HOPS, "question", |text, beside| {
-        match beside.peek("answer").and_then(Value::as_str) {
-            None => text,
-            Some(answer) => format!("{text}{ARROW}{answer}"),
-        }
-    })?;
     let problem = Problem {
         id: source_id.unwrap_or_else(|| id::problem(&text)),
         text,
-        context,
-        reference,
+        context: context(fields.peek(PARAGRAPHS))?,
+        reference: reference(fields.peek(HOPS))?,
         answer,
         aliases,
         domain: Domain::Qa,
@@ -62,43 +51,89 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
     Ok(Record::new(problem, Vec::new()).into())
 }
 
-/// Takes `key` out of each object of `list` and leaves the rest of the objects where they were.
-fn take_texts(
-    fields: &mut Fields,
-    list: &str,
-    key: &str,
-    describe: impl Fn(String, &Fields) -> String,
-) -> Result<Vec<String>, Fault> {
-    let Some(items) = fields.opt_list(list)? else { return Ok(Vec::new()) };
-    let mut beside = Vec::with_capacity(items.len());
-    let mut texts = Vec::with_capacity(items.len());
-    for (index, item) in items.into_iter().enumerate() {
-        let path = format!("{list}[{index}]");
-        let mut item = Fields::nested(item, &path)?;
-        let text = item.string(key).map_err(|fault| fault.within(&path))?;
-        texts.push(describe(text, &item));
-        beside.push(Value::Object(item.rest()));
+/// The sentences of all paragraphs.
+fn context(paragraphs: Option<&Value>) -> Result<Vec<String>, Fault> {
+    let mut sentences = Vec::new();
+    for (path, mut paragraph) in objects(paragraphs, PARAGRAPHS)? {
+        let text = paragraph.string("paragraph_text").map_err(|fault| fault.within(&path))?;
+        let title = paragraph.peek("title").and_then(Value::as_str).filter(|title| !title.is_empty());
+        let config = SplitConfig { strategy: Strategy::Sentences, ..SplitConfig::default() };
+        let cut = split(&text, &config);
+        sentences.extend(cut.steps().enumerate().map(|(index, sentence)| match title {
+            Some(title) if index == 0 => format!("{title}: {sentence}"),
+            _ => sentence.to_owned(),
+        }));
     }
-    fields.keep(list, beside);
-    Ok(texts)
+    Ok(sentences)
+}
+
+/// The hops as sentences; the last one says which answer is the final one.
+fn reference(hops: Option<&Value>) -> Result<Vec<String>, Fault> {
+    let mut hops = objects(hops, HOPS)?;
+    let count = hops.len();
+    let mut answers: Vec<String> = Vec::with_capacity(count);
+    let mut sentences = Vec::with_capacity(count);
+    for (index, (path, hop)) in hops.iter_mut().enumerate() {
+        let question = hop.string("question").map_err(|fault| fault.within(path))?;
+        let question = fill_in(&question, &answers);
+        let answer = hop.opt_string("answer").map_err(|fault| fault.within(path))?.unwrap_or_default();
+        let is_last = index + 1 == count;
+        sentences.push(sentence(question.trim(), answer.trim(), is_last));
+        answers.push(answer);
+    }
+    Ok(sentences)
+}
+
+/// The answers of earlier hops in place of `#1`, `#2`, …
+fn fill_in(question: &str, answers: &[String]) -> String {
+    let mut filled = question.to_owned();
+    // From the last one down, so that `#1` does not take the beginning of `#10`.
+    for (index, answer) in answers.iter().enumerate().rev() {
+        filled = filled.replace(&format!("#{}", index + 1), answer);
+    }
+    filled
+}
+
+fn sentence(question: &str, answer: &str, is_last: bool) -> String {
+    if answer.is_empty() {
+        return question.to_owned();
+    }
+    let final_answer = if is_last { format!("The answer is {answer}.") } else { format!("{answer}.") };
+    match question.split_once(" >> ") {
+        Some((subject, relation)) if is_last => {
+            format!("The {relation} of {subject} is {answer}, so the answer is {answer}.")
+        }
+        Some((subject, relation)) => format!("The {relation} of {subject} is {answer}."),
+        None if question.ends_with(['?', '.', '!']) => format!("{question} {final_answer}"),
+        None => format!("{question}? {final_answer}"),
+    }
+}
+
+/// The objects of a list, which faults name by their place.
+fn objects(list: Option<&Value>, name: &str) -> Result<Vec<(String, Fields)>, Fault> {
+    let Some(list) = list else { return Ok(Vec::new()) };
+    let Value::Array(items) = list else {
+        return Err(Fault::new(name, super::fields::expected("a list", list)));
+    };
+    let nested = |(index, item): (usize, &Value)| {
+        let path = format!("{name}[{index}]");
+        Ok((path.clone(), Fields::nested(item.clone(), &path)?))
+    };
+    items.iter().enumerate().map(nested).collect()
 }
 
 fn write(record: &Record) -> Written {
     let problem = &record.problem;
-    let paragraphs = match kept(problem, PARAGRAPHS, &problem.context) {
-        Some(kept) => kept
-            .map(|(entry, beside)| put_back(beside, "paragraph_text", without_title(entry, beside)))
-            .collect(),
-        None => (0..).zip(&problem.context).map(|(idx, entry)| plain_paragraph(idx, entry)).collect(),
-    };
-    let hops = match kept(problem, HOPS, &problem.reference) {
-        Some(kept) => {
-            kept.map(|(step, beside)| put_back(beside, "question", without_answer(step, beside))).collect()
-        }
-        None => problem.reference.iter().map(|step| plain_hop(step)).collect(),
-    };
-    // Without entries, the metadata still tells an empty list from none.
-    let some = |list: Vec<Value>| (!list.is_empty()).then_some(list);
+    // What the metadata gives back is written as it was, also where it is an empty list or none.
+    let kept = |name: &str| problem.metadata.get(name).filter(|_| problem.source == NAME);
+    let same_context =
+        context(kept(PARAGRAPHS).filter(|list| !list.is_null())).is_ok_and(|it| it == problem.context);
+    let same_reference =
+        reference(kept(HOPS).filter(|list| !list.is_null())).is_ok_and(|it| it == problem.reference);
+    let paragraphs: Vec<Value> =
+        (0..).zip(&problem.context).map(|(idx, entry)| plain_paragraph(idx, entry)).collect();
+    let hops: Vec<Value> =
+        problem.reference.iter().map(|step| json!({"question": step, "answer": null})).collect();
     let aliases = (!problem.aliases.is_empty()).then_some(problem.aliases.as_slice());
     let row = Row::default()
         .with_problem_id("id", problem, NAME)
@@ -106,47 +141,11 @@ fn write(record: &Record) -> Written {
         .with_some("answer", problem.answer.as_deref())
         .with_some("answer_aliases", aliases)
         .with_metadata(&problem.metadata, problem, NAME)
-        .with_some(PARAGRAPHS, some(paragraphs))
-        .with_some(HOPS, some(hops));
+        .with_some(PARAGRAPHS, (!same_context).then_some(paragraphs))
+        .with_some(HOPS, (!same_reference).then_some(hops));
     problem_row(record, Ok(row))
-}
-
-/// The entries with what [`take_texts`] left of their objects.
-fn kept<'a>(
-    problem: &'a Problem,
-    list: &str,
-    entries: &'a [String],
-) -> Option<impl Iterator<Item = (&'a str, &'a Value)>> {
-    let beside = problem.metadata.get(list).filter(|_| problem.source == NAME)?.as_array()?;
-    (beside.len() == entries.len()).then(|| entries.iter().map(String::as_str).zip(beside))
-}
-
-fn put_back(beside: &Value, key: &str, text: &str) -> Value {
-    let mut object = beside.clone();
-    object[key] = text.into();
-    object
-}
-
-fn without_title<'a>(entry: &'a str, beside: &Value) -> &'a str {
-    let title = beside.get("title").and_then(Value::as_str);
-    title
-        .filter(|title| !title.is_empty())
-        .and_then(|title| entry.strip_prefix(title)?.strip_prefix(TITLE_END))
-        .unwrap_or(entry)
-}
-
-fn without_answer<'a>(step: &'a str, beside: &Value) -> &'a str {
-    let answer = beside.get("answer").and_then(Value::as_str);
-    answer.and_then(|answer| step.strip_suffix(answer)?.strip_suffix(ARROW)).unwrap_or(step)
 }
 
 fn plain_paragraph(idx: usize, entry: &str) -> Value {
     json!({"idx": idx, "title": "", "paragraph_text": entry})
-}
-
-fn plain_hop(step: &str) -> Value {
-    match step.rsplit_once(ARROW) {
-        Some((question, answer)) => json!({"question": question, "answer": answer}),
-        None => json!({"question": step, "answer": null}),
-    }
 }

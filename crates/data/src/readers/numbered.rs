@@ -107,7 +107,7 @@ impl Verdict {
         problem: &Problem,
         name: &str,
     ) -> Result<Row, &'static str> {
-        let first_error = solution.annotations.first().map_or(FirstError::Unknown, |a| a.first_error);
+        let first_error = solution.most_trusted().map_or(FirstError::Unknown, |a| a.first_error);
         let metadata = &solution.metadata;
         let kept = (problem.source == name)
             .then(|| Some((metadata.get(self.correctness)?, metadata.get(self.step)?)))
@@ -128,7 +128,7 @@ impl Verdict {
 /// Labels by people for a first error that may be unknown.
 pub(crate) fn annotation(first_error: FirstError, steps: usize) -> Annotation {
     match first_error {
-        FirstError::Unknown => Annotation { labels: vec![None; steps], first_error, cost: None },
+        FirstError::Unknown => Annotation { labels: vec![None; steps], first_error, ..Annotation::default() },
         FirstError::None => Annotation::from_first_error(steps, None, &LabelSource::Human),
         FirstError::At(index) => Annotation::from_first_error(steps, Some(index), &LabelSource::Human),
     }

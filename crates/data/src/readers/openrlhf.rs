@@ -13,7 +13,7 @@ use super::tagged::{self, TAG};
 use super::verdicts::{self, Spelling};
 use super::{Dataset, Fields, Parsed, Row, Written};
 use gradus_core::count::counted;
-use gradus_core::{Fault, Problem, Record, id};
+use gradus_core::{Fault, Record};
 
 const NAME: &str = "openrlhf";
 
@@ -32,10 +32,7 @@ pub(super) const DATASET: Dataset = Dataset {
 };
 
 fn read(mut fields: Fields) -> Result<Parsed, Fault> {
-    let input = fields.string("input")?;
-    let Some(text) = tagged::cut(&input) else {
-        return Err(Fault::new("input", "has no step tag `ки`"));
-    };
+    let (_, text) = tagged::take_input(&mut fields)?;
     let key =
         if fields.peek("value").is_none() && fields.peek("label").is_some() { "label" } else { "value" };
     let list = fields.list(key)?;
@@ -48,20 +45,12 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
         );
         return Err(Fault::new(key, message));
     }
-    let problem = Problem {
-        id: id::problem(&text.question),
-        text: text.question,
-        source: NAME.into(),
-        ..Problem::default()
-    };
     let mut metadata = fields.rest();
-    metadata.extend(text.metadata);
     if key == "label" {
         metadata.insert(LABELS_IN.into(), key.into());
     }
     verdicts::keep(&mut metadata, key, list, &labels, Spelling::Sign);
-    let solution = tagged::solution(&problem, text.steps, labels, metadata);
-    Ok(Record::new(problem, vec![solution]).into())
+    Ok(tagged::record(text, labels, metadata, NAME).into())
 }
 
 fn write(record: &Record) -> Written {

@@ -27,7 +27,7 @@ pub(super) const DATASET: Dataset = Dataset {
 fn read(mut fields: Fields) -> Result<Parsed, Fault> {
     let text = fields.string("problem")?;
     let steps = fields.strings("steps")?;
-    let labels = fields.list("ratings")?.iter().enumerate().map(read_rating).collect::<Result<_, _>>()?;
+    let labels = ratings_of(&fields.list("ratings")?, "ratings")?;
     let annotation = Annotation::from_labels(labels).check_length(steps.len(), "ratings")?;
     let problem = Problem {
         id: id::problem(&text),
@@ -48,14 +48,26 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
     Ok(Record::new(problem, vec![solution]).into())
 }
 
-fn read_rating((index, rating): (usize, &Value)) -> Result<Option<StepLabel>, Fault> {
+/// The human labels that ratings are.
+pub(super) fn ratings_of(list: &[Value], field: &str) -> Result<Vec<Option<StepLabel>>, Fault> {
+    let read = |(index, rating): (usize, &Value)| read_rating(rating, &format!("{field}[{index}]"));
+    list.iter().enumerate().map(read).collect()
+}
+
+/// The human label that a rating is; a null is none.
+pub(super) fn read_rating(rating: &Value, field: &str) -> Result<Option<StepLabel>, Fault> {
     if rating.is_null() {
         return Ok(None);
     }
     match rating.as_i64().and_then(Mark::from_rating) {
         Some(mark) => Ok(Some(StepLabel::hard(mark, LabelSource::Human))),
-        None => Err(Fault::new(format!("ratings[{index}]"), expected("1, 0, -1 or null", rating))),
+        None => Err(Fault::new(field, expected("1, 0, -1 or null", rating))),
     }
+}
+
+/// The rating that a label is.
+pub(super) fn rating_of(label: &Option<StepLabel>) -> Value {
+    label.as_ref().map(|label| label.mark.rating()).into()
 }
 
 fn write(record: &Record) -> Written {
@@ -66,8 +78,7 @@ fn write(record: &Record) -> Written {
             written.dropped.push("no step labels");
             continue;
         };
-        let ratings: Vec<Option<i64>> =
-            annotation.labels.iter().map(|label| label.as_ref().map(|label| label.mark.rating())).collect();
+        let ratings: Vec<Value> = annotation.labels.iter().map(rating_of).collect();
         let row = Row::default()
             .with("problem", problem.text.as_str())
             .with("steps", solution.steps.as_slice())

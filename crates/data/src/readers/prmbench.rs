@@ -79,7 +79,7 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
         metadata: fields.rest(),
         ..Solution::default()
     };
-    Ok(Parsed { record: Record::new(problem, vec![solution]), issues })
+    Ok(Parsed { issues, ..Record::new(problem, vec![solution]).into() })
 }
 
 /// The 0-based index of a 1-based step number.

@@ -144,7 +144,7 @@ fn write(record: &Record) -> Written {
 /// The verdict in the form of the set it belongs to; a neutral label from elsewhere can only be a rating.
 fn with_verdict(row: Row, record: &Record, solution: &Solution, written: &mut Written) -> Option<Row> {
     let own = record.problem.source == NAME;
-    let labels = solution.annotations.first().map_or(&[][..], |annotation| &annotation.labels);
+    let labels = solution.most_trusted().map_or(&[][..], |annotation| &annotation.labels);
     let neutral = labels.iter().flatten().any(|label| label.mark == Mark::Neutral);
     if neutral || own && solution.metadata.contains_key(RATED) {
         let ratings: Option<Vec<i64>> =

@@ -85,9 +85,9 @@ pub(crate) struct Labeled<'a> {
     pub(crate) labels: Vec<&'a StepLabel>,
 }
 
-/// The longest labelled prefix of a solution under its first annotation; notes in `written` what was left out.
+/// The longest labelled prefix of a solution under its most trusted annotation; notes in `written` what was left out.
 pub(crate) fn labeled_prefix<'a>(solution: &'a Solution, written: &mut Written) -> Option<Labeled<'a>> {
-    let Some(Annotation { labels, .. }) = solution.annotations.first() else {
+    let Some(Annotation { labels, .. }) = solution.most_trusted() else {
         written.dropped.push("no step labels");
         return None;
     };
@@ -100,10 +100,10 @@ pub(crate) fn labeled_prefix<'a>(solution: &'a Solution, written: &mut Written) 
     Some(Labeled { steps: &solution.steps[..labels.len()], labels })
 }
 
-/// The place of the first error under the first annotation: `Some(None)` is no error. An unknown place is noted in
+/// The place of the first error under the most trusted annotation: `Some(None)` is no error. An unknown place is noted in
 /// `written`.
 pub(crate) fn known_first_error(solution: &Solution, written: &mut Written) -> Option<Option<usize>> {
-    match solution.annotations.first().map(|annotation| annotation.first_error) {
+    match solution.most_trusted().map(|annotation| annotation.first_error) {
         Some(FirstError::At(index)) => Some(Some(index)),
         Some(FirstError::None) => Some(None),
         Some(FirstError::Unknown) | None => {

@@ -10,8 +10,8 @@
 //! `incorrect_index` counts from 0. The last line of `reference_solution` is the gold answer, the lines above it are the
 //! reference steps.
 
-use super::gsm8k::lines;
 use super::row::known_first_error;
+use super::worked::{keep_unless, lines};
 use super::{Dataset, Fields, Parsed, Row, Written, has};
 use gradus_core::{Annotation, Fault, LabelSource, Problem, Record, Solution, id};
 
@@ -40,9 +40,7 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
         Some(worked) => {
             let mut reference = lines(&worked);
             let answer = reference.pop().map(|line| line.trim().to_owned());
-            if join(&reference, answer.as_deref()) != Some(worked.clone()) {
-                fields.keep(REFERENCE, worked);
-            }
+            keep_unless(&mut fields, REFERENCE, worked, join(&reference, answer.as_deref()).as_deref());
             (reference, answer)
         }
     };

@@ -22,9 +22,11 @@ pub(super) const INDEX: &str = "model.safetensors.index.json";
 pub(super) const RECORD_FILE: &str = "model.json";
 
 /// What a model may need beside its weights.
-const BESIDE: [&str; 20] = [
+const BESIDE: [&str; 22] = [
     CONFIG,
     ADAPTER_CONFIG,
+    "gradus.json",
+    "profile.toml",
     "generation_config.json",
     "tokenizer.json",
     "tokenizer_config.json",

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! `alias` has the short names, `name` the grammar of names, `folder` what makes a model, `store` our folders, `hub` and
-//! `wheel` the two kinds of source, `show` what a model's files say about it.
+//! `wheel` the two kinds of source, `show` what a model's files say about it, `trained` what a trained one says about itself.
 
 mod alias;
 mod fetch;
@@ -28,6 +28,7 @@ mod shipped;
 mod show;
 mod store;
 mod sum;
+mod trained;
 mod wheel;
 
 pub use alias::FileSum;
@@ -36,9 +37,10 @@ pub(crate) use folder::is_adapter;
 pub use list::{Listed, list};
 pub use pull::{Event, Pull, Pulled, pull};
 pub use record::Record;
-pub use shipped::{SHIPPED, SHIPPED_PROFILE, Shipped, shipped};
+pub use shipped::{SHIPPED, SHIPPED_PROFILE};
 pub use show::{Facts, show};
 pub use store::Store;
+pub use trained::{TrainedModel, base_of};
 
 use std::path::{Path, PathBuf};
 
@@ -58,6 +60,14 @@ pub enum ModelPath {
 }
 
 impl ModelPath {
+    /// The folder of an adapter, where it is one and no model.
+    pub fn adapter(&self) -> Option<&Path> {
+        match self {
+            Self::Folder(folder) if folder::is_adapter(folder) => Some(folder),
+            _ => None,
+        }
+    }
+
     /// The folder or the file.
     pub fn as_path(&self) -> &Path {
         match self {

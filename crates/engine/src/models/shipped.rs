@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Store;
 use crate::{Error, Result};
 
 /// The name of the reward model that the program carries.
@@ -12,28 +11,12 @@ pub const SHIPPED: &str = "gradus-prm";
 pub const SHIPPED_PROFILE: &str = "gradus";
 
 const CARD: &str = "README.md";
-const FILES: [(&str, &[u8]); 3] = [
+const FILES: [(&str, &[u8]); 4] = [
     ("adapter_config.json", include_bytes!("../../../../assets/prm/adapter_config.json")),
     ("adapter_model.safetensors", include_bytes!("../../../../assets/prm/adapter_model.safetensors")),
+    ("gradus.json", include_bytes!("../../../../assets/prm/gradus.json")),
     (CARD, include_bytes!("../../../../assets/prm/README.md")),
 ];
-
-/// The reward model that the program carries.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shipped {
-    /// The short name of the model that it was trained on.
-    pub base: &'static str,
-    /// The profile that it was trained with.
-    pub profile: &'static str,
-    /// Its folder.
-    pub adapter: PathBuf,
-}
-
-/// The reward model that the program carries, in the [`Store`] of the environment.
-pub fn shipped() -> Result<Shipped> {
-    let adapter = unpacked(&Store::from_env()?.home)?;
-    Ok(Shipped { base: "smollm2-135m", profile: SHIPPED_PROFILE, adapter })
-}
 
 /// Where it lies under `home` when it has been used: other weights have another folder.
 pub(super) fn folder(home: &Path) -> PathBuf {

@@ -20,7 +20,8 @@ pub use assemble::{Assembled, Assembler};
 pub use templates::Templates;
 pub use written::Written;
 
-use crate::{Error, Result};
+use crate::head::Head;
+use crate::{Error, HeadKind, Model, Result};
 
 /// What a reward model expects.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -171,6 +172,17 @@ pub enum Score {
     Value,
 }
 
+impl Score {
+    /// The head that the verdict is read from.
+    pub fn head(&self) -> HeadKind {
+        match self {
+            Self::Tokens { .. } => HeadKind::Tokens,
+            Self::Classes { .. } => HeadKind::Classes,
+            Self::Value => HeadKind::Value,
+        }
+    }
+}
+
 /// The profiles that ship with the program.
 const BUILT_IN: [&str; 10] = [
     include_str!("../../../../assets/profiles/gradus.toml"),
@@ -216,11 +228,20 @@ impl Profile {
         )))
     }
 
-    /// The profile that a checkpoint's architecture asks for, where that is certain.
-    pub fn for_architecture(architecture: &str) -> Option<&'static str> {
-        match architecture {
-            "Qwen2ForProcessRewardModel" => Some("qwen2.5-math-prm"),
-            _ => None,
+    /// The profile that a model asks for by its architecture or its head: `plain` for a language model. A class head of
+    /// one layer fits several, so that one must be named.
+    pub fn for_model(model: &Model) -> Result<&'static str> {
+        if model.architecture() == "Qwen2ForProcessRewardModel" {
+            return Ok("qwen2.5-math-prm");
+        }
+        match model.any_head() {
+            None => Ok("plain"),
+            Some(Head::Value { .. }) => Ok("skywork-prm"),
+            Some(Head::Classes { inner: Some(_), .. }) => Ok("qwen2.5-math-prm"),
+            Some(Head::Classes { inner: None, .. }) => Err(Error::request(
+                "the model has a class head and does not say which profile it was trained with: name it with --profile \
+                 (gradus, trl or a .toml file)",
+            )),
         }
     }
 

@@ -223,6 +223,7 @@ fn a_profile_that_the_model_cannot_serve_is_refused_at_the_start() {
         started.err().expect("refused").to_string()
     };
     assert!(start("llama", "qwen2.5-math-prm").contains("reads a class head and this model has none"));
+    assert!(start("qwen2-prm", "plain").contains("compares two tokens and this model has a class head"));
     assert!(start("qwen2-prm", "skywork-prm").contains("reads a value head and this model has a class head"));
     assert!(start("bert-mean", "plain").contains("sentence encoder"));
 }

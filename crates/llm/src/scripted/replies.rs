@@ -9,8 +9,24 @@ use super::{GARBAGE, cut_text, words};
 ///
 /// `answer` gets the prompt (of a conversation, its last message), the number of the sample in its request, and the seed
 /// of that sample, which is the request's plus that number. `n`, `max_tokens` and `stop` are obeyed; words, cut at white
-/// space, count as tokens.
+/// space, count as tokens. As many servers do, it ignores `continue_final_message`: two tokens end an assistant's turn and
+/// open another.
 pub fn replies(
+    answer: impl Fn(&str, usize, u64) -> String + Send + Sync + 'static,
+) -> impl Fn(usize, &Seen) -> Act + Send + Sync + 'static {
+    completions(false, answer)
+}
+
+/// As [`replies`], but it knows `continue_final_message`. Then `answer` gets the turn before the last message, too, on a
+/// line of its own.
+pub fn continuing_replies(
+    answer: impl Fn(&str, usize, u64) -> String + Send + Sync + 'static,
+) -> impl Fn(usize, &Seen) -> Act + Send + Sync + 'static {
+    completions(true, answer)
+}
+
+fn completions(
+    knows_continuation: bool,
     answer: impl Fn(&str, usize, u64) -> String + Send + Sync + 'static,
 ) -> impl Fn(usize, &Seen) -> Act + Send + Sync + 'static {
     move |_, Seen { path, body, .. }| {
@@ -25,9 +41,16 @@ pub fn replies(
         } else {
             body["prompt"].as_str().into_iter().collect()
         };
-        let Some(prompt) = texts.last() else {
-            let message = json!({"error": {"message": "the request has no prompt"}});
-            return Act::Say(400, "", message.to_string());
+        let begun =
+            body["messages"].as_array().and_then(|all| all.last()?["role"].as_str()) == Some("assistant");
+        let continued = knows_continuation && begun && body["continue_final_message"] == true;
+        let prompt = match &texts[..] {
+            [.., asked, begun] if continued => format!("{asked}\n{begun}"),
+            [.., last] => (*last).to_owned(),
+            [] => {
+                let message = json!({"error": {"message": "the request has no prompt"}});
+                return Act::Say(400, "", message.to_string());
+            }
         };
         let number = |field: &str| body[field].as_u64();
         let seed = number("seed").unwrap_or(0);
@@ -37,7 +60,7 @@ pub fn replies(
         let samples = usize::try_from(number("n").unwrap_or(1)).unwrap_or(usize::MAX);
         let choices: Vec<Value> = (0..samples)
             .map(|index| {
-                let text = answer(prompt, index, seed.wrapping_add(index as u64));
+                let text = answer(&prompt, index, seed.wrapping_add(index as u64));
                 let (text, whole) = cut_text(text, &stop, usize::try_from(most).unwrap_or(usize::MAX));
                 completion_tokens += words(&text);
                 let reason = if whole { "stop" } else { "length" };
@@ -49,7 +72,8 @@ pub fn replies(
                 }
             })
             .collect();
-        let prompt_tokens: u64 = texts.iter().map(|text| words(text)).sum();
+        let between_turns = if begun && !continued { 2 } else { 0 };
+        let prompt_tokens = texts.iter().map(|text| words(text)).sum::<u64>() + between_turns;
         Act::ok(&json!({
             "id": "scripted",
             "object": if chat { "chat.completion" } else { "text_completion" },

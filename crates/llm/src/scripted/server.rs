@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-pub use super::replies::{Faults, replies};
+pub use super::replies::{Faults, continuing_replies, replies};
 use crate::{Endpoint, Http};
 
 /// Connections that may wait to be accepted; clients that start together connect together.

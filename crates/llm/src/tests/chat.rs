@@ -155,6 +155,41 @@ async fn requests_that_cannot_be_met_are_not_sent() {
 }
 
 #[tokio::test]
+async fn filtered_content_is_this_request_s_refusal() {
+    let server = Server::start(|_, _| {
+        Act::ok(&json!({"choices": [{"message": {"content": null}, "finish_reason": "content_filter"}]}))
+    })
+    .await;
+    let Err(error @ CallError::Invalid(_)) = Chat::new(server.open()).generate(talk()).await else {
+        panic!("it is refused");
+    };
+    assert_eq!((error.reason().as_str(), server.seen().len()), ("content filter", 1));
+}
+
+#[tokio::test]
+async fn a_server_that_takes_no_seeds_gets_none_and_samples_differ_all_the_same() {
+    let server = Server::start(|number, seen| {
+        assert_eq!(seen.body.get("seed"), None);
+        reply(&[format!("sample {number} a"), format!("sample {number} b")])
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let http = Http::open(&Endpoint { request_seed: false, ..server.endpoint() }).unwrap();
+    let http = http.with_cache(crate::Cache::open(folder.path()).unwrap());
+    let model = Chat::new(http);
+    let texts = async |seed: u64| {
+        let request = GenerateRequest { n: 2, seed, ..talk() };
+        let answer = model.generate(request).await.unwrap();
+        answer.choices.into_iter().map(|choice| choice.text).collect::<Vec<_>>()
+    };
+    let (first, second) = (texts(7).await, texts(9).await);
+    let all: std::collections::BTreeSet<&String> = first.iter().chain(&second).collect();
+    assert_eq!(all.len(), 4, "{first:?} {second:?}");
+    // The cache still knows which sample is which.
+    assert_eq!((texts(7).await, server.seen().len()), (first, 2));
+}
+
+#[tokio::test]
 async fn broken_answers_name_the_field() {
     let cases = [
         (json!({}), "missing field `choices`"),
@@ -168,10 +203,7 @@ async fn broken_answers_name_the_field() {
             json!({"choices": [{"message": {"content": "x"}}]}),
             "`choices[0].finish_reason` of the answer is missing",
         ),
-        (
-            json!({"choices": [{"message": {"content": "x"}, "finish_reason": "content_filter"}]}),
-            "is `content_filter`, neither",
-        ),
+        (json!({"choices": [{"message": {"content": "x"}, "finish_reason": "eos"}]}), "is `eos`, neither"),
         (json!({"choices": [{"message": {"content": 4}}]}), "`choices[0].message.content`: invalid type"),
         (
             json!({"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}]}),

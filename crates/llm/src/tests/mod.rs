@@ -3,6 +3,7 @@
 mod balancer;
 mod cache;
 mod chat;
+mod continuation;
 mod logprobs;
 mod scoring;
 mod server;

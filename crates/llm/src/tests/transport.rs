@@ -122,7 +122,7 @@ async fn nobody_there() {
 }
 
 #[tokio::test]
-async fn other_statuses_are_the_request_s_fault() {
+async fn other_statuses_are_refusals() {
     let server = Server::start(|number, _| match number {
         0 => Act::Say(400, "", json!({"error": {"message": "prompt is\ntoo long."}}).to_string()),
         1 => Act::Say(404, "", "<html>not here</html>".into()),
@@ -132,11 +132,13 @@ async fn other_statuses_are_the_request_s_fault() {
     let http = server.open();
     let url = format!("{}/v1/echo", server.url);
     for expected in [
-        format!("{url} answered 400 Bad Request: prompt is too long"),
-        format!("{url} answered 404 Not Found"),
-        format!("{url} redirects to http://elsewhere.example/v1; put the right address into `base_url`"),
+        CallError::Invalid(format!("context too long: {url} answered 400 Bad Request: prompt is too long")),
+        CallError::Refused(format!("{url} answered 404 Not Found")),
+        CallError::Refused(format!(
+            "{url} redirects to http://elsewhere.example/v1; put the right address into `base_url`"
+        )),
     ] {
-        assert_eq!(post(&http).await, Err(CallError::Invalid(expected)));
+        assert_eq!(post(&http).await, Err(expected));
     }
     assert_eq!(server.seen().len(), 3);
     assert_eq!(http.counters().failures, 3);

@@ -7,8 +7,8 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use gradus_core::Record;
 use gradus_core::contracts::{Embed, Usage};
+use gradus_core::{LabelChoice, Record};
 use gradus_data::dedup;
 use gradus_durable::move_folder;
 use serde::{Deserialize, Serialize};
@@ -44,8 +44,8 @@ pub struct Settings {
     pub ahead: usize,
     /// Maximum rows that PCA is fitted to, evenly taken from all.
     pub fit_rows: usize,
-    /// Whether labels that models made count, too, where a solution has no others.
-    pub opinions: bool,
+    /// Whose labels count. Default: truth alone.
+    pub labels: LabelChoice,
     /// Minimum number of questions for an HNSW graph and approximate search.
     pub graph_from: usize,
     /// Duplicate detection of the leak guard: it finds no similarity below this threshold.
@@ -58,7 +58,7 @@ impl Default for Settings {
             batch: 256,
             ahead: 2,
             fit_rows: 100_000,
-            opinions: false,
+            labels: LabelChoice::Truth,
             graph_from: 1_000_000,
             guard: dedup::DedupConfig::default(),
         }
@@ -123,7 +123,7 @@ pub async fn build(
     if folder.exists() {
         return Err(Error::pool(folder, "is there already: add to it, or remove it first"));
     }
-    let mut draft = Draft::new(settings.opinions);
+    let mut draft = Draft::new(settings.labels.clone());
     records.into_iter().for_each(|record| draft.add(&record));
     if draft.questions.is_empty() {
         let records = draft.dropped.unlabeled_records + draft.dropped.empty_questions;
@@ -174,7 +174,7 @@ pub async fn add(
     settings.check()?;
     let pool = Pool::open(folder, encoder)?;
     let old = pool.manifest();
-    let mut draft = Draft::of(&pool, settings.opinions);
+    let mut draft = Draft::of(&pool, settings.labels.clone());
     records.into_iter().for_each(|record| draft.add(&record));
     write::check_size(&draft)?;
     let mut journal = Journal::open(&beside(folder, ".embedded"), encoder.fingerprint)?;

@@ -1,13 +1,13 @@
 //! A pool in memory: which records count, and what is kept of them.
 //!
-//! A solution counts up to its first error, by the first annotation of a person, a program or an unnamed source; a model's
-//! opinion is no reference unless that is asked for. What is unknown ends it. A record without such a solution counts with its reference
+//! A solution counts up to its first error, by the most trusted annotation; a model's opinion is no reference unless that
+//! is asked for. What is unknown ends it. A record without such a solution counts with its reference
 //! solution, whose steps are right. Questions with the same text are one question; a solution that is there already, with
-//! the same name, steps and marks, is not added again.
+//! the same steps and marks, is not added again.
 
 use std::collections::{HashMap, HashSet};
 
-use gradus_core::{Mark, Record, Solution};
+use gradus_core::{LabelChoice, Mark, Record, Solution};
 use serde::{Deserialize, Serialize};
 
 use super::Pool;
@@ -21,8 +21,8 @@ pub(crate) struct Draft {
     by_question: HashMap<Key, usize>,
     by_step: HashMap<Key, u32>,
     solutions: HashSet<Key>,
-    /// Whether labels that models made count, too.
-    opinions: bool,
+    /// Whose labels count.
+    labels: LabelChoice,
     pub(crate) dropped: Dropped,
 }
 
@@ -56,13 +56,13 @@ pub struct Dropped {
 }
 
 impl Draft {
-    pub(crate) fn new(opinions: bool) -> Self {
-        Self { opinions, ..Self::default() }
+    pub(crate) fn new(labels: LabelChoice) -> Self {
+        Self { labels, ..Self::default() }
     }
 
     /// All of a pool.
-    pub(crate) fn of(pool: &Pool, opinions: bool) -> Self {
-        let mut draft = Self { steps: pool.step_texts().map(str::to_owned).collect(), ..Self::new(opinions) };
+    pub(crate) fn of(pool: &Pool, labels: LabelChoice) -> Self {
+        let mut draft = Self { steps: pool.step_texts().map(str::to_owned).collect(), ..Self::new(labels) };
         draft.by_step = (0..).zip(&draft.steps).map(|(row, text)| (key(text), row)).collect();
         for question in pool.questions() {
             let solutions = question.solutions();
@@ -86,7 +86,7 @@ impl Draft {
         }
         let mut solutions = Vec::new();
         for solution in &record.solutions {
-            let marks = marks(solution, self.opinions);
+            let marks = marks(solution, &self.labels);
             if marks.is_empty() {
                 self.dropped.unlabeled_solutions += 1;
                 continue;
@@ -132,16 +132,15 @@ impl Draft {
 }
 
 /// The marks that count, from the first step on.
-fn marks(solution: &Solution, opinions: bool) -> Vec<Mark> {
-    let Some(annotation) = solution.training_labels(opinions) else { return Vec::new() };
+fn marks(solution: &Solution, labels: &LabelChoice) -> Vec<Mark> {
+    let Some(annotation) = solution.labels(labels) else { return Vec::new() };
     let targets = annotation.targets().enumerate().take_while(|(index, (step, _))| index == step);
     targets.map(|(_, (_, label))| label.mark).take(solution.steps.len()).collect()
 }
 
 fn name(question: usize, solution: &Labeled) -> Key {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&(question as u64).to_le_bytes()).update(&(solution.id.len() as u64).to_le_bytes());
-    hasher.update(solution.id.as_bytes());
+    hasher.update(&(question as u64).to_le_bytes());
     for (row, mark) in &solution.steps {
         hasher.update(&row.to_le_bytes()).update(&mark.rating().to_le_bytes());
     }
@@ -163,12 +162,15 @@ mod tests {
         };
         let human = Annotation::from_first_error(3, Some(1), &LabelSource::Human);
         let opinion = Annotation::from_first_error(3, None, &judge);
-        assert_eq!(marks(&of(vec![opinion.clone(), human.clone()]), true), [Mark::Correct, Mark::Incorrect]);
-        assert_eq!(marks(&of(vec![opinion.clone()]), false), []);
-        assert_eq!(marks(&of(vec![opinion]), true), [Mark::Correct; 3]);
+        assert_eq!(
+            marks(&of(vec![opinion.clone(), human.clone()]), &LabelChoice::MostTrusted),
+            [Mark::Correct, Mark::Incorrect]
+        );
+        assert_eq!(marks(&of(vec![opinion.clone()]), &LabelChoice::Truth), []);
+        assert_eq!(marks(&of(vec![opinion]), &LabelChoice::MostTrusted), [Mark::Correct; 3]);
         let mut gap = human;
         gap.labels[0] = None;
-        assert_eq!(marks(&of(vec![gap]), false), []);
+        assert_eq!(marks(&of(vec![gap]), &LabelChoice::Truth), []);
     }
 
     #[test]

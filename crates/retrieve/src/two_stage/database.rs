@@ -3,12 +3,10 @@
 use std::collections::HashSet;
 
 use gradus_core::{Mark, ReferenceStep};
-use gradus_kernels::vectors::dot;
-use rand::seq::index::sample;
 
 use super::found::Neighbor;
 use super::guard::Barred;
-use super::search::Choice;
+use super::search::{Choice, drawn, measured};
 use crate::pool::Pool;
 use crate::search::{Hit, top_k};
 use crate::tfidf::TfIdf;
@@ -54,7 +52,8 @@ impl<'a> Database<'a> {
         Self { dimension, steps, vectors }
     }
 
-    /// For each of a target's steps the `count` nearest; `queries` are their vectors, which TF-IDF does without.
+    /// For each of a target's steps the `count` nearest; `queries` are their vectors, which only the nearest by vector
+    /// need.
     pub(super) fn nearest(
         &self,
         queries: &[f32],
@@ -66,16 +65,7 @@ impl<'a> Database<'a> {
             Choice::Nearest => top_k(&self.vectors, self.dimension, queries, count, |_, _, _| true),
             Choice::Words(_) => self.by_words(texts, count),
             Choice::Random(mut random) => {
-                let total = self.steps.len();
-                let mut draw = |query: &[f32]| {
-                    let drawn = sample(&mut *random, total, count.min(total)).into_iter();
-                    let hit = |row: usize| {
-                        let similarity = dot(&self.vectors[row * self.dimension..][..self.dimension], query);
-                        Hit { row: row as u32, similarity }
-                    };
-                    drawn.map(hit).collect()
-                };
-                queries.chunks_exact(self.dimension).map(&mut draw).collect()
+                texts.iter().map(|_| drawn(&mut random, self.steps.len(), count)).collect()
             }
         };
         found.iter().map(|hits| hits.iter().map(|hit| self.describe(hit)).unzip()).unzip()
@@ -98,7 +88,7 @@ impl<'a> Database<'a> {
             question: source.question.to_owned(),
             solution: source.solution.to_owned(),
             step: Some(source.step),
-            similarity: hit.similarity,
+            similarity: measured(*hit),
         };
         (ReferenceStep { text: source.text.to_owned(), mark: source.mark }, from)
     }

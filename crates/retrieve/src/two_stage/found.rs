@@ -50,7 +50,7 @@ pub struct Seen {
     /// Where each step's reference steps are from.
     pub steps: Vec<Vec<Neighbor>>,
     /// Cosine similarity of the nearest question that the guard lets pass: a low one says that the pool knows nothing
-    /// like it.
+    /// like it. None where references are random.
     pub nearest: Option<f32>,
     /// What the guard kept out.
     pub excluded: Excluded,
@@ -66,8 +66,8 @@ pub struct Neighbor {
     /// The step's number in it, where it is a step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<usize>,
-    /// Similarity by the strategy that found it: of vectors, or of words for TF-IDF.
-    pub similarity: f32,
+    /// Similarity by the strategy that found it: of vectors, or of words for TF-IDF; none for a random one.
+    pub similarity: Option<f32>,
 }
 
 /// What the leak guard kept out: questions, each by the first reason that holds, and solutions.

@@ -1,9 +1,10 @@
 //! Two-stage retrieval (RetrievalPRM, Zhu et al., 2025): a target's nearest questions become references; the steps of all
 //! solutions of somewhat more questions are a database, in which each of its steps finds the nearest ones.
 //!
-//! All texts of all targets are embedded in one pass, each once; the pool's vectors are never made again. The leak guard
-//! keeps a target's own question out, both as reference and as source of steps: by its text (equal after normalization,
-//! or near), by its vector, and its own solutions by name. Paraphrases below the cosine threshold are not recognized.
+//! What a strategy needs of all targets' texts is embedded in one pass, each once; the pool's vectors are never made
+//! again. The leak guard keeps a target's own question out, both as reference and as source of steps: by its text (equal
+//! after normalization, or near), by its vector, and its own solutions by name. Paraphrases below the cosine threshold
+//! are not recognized.
 
 mod database;
 mod found;
@@ -55,7 +56,7 @@ pub enum Strategy {
     Nearest,
     /// The nearest by TF-IDF. What shares no word with the target is not found.
     TfIdf,
-    /// Random ones, as a baseline; the leak guard still applies.
+    /// Random ones, as a baseline. Nothing is embedded: the leak guard goes by words alone.
     Random {
         /// Random seed.
         seed: u64,
@@ -127,9 +128,14 @@ impl Settings {
         if self.steps == 0 { self.questions } else { self.questions.max(self.database) }
     }
 
+    /// Whether the vectors of a target's question are needed: to search, or for the leak guard.
+    fn embeds_questions(&self) -> bool {
+        !matches!(self.strategy, Strategy::Random { .. })
+    }
+
     /// Whether the vectors of a target's steps are needed.
     fn embeds_steps(&self) -> bool {
-        self.steps > 0 && self.strategy != Strategy::TfIdf
+        self.steps > 0 && self.strategy == Strategy::Nearest
     }
 }
 
@@ -155,7 +161,7 @@ pub async fn retrieve(
         .iter()
         .map(|target| {
             let steps = if settings.embeds_steps() { &target.steps } else { &[][..] };
-            let question = number(target.question.as_str());
+            let question = settings.embeds_questions().then(|| number(target.question.as_str()));
             Asked { target, question, steps: steps.iter().map(|step| number(step.as_str())).collect() }
         })
         .collect();

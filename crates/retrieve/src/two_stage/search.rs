@@ -21,9 +21,13 @@ use crate::tfidf::TfIdf;
 /// A target and the rows of its texts.
 pub(super) struct Asked<'a> {
     pub(super) target: &'a Target,
-    pub(super) question: usize,
+    /// None where nothing is embedded.
+    pub(super) question: Option<usize>,
     pub(super) steps: Vec<usize>,
 }
+
+/// The similarity of what was not compared: below every threshold.
+const NOT_COMPARED: f32 = f32::NEG_INFINITY;
 
 /// A target with its nearest questions, and with what it must not see.
 type TargetSearch<'a> = ((&'a Asked<'a>, Vec<Hit>), (&'a Barred, Mutex<Excluded>));
@@ -44,7 +48,8 @@ pub(super) fn search(
     let dimension = pool.dimension();
     let row = |index: usize| &vectors[index * dimension..][..dimension];
     let barred = bar(pool, asked, settings);
-    let queries: Vec<f32> = asked.iter().flat_map(|asked| row(asked.question)).copied().collect();
+    let rows = asked.iter().filter_map(|asked| asked.question);
+    let queries: Vec<f32> = rows.flat_map(row).copied().collect();
     let excluded: Vec<Mutex<Excluded>> = barred.iter().map(|barred| Mutex::new(barred.excluded)).collect();
     let keep = |target: usize, question: u32, similarity: f32| {
         if barred[target].has(question) {
@@ -59,20 +64,21 @@ pub(super) fn search(
         }
         false
     };
-    let nearest = pool.nearest(&queries, settings.wanted().max(1), keep);
+    let nearest = match settings.strategy {
+        Strategy::Random { .. } => vec![Vec::new(); asked.len()],
+        Strategy::Nearest | Strategy::TfIdf => pool.nearest(&queries, settings.wanted().max(1), keep),
+    };
     let words = (settings.strategy == Strategy::TfIdf).then(|| {
         let texts: Vec<&str> = pool.questions().map(|question| question.text).collect();
         TfIdf::fit(&texts)
     });
     let work = asked.par_iter().zip(nearest).zip(barred.par_iter().zip(excluded));
     let one = |((asked, nearest), (barred, excluded)): TargetSearch<'_>| {
-        let excluded = excluded.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let similarity = |question: u32| {
-            let vector = pool.question(question as usize).vector();
-            dot(vector, row(asked.question))
-        };
+        let mut excluded = excluded.into_inner().unwrap_or_else(PoisonError::into_inner);
         let passes = |question: u32| {
-            !barred.has(question) && barred.own(pool, question, similarity(question), settings).is_none()
+            let vector = pool.question(question as usize).vector();
+            let similarity = asked.question.map_or(NOT_COMPARED, |own| dot(vector, row(own)));
+            !barred.has(question) && barred.own(pool, question, similarity, settings).is_none()
         };
         let mut choice = match (settings.strategy, &words) {
             (Strategy::Random { seed }, _) => Choice::Random(Box::new(random(seed, &asked.target.id))),
@@ -87,16 +93,19 @@ pub(super) fn search(
             }
             Choice::Random(random) => {
                 let total = pool.manifest().counts.questions;
-                let mut draw = |amount: usize| -> Vec<u32> {
+                let mut draw = |amount: usize| -> (Vec<u32>, usize) {
                     let drawn = sample(&mut **random, total, amount).into_iter().map(|row| row as u32);
-                    drawn.filter(|row| passes(*row)).take(settings.wanted()).collect()
+                    let drawn: Vec<u32> = drawn.filter(|row| !barred.has(*row)).collect();
+                    let (rows, own): (Vec<u32>, Vec<u32>) = drawn.into_iter().partition(|row| passes(*row));
+                    (rows.into_iter().take(settings.wanted()).collect(), own.len())
                 };
                 let few = settings.wanted() + barred.questions.len() + 16;
-                let mut rows = draw(few.min(total));
+                let (mut rows, mut own) = draw(few.min(total));
                 if rows.len() < settings.wanted() && few < total {
-                    rows = draw(total);
+                    (rows, own) = draw(total);
                 }
-                rows.into_iter().map(|row| Hit { row, similarity: similarity(row) }).collect()
+                excluded.near += own;
+                rows.into_iter().map(|row| Hit { row, similarity: NOT_COMPARED }).collect()
             }
         };
         let (references, questions) =
@@ -127,9 +136,20 @@ fn reference(pool: &Pool, hit: Hit, barred: &Barred) -> (ReferenceProblem, Neigh
         question: question.id.to_owned(),
         solution: solution.id.to_owned(),
         step: None,
-        similarity: hit.similarity,
+        similarity: measured(hit),
     };
     (ReferenceProblem { question: question.text.to_owned(), steps }, from)
+}
+
+/// The similarity of what was compared.
+pub(super) fn measured(hit: Hit) -> Option<f32> {
+    (hit.similarity != NOT_COMPARED).then_some(hit.similarity)
+}
+
+/// A random choice among `count`, of which nothing is known but the place.
+pub(super) fn drawn(random: &mut ChaCha8Rng, count: usize, amount: usize) -> Vec<Hit> {
+    let rows = sample(random, count, amount.min(count)).into_iter();
+    rows.map(|row| Hit { row: row as u32, similarity: NOT_COMPARED }).collect()
 }
 
 /// The same choice for the same target, whatever else is asked.

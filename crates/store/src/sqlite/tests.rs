@@ -98,6 +98,18 @@ async fn when_nothing_works_it_stops_with_the_last_words() {
 }
 
 #[tokio::test]
+async fn an_error_of_all_tasks_stops_at_once_and_fails_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let job = store.begin(spec(1000)).await.unwrap();
+    let refused = |_| async { Err(TaskError::Fatal("wrong key".to_owned())) };
+    let ended = run_tasks(&store, job.id, &workers(), refused, |_| true).await.unwrap();
+    assert_eq!(ended.stop, Some(StopReason::Fatal("wrong key".to_owned())));
+    let tasks = store.job(job.id).await.unwrap().tasks;
+    assert_eq!((tasks.open, tasks.failed, tasks.leased), (1000, 0, 0));
+}
+
+#[tokio::test]
 async fn a_cancelled_job_stops_and_can_be_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);

@@ -1,21 +1,22 @@
 //! Chooses the solutions a critic learns from, with their first error.
 //!
-//! The truth comes from exact labels (a person's, or a program's that put the error there) or from a reward model:
-//! the first step below a threshold, 0.8 in Tian et al. (2026). Scores are believed only where they agree with the
-//! final answer. A person may find an error in a solution whose answer is right; a solution that is right in every
-//! step and wrong in its answer contradicts itself whoever says so.
-//! Each generator then gets as many correct as wrong solutions, or else its name alone would give the verdict away.
+//! The truth comes from labels, the most trusted or those of a named annotator, or from a reward model: the first step
+//! below a threshold, 0.8 in Tian et al. (2026). Scores are believed only where they agree with the final answer. An
+//! annotator may find an error in a solution whose answer is right; a solution that is right in every step and wrong
+//! in its answer contradicts itself whoever says so. A text that was sampled several times counts once.
+//! Each generator then gets as many correct as wrong solutions, or else its style alone would give the verdict away; and
+//! as many as every other generator, or else the critic learns whom to trust from whom it saw most.
 //!
 //! One example, a line of JSON:
 //! ```json
 //! {"critic":1,"problem_id":"p1","problem":"What is 2 + 3?","solution_id":"p1/0","generator":"m",
-//!  "steps":["2 + 3 = 6"],"truth":0,"source":"labels"}
+//!  "steps":["2 + 3 = 6"],"truth":0,"source":{"annotator":"human"}}
 //! ```
 
 use std::collections::BTreeMap;
 
 use gradus_core::metrics::process::first_error;
-use gradus_core::{Annotation, FirstError, LabelSource, Outcome, Record, Solution};
+use gradus_core::{FirstError, LabelChoice, Outcome, Record, Solution};
 use serde::{Deserialize, Serialize};
 
 /// Version of the format, written into every example.
@@ -25,9 +26,11 @@ pub(crate) const CRITIC_SCHEMA: u32 = 1;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TruthSource {
-    /// Labels of a person, or of the program that put the error there.
+    /// The most trusted labels.
     #[default]
     Labels,
+    /// Labels of one annotator.
+    Annotator(String),
     /// A reward model's scores.
     Scores {
         /// Its name in the solutions' `scores`.
@@ -43,16 +46,30 @@ pub enum TruthSource {
 pub struct Curation {
     /// Who says where the first error is.
     pub truth: TruthSource,
-    /// Whether each generator gets as many correct as wrong solutions.
-    pub balance: bool,
+    /// What is balanced.
+    pub balance: Balance,
     /// Chooses which solutions of the larger class stay.
     pub seed: u64,
 }
 
 impl Default for Curation {
     fn default() -> Self {
-        Self { truth: TruthSource::Labels, balance: true, seed: 0 }
+        Self { truth: TruthSource::Labels, balance: Balance::Generators, seed: 0 }
     }
+}
+
+/// What a training set of critics has as many of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Balance {
+    /// Correct and wrong solutions of every generator, and as many of each generator. A generator with none of one
+    /// class is left out.
+    #[default]
+    Generators,
+    /// Correct and wrong solutions of each generator.
+    Classes,
+    /// Nothing: all solutions are kept.
+    None,
 }
 
 /// A solution to critique.
@@ -77,7 +94,7 @@ pub struct CriticExample {
     /// Perplexity of the solution given the problem under the starting policy, once somebody has computed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub perplexity: Option<f64>,
-    /// Who says so.
+    /// Who says so: the annotator, or the scores.
     pub source: TruthSource,
 }
 
@@ -99,7 +116,9 @@ pub enum DropReason {
     RightAnswerWithError,
     /// The final answer is wrong, but no step is.
     WrongAnswerWithoutError,
-    /// Its generator has more of its class than of the other.
+    /// Another solution of the problem has the same text.
+    Repeated,
+    /// There are more of its class or of its generator than of others.
     Balance,
 }
 
@@ -122,10 +141,15 @@ pub fn curate(
     let mut counts: BTreeMap<String, CurationCounts> = BTreeMap::new();
     let mut examples = Vec::new();
     for record in records {
-        for solution in &record.solutions {
+        for (index, first) in record.earliest_equal().into_iter().enumerate() {
+            let solution = &record.solutions[index];
             let of_generator = counts.entry(solution.generator.clone().unwrap_or_default()).or_default();
+            if first != index {
+                *of_generator.dropped.entry(DropReason::Repeated).or_default() += 1;
+                continue;
+            }
             match truth(solution, &settings.truth) {
-                Ok(truth) => examples.push(CriticExample {
+                Ok((truth, source)) => examples.push(CriticExample {
                     critic: CRITIC_SCHEMA,
                     problem_id: record.problem.id.clone(),
                     problem: record.problem.question(),
@@ -134,15 +158,13 @@ pub fn curate(
                     steps: solution.steps.clone(),
                     truth,
                     perplexity: None,
-                    source: settings.truth.clone(),
+                    source,
                 }),
                 Err(reason) => *of_generator.dropped.entry(reason).or_default() += 1,
             }
         }
     }
-    if settings.balance {
-        examples = balanced(examples, settings.seed, &mut counts);
-    }
+    examples = balanced(examples, settings, &mut counts);
     for example in &examples {
         let of_generator = counts.entry(example.generator.clone().unwrap_or_default()).or_default();
         *(if example.truth.is_none() { &mut of_generator.correct } else { &mut of_generator.wrong }) += 1;
@@ -150,27 +172,36 @@ pub fn curate(
     (examples, counts)
 }
 
-fn truth(solution: &Solution, source: &TruthSource) -> Result<Option<usize>, DropReason> {
+/// Where the first error is, and who says so.
+fn truth(solution: &Solution, source: &TruthSource) -> Result<(Option<usize>, TruthSource), DropReason> {
     if solution.steps.is_empty() {
         return Err(DropReason::NoSteps);
     }
-    let first = match source {
-        TruthSource::Labels => labeled(solution)?,
-        TruthSource::Scores { model, threshold } => scored(solution, model, *threshold)?,
+    let (first, source) = match source {
+        TruthSource::Labels => labeled(solution, &LabelChoice::MostTrusted)?,
+        TruthSource::Annotator(name) => labeled(solution, &LabelChoice::Annotator(name.clone()))?,
+        TruthSource::Scores { model, threshold } => (scored(solution, model, *threshold)?, source.clone()),
     };
     if first.is_none() && solution.outcome == Outcome::Wrong {
         return Err(DropReason::WrongAnswerWithoutError);
     }
-    Ok(first)
+    Ok((first, source))
 }
 
-fn labeled(solution: &Solution) -> Result<Option<usize>, DropReason> {
-    let exact = solution.annotations.iter().filter(|annotation| is_exact(annotation));
-    let mut places = exact.filter_map(|annotation| match annotation.first_error {
-        FirstError::At(step) => Some(Some(step)),
-        FirstError::None => Some(None),
-        FirstError::Unknown => None,
-    });
+/// By the labels that count; annotators of the same kind must not place the first error differently.
+fn labeled(solution: &Solution, choice: &LabelChoice) -> Result<(Option<usize>, TruthSource), DropReason> {
+    let chosen = solution.labels(choice).ok_or(DropReason::NoLabels)?;
+    let kind = LabelChoice::Annotator(chosen.source_kind().to_owned());
+    let alike = match choice {
+        LabelChoice::Annotator(_) => choice,
+        LabelChoice::MostTrusted | LabelChoice::Truth => &kind,
+    };
+    let mut places =
+        solution.all_labels(alike).into_iter().filter_map(|annotation| match annotation.first_error {
+            FirstError::At(step) => Some(Some(step)),
+            FirstError::None => Some(None),
+            FirstError::Unknown => None,
+        });
     let first = places.next().ok_or(DropReason::NoLabels)?;
     if places.any(|other| other != first) {
         return Err(DropReason::Conflicting);
@@ -178,13 +209,7 @@ fn labeled(solution: &Solution) -> Result<Option<usize>, DropReason> {
     if first.is_some_and(|step| step >= solution.steps.len()) {
         return Err(DropReason::BadLabels);
     }
-    Ok(first)
-}
-
-fn is_exact(annotation: &Annotation) -> bool {
-    let mut labels = annotation.labels.iter().flatten().peekable();
-    labels.peek().is_some()
-        && labels.all(|label| matches!(label.source, LabelSource::Human | LabelSource::Injected))
+    Ok((first, TruthSource::Annotator(chosen.source_name())))
 }
 
 fn scored(solution: &Solution, model: &str, threshold: f64) -> Result<Option<usize>, DropReason> {
@@ -200,23 +225,31 @@ fn scored(solution: &Solution, model: &str, threshold: f64) -> Result<Option<usi
     }
 }
 
-/// Drops from each generator's larger class. The choice hangs on the seed and the ids alone, not on the order.
+/// Drops from larger classes. The choice hangs on the seed and the ids alone, not on the order.
 fn balanced(
     examples: Vec<CriticExample>,
-    seed: u64,
+    settings: &Curation,
     counts: &mut BTreeMap<String, CurationCounts>,
 ) -> Vec<CriticExample> {
+    if settings.balance == Balance::None {
+        return examples;
+    }
     let mut classes: BTreeMap<String, [Vec<(blake3::Hash, usize)>; 2]> = BTreeMap::new();
     for (index, example) in examples.iter().enumerate() {
         let mut hasher = blake3::Hasher::new();
-        hasher.update(&seed.to_le_bytes()).update(example.problem_id.as_bytes()).update(&[0]);
+        hasher.update(&settings.seed.to_le_bytes()).update(example.problem_id.as_bytes()).update(&[0]);
         hasher.update(example.solution_id.as_bytes());
         let of_generator = classes.entry(example.generator.clone().unwrap_or_default()).or_default();
         of_generator[usize::from(example.truth.is_some())].push((hasher.finalize(), index));
     }
+    let smaller = |classes: &[Vec<(blake3::Hash, usize)>; 2]| classes[0].len().min(classes[1].len());
+    let smallest = classes.values().map(smaller).filter(|size| *size > 0).min().unwrap_or_default();
     let mut keep = vec![false; examples.len()];
     for (generator, mut classes) in classes {
-        let size = classes[0].len().min(classes[1].len());
+        let size = match settings.balance {
+            Balance::Generators => smaller(&classes).min(smallest),
+            Balance::Classes | Balance::None => smaller(&classes),
+        };
         let surplus = classes[0].len() + classes[1].len() - 2 * size;
         if surplus > 0 {
             counts.entry(generator).or_default().dropped.insert(DropReason::Balance, surplus);
@@ -231,7 +264,7 @@ fn balanced(
 
 #[cfg(test)]
 mod tests {
-    use gradus_core::Problem;
+    use gradus_core::{Annotation, LabelSource, Problem};
 
     use super::*;
 
@@ -240,7 +273,7 @@ mod tests {
             id: format!("s{id}"),
             problem_id: "p".into(),
             generator: Some("m".into()),
-            steps: vec!["one".into(), "two".into()],
+            steps: vec![format!("one {id}"), "two".into()],
             outcome,
             scores: BTreeMap::from([("prm".to_owned(), scores.to_vec())]),
             ..Solution::default()
@@ -266,7 +299,7 @@ mod tests {
             scored(9, &[0.1, 0.1], Outcome::Wrong),
         ])];
         let truth = TruthSource::Scores { model: "prm".into(), threshold: 0.8 };
-        let settings = Curation { truth, balance: false, seed: 0 };
+        let settings = Curation { truth, balance: Balance::None, seed: 0 };
         let (examples, counts) = curate(&records, &settings);
         let found: Vec<_> = examples.iter().map(|e| (e.solution_id.as_str(), e.truth)).collect();
         assert_eq!(found, [("s0", None), ("s1", Some(1)), ("s9", Some(0))]);
@@ -280,7 +313,7 @@ mod tests {
         ]);
         assert_eq!(counts["m"], CurationCounts { correct: 1, wrong: 2, dropped: expected });
 
-        let (balanced, counts) = curate(&records, &Curation { balance: true, ..settings });
+        let (balanced, counts) = curate(&records, &Curation { balance: Balance::Generators, ..settings });
         assert_eq!((balanced.len(), counts["m"].wrong, counts["m"].dropped[&DropReason::Balance]), (2, 1, 1));
         let line = serde_json::to_string(&balanced[0]).unwrap();
         assert_eq!(serde_json::from_str::<CriticExample>(&line).unwrap(), balanced[0]);
@@ -301,15 +334,52 @@ mod tests {
             labeled(3, Outcome::Wrong, &[None], &human),
             labeled(4, Outcome::Wrong, &[Some(0)], &judge),
         ])];
-        let (examples, counts) = curate(&records, &Curation::default());
+        let settings = Curation { balance: Balance::None, ..Curation::default() };
+        let (examples, counts) = curate(&records, &settings);
         let found: Vec<_> = examples.iter().map(|e| (e.solution_id.as_str(), e.truth)).collect();
-        assert_eq!(found, [("s0", Some(1)), ("s1", None)]);
-        let expected = BTreeMap::from([
-            (DropReason::NoLabels, 1),
-            (DropReason::Conflicting, 1),
-            (DropReason::WrongAnswerWithoutError, 1),
-        ]);
+        assert_eq!(found, [("s0", Some(1)), ("s1", None), ("s4", Some(0))]);
+        assert_eq!(examples[2].source, TruthSource::Annotator("judge j".to_owned()));
+        let expected =
+            BTreeMap::from([(DropReason::Conflicting, 1), (DropReason::WrongAnswerWithoutError, 1)]);
         assert_eq!(counts["m"].dropped, expected);
+        let human = Curation { truth: TruthSource::Annotator("human".to_owned()), ..settings };
+        assert_eq!(curate(&records, &human).0.len(), 2);
+    }
+
+    #[test]
+    fn generators_are_balanced_within_and_across() {
+        let by = |generator: &str, correct: usize, wrong: usize| {
+            let one = move |index: usize, generator: String| {
+                let outcome = Outcome::from_correct(index < correct);
+                let scores: &[f64] = if index < correct { &[0.9, 0.9] } else { &[0.9, 0.1] };
+                Solution {
+                    id: format!("{generator}{index}"),
+                    steps: vec![format!("{generator} {index}"), "two".into()],
+                    generator: Some(generator),
+                    ..scored(index, scores, outcome)
+                }
+            };
+            let generator = generator.to_owned();
+            (0..correct + wrong).map(move |index| one(index, generator.clone())).collect::<Vec<_>>()
+        };
+        let records = [record([by("a", 6, 5), by("b", 2, 3), by("c", 4, 0)].concat())];
+        let truth = TruthSource::Scores { model: "prm".into(), threshold: 0.8 };
+        let kept = |balance| {
+            let (_, counts) = curate(&records, &Curation { truth: truth.clone(), balance, seed: 0 });
+            ["a", "b", "c"].map(|name| (counts[name].correct, counts[name].wrong))
+        };
+        assert_eq!(kept(Balance::Generators), [(2, 2), (2, 2), (0, 0)]);
+        assert_eq!(kept(Balance::Classes), [(5, 5), (2, 2), (0, 0)]);
+        assert_eq!(kept(Balance::None), [(6, 5), (2, 3), (4, 0)]);
+    }
+
+    #[test]
+    fn a_text_that_was_drawn_twice_is_one_example() {
+        let twice = || scored(0, &[0.9, 0.1], Outcome::Wrong);
+        let truth = TruthSource::Scores { model: "prm".into(), threshold: 0.8 };
+        let settings = Curation { truth, balance: Balance::None, seed: 0 };
+        let (examples, counts) = curate(&[record(vec![twice(), twice()])], &settings);
+        assert_eq!((examples.len(), counts["m"].dropped[&DropReason::Repeated]), (1, 1));
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod prompt;
 mod reward;
 
 pub use answer::{Answer, Parsed, Problem, format, parse};
-pub use curate::{CriticExample, Curation, CurationCounts, DropReason, TruthSource, curate};
+pub use curate::{Balance, CriticExample, Curation, CurationCounts, DropReason, TruthSource, curate};
 pub(crate) use file::read;
 pub use prompt::prompt;
 pub(crate) use reward::{Reward, reward};

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use gradus_core::contracts::Message;
-use gradus_core::{FirstError, Outcome, Record, Solution};
+use gradus_core::contracts::{Message, Prompt};
+use gradus_core::{FirstError, Outcome, Problem, Record};
 use gradus_data::files;
 use gradus_engine::text::Tokenizer;
 use serde_json::Value;
 
 use super::left_out::{Examples, LeftOut};
+use super::prompt::SolvePrompt;
 use super::source::DataSource;
 use crate::example::Example;
 use crate::{Error, Result};
@@ -20,13 +21,18 @@ pub(crate) struct Conversation {
     pub(crate) id: String,
     /// What comes before the answer.
     pub(crate) messages: Vec<Message>,
+    /// The same for a model without a chat template, as plain text.
+    pub(crate) raw: String,
     /// The answer.
     pub(crate) answer: String,
 }
 
 /// The conversations of some files. Rows with `messages` are taken as they are, the last message being the answer; rows
 /// of any dataset format give the right solutions of their records.
-pub(crate) fn read_conversations(source: &DataSource<'_>) -> Result<Examples<Conversation>> {
+pub(crate) fn read_conversations(
+    source: &DataSource<'_>,
+    prompt: &SolvePrompt,
+) -> Result<Examples<Conversation>> {
     let format = source.format()?;
     let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
     for path in source.paths {
@@ -34,7 +40,7 @@ pub(crate) fn read_conversations(source: &DataSource<'_>) -> Result<Examples<Con
             (chat_rows(path)?, LeftOut::default())
         } else {
             let source = DataSource { paths: std::slice::from_ref(path), ..*source };
-            conversations(&source.records()?)
+            conversations(&source.records()?, prompt)
         };
         found.extend(here);
         left_out.join(&without);
@@ -62,23 +68,24 @@ fn chat_rows(path: &Path) -> Result<Vec<Conversation>> {
             .ok_or_else(|| at("field `messages`: expected the assistant's message last, after another"))?
             .content;
         let id = row["id"].as_str().map_or_else(|| format!("line {line}"), str::to_owned);
-        found.push(Conversation { id, messages, answer });
+        let texts: Vec<&str> = messages.iter().map(|message| message.content.as_str()).collect();
+        let raw = format!("{}\n", texts.join("\n"));
+        found.push(Conversation { id, messages, raw, answer });
     }
     Ok(found)
 }
 
 /// The right solutions of records: with a right answer, and without a step that is known to be wrong. Records without
 /// solutions give their reference solution.
-fn conversations(records: &[Record]) -> Examples<Conversation> {
+fn conversations(records: &[Record], prompt: &SolvePrompt) -> Examples<Conversation> {
     let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
     for record in records {
-        let ask =
-            |id: &str, answer: String| Conversation { id: id.to_owned(), messages: question(record), answer };
+        let ask = |id: &str, answer: String| Conversation::about(&record.problem, id, answer, prompt);
         if record.solutions.is_empty() {
             if record.problem.reference.is_empty() {
                 left_out.add("problem without a solution");
             } else {
-                found.push(ask(&record.problem.id, record.problem.reference.join("\n")));
+                found.push(ask(&record.problem.id, record.problem.readable_reference().join("\n")));
             }
         }
         for solution in &record.solutions {
@@ -88,31 +95,35 @@ fn conversations(records: &[Record]) -> Examples<Conversation> {
             } else if solution.annotations.iter().any(|labels| wrong_step(labels.first_error)) {
                 left_out.add("right answer with a wrong step");
             } else {
-                found.push(ask(&solution.id, answer_text(solution)));
+                found.push(ask(&solution.id, solution.full_text()));
             }
         }
     }
     (found, left_out)
 }
 
-/// What is asked about a record's problem.
-pub(crate) fn question(record: &Record) -> Vec<Message> {
-    vec![Message::new("user", record.problem.question())]
-}
-
-/// A solution as an answer: one step a line.
-pub(crate) fn answer_text(solution: &Solution) -> String {
-    solution.steps.join("\n")
-}
-
 impl Conversation {
+    /// A problem and a solution of it, asked as `gradus sample` does: in the model's template, or with `--raw` as the
+    /// question and a blank line.
+    pub(crate) fn about(problem: &Problem, id: &str, answer: String, prompt: &SolvePrompt) -> Self {
+        let raw = format!("{}\n\n", problem.question());
+        Self { id: id.to_owned(), messages: prompt.messages(problem), raw, answer }
+    }
+
+    /// What a model with this tokenizer is asked.
+    pub(crate) fn prompt(&self, tokenizer: &Tokenizer) -> Prompt {
+        match tokenizer.has_template() {
+            true => Prompt::Chat(self.messages.clone()),
+            false => Prompt::Text(self.raw.clone()),
+        }
+    }
+
     /// Tokens of the prompt and of the answer, its end-of-turn token included.
     pub(crate) fn tokens(&self, tokenizer: &Tokenizer) -> Result<(Vec<u32>, Vec<u32>)> {
         let end = tokenizer.eos.first().copied();
         let end = end.ok_or_else(|| Error::Model("the tokenizer has no end-of-text token".to_owned()))?;
         if !tokenizer.has_template() {
-            let texts: Vec<&str> = self.messages.iter().map(|message| message.content.as_str()).collect();
-            let prompt = tokenizer.encode(&format!("{}\n", texts.join("\n")), true)?;
+            let prompt = tokenizer.encode(&self.raw, true)?;
             let mut answer = tokenizer.encode_plain(&self.answer)?;
             answer.push(end);
             return Ok((prompt, answer));

@@ -3,13 +3,14 @@
 //! - by outcome: a right solution over a wrong one
 //! - by outcome and steps (SPARE-ORPO): the right one's mean step label must be higher, too
 
-use gradus_core::{Outcome, Record, Solution, StepLabel};
+use gradus_core::{FirstError, LabelsAfterError, Outcome, Record, Solution, StepLabel};
 
 use serde::{Deserialize, Serialize};
 
-use super::chat::{Conversation, answer_text, question};
-use super::config::NeutralLabels;
+use super::chat::Conversation;
+use super::config::StepLabels;
 use super::left_out::{Examples, LeftOut};
+use super::prompt::SolvePrompt;
 use super::steps::target;
 
 /// Which of two solutions is preferred.
@@ -37,8 +38,9 @@ pub(crate) struct Pair {
 pub(crate) fn pairs(
     records: &[Record],
     rule: PairRule,
-    neutral: NeutralLabels,
+    labels: StepLabels,
     max_per_problem: Option<usize>,
+    prompt: &SolvePrompt,
 ) -> Examples<Pair> {
     let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
     for record in records {
@@ -58,7 +60,7 @@ pub(crate) fn pairs(
                     continue;
                 }
                 if rule == PairRule::OutcomeAndSteps {
-                    match (mean_label(better, neutral), mean_label(worse, neutral)) {
+                    match (mean_label(better, labels), mean_label(worse, labels)) {
                         (Some(high), Some(low)) if high > low => {}
                         (Some(_), Some(_)) => {
                             left_out.add("pair whose steps do not agree with the outcome");
@@ -71,13 +73,10 @@ pub(crate) fn pairs(
                     }
                 }
                 here += 1;
+                let id = format!("{} over {}", better.id, worse.id);
                 found.push(Pair {
-                    chosen: Conversation {
-                        id: format!("{} over {}", better.id, worse.id),
-                        messages: question(record),
-                        answer: answer_text(better),
-                    },
-                    rejected: answer_text(worse),
+                    chosen: Conversation::about(&record.problem, &id, better.full_text(), prompt),
+                    rejected: worse.full_text(),
                 });
             }
         }
@@ -86,16 +85,24 @@ pub(crate) fn pairs(
 }
 
 /// The mean of a solution's step labels: a value where there is one, else 1 for a step that is not wrong. A step after
-/// the first error has none of its own and counts as wrong.
-fn mean_label(solution: &Solution, neutral: NeutralLabels) -> Option<f64> {
+/// the first error whose label is unknown or dropped counts as wrong.
+fn mean_label(solution: &Solution, labels: StepLabels) -> Option<f64> {
     let annotation = solution.annotations.first()?;
     if annotation.labels.iter().all(Option::is_none) {
         return None;
     }
-    let value = |label: &Option<StepLabel>| match label {
-        Some(label) => target(label, neutral, true).map(f64::from),
-        None => Some(0.0),
+    let dropped = match (annotation.first_error, labels.after_error) {
+        (FirstError::At(first), rule)
+            if rule.unwrap_or_else(|| annotation.labels_after_error()) == LabelsAfterError::Drop =>
+        {
+            first + 1
+        }
+        _ => annotation.labels.len(),
     };
-    let values: Vec<f64> = annotation.labels.iter().filter_map(value).collect();
+    let value = |(step, label): (usize, &Option<StepLabel>)| match label {
+        Some(label) if step < dropped => target(label, labels.neutral, true).map(f64::from),
+        _ => Some(0.0),
+    };
+    let values: Vec<f64> = annotation.labels.iter().enumerate().filter_map(value).collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }

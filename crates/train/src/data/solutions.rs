@@ -18,7 +18,8 @@ pub struct SolutionPrompts<'a> {
     pub assembler: &'a Assembler,
     /// The model's tokenizer.
     pub tokenizer: &'a Tokenizer,
-    /// Maximum tokens per example; longer ones are left out and counted.
+    /// Maximum tokens per prompt; solutions with a longer one are left out and counted. The prompts of a solution's
+    /// steps, packed into one tree, may have more together.
     pub max_tokens: usize,
     /// Merge the solutions of one problem into one example, as many as `max_tokens` hold.
     pub by_problem: bool,
@@ -51,12 +52,12 @@ pub(super) fn examples(
             };
             let request = ScoreRequest::of(&record.problem, solution);
             let assembled = assembler.assemble(&request, tokenizer, usize::MAX)?;
-            let example = example(&solution.id, &assembled, &targets);
-            let tokens = example.forest.tokens();
-            if tokens > max_tokens {
-                left_out.add("longer than data.max_tokens");
+            let (example, longest) = example(&solution.id, &assembled, &targets);
+            if longest > max_tokens {
+                left_out.add("prompt longer than data.max_tokens");
                 continue;
             }
+            let tokens = example.forest.tokens();
             match found.last_mut() {
                 Some(last) if by_problem && last.forest.tokens() + tokens <= max_tokens => {
                     last.join(&example);
@@ -75,8 +76,9 @@ pub(super) fn examples(
 }
 
 /// The prompts of the wanted steps, merged into a prefix tree and cut after the last position that is read: later
-/// tokens change nothing before them.
-fn example(id: &str, assembled: &Assembled, targets: &[(usize, f32)]) -> Example<f32> {
+/// tokens change nothing before them. Also the tokens of the longest prompt, which is what the model sees at once.
+fn example(id: &str, assembled: &Assembled, targets: &[(usize, f32)]) -> (Example<f32>, usize) {
+    let mut longest = 0;
     let mut forest = Forest::default();
     let mut reads: Vec<Vec<_>> = Vec::new();
     let mut end = assembled.prompts.iter().map(|(_, positions)| positions.len()).sum::<usize>();
@@ -90,8 +92,10 @@ fn example(id: &str, assembled: &Assembled, targets: &[(usize, f32)]) -> Example
             .map(|(step, target)| (positions[step - steps.start], *target))
             .collect();
         let Some((last, _)) = wanted.iter().max_by_key(|(position, _)| *position) else { continue };
+        longest = longest.max(last + 1);
         let path = forest.insert(&tokens[..=*last]);
         reads.push(wanted.into_iter().map(|(position, target)| (path.locate(position), target)).collect());
     }
-    Example { id: id.to_owned(), forest, reads: reads.into_iter().rev().flatten().collect() }
+    let reads = reads.into_iter().rev().flatten().collect();
+    (Example { id: id.to_owned(), forest, reads }, longest)
 }

@@ -2,25 +2,25 @@
 
 use gradus_core::{Mark, Record, StepLabel};
 
-use super::config::NeutralLabels;
+use super::config::{NeutralLabels, StepLabels};
 use super::left_out::LeftOut;
 use super::solutions::{SolutionPrompts, examples};
 use crate::Result;
 use crate::example::Example;
 
-/// One example per solution, with a target in [0, 1] for each step that may be trained on: the known ones up to and
-/// including the first error. `soft` takes a label's own value where it has one.
+/// One example per solution, with a target in [0, 1] for each step that may be trained on: the known ones, up to and
+/// including the first error unless `labels` keeps those after it. `soft` takes a label's own value where it has one.
 pub fn labeled_steps(
     records: &[Record],
     prompts: &SolutionPrompts<'_>,
-    neutral: NeutralLabels,
+    labels: StepLabels,
     soft: bool,
 ) -> Result<(Vec<Example<f32>>, LeftOut)> {
     examples(records, prompts, |solution| {
         let annotation = solution.annotations.first().ok_or("solution without labels")?;
         let targets: Vec<(usize, f32)> = annotation
-            .targets()
-            .filter_map(|(step, label)| Some((step, target(label, neutral, soft)?)))
+            .training_targets(labels.after_error)
+            .filter_map(|(step, label)| Some((step, target(label, labels.neutral, soft)?)))
             .collect();
         if targets.is_empty() { Err("solution without a step to train on") } else { Ok(targets) }
     })

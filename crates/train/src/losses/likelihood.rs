@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Loss;
+use crate::data::SOLVE;
 
 /// `[sft]`: supervised fine-tuning on given answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +14,9 @@ use super::Loss;
 pub(crate) struct SftConfig {
     /// Compute the loss on the answer's tokens only, not on the prompt's. Default true.
     pub(crate) answer_only: bool,
+    /// What the model is asked: `solve` as `gradus sample` asks, `question` for the problem alone, or a template file.
+    /// Default `solve`.
+    pub(crate) prompt: String,
     /// Problems of the evaluation data that are answered greedily and graded at each evaluation. Default 0.
     pub(crate) answer_problems: usize,
     /// Maximum tokens of such an answer. Default 256.
@@ -21,7 +25,7 @@ pub(crate) struct SftConfig {
 
 impl Default for SftConfig {
     fn default() -> Self {
-        Self { answer_only: true, answer_problems: 0, answer_tokens: 256 }
+        Self { answer_only: true, prompt: SOLVE.to_owned(), answer_problems: 0, answer_tokens: 256 }
     }
 }
 

@@ -12,7 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::stable::{log_one_minus_exp, log_sigmoid, sigmoid};
-use crate::data::PairRule;
+use crate::data::{PairRule, SOLVE};
 
 /// The highest mean log-probability that the odds are taken of: half a unit in the last place of an `f32` below
 /// p = 1. Closer to 1 a log-probability is rounding error, and odds of p = 1 are infinite.
@@ -29,6 +29,9 @@ pub(crate) struct OrpoConfig {
     /// Maximum pairs per problem. Default none: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_pairs_per_problem: Option<usize>,
+    /// What the model is asked: `solve` as `gradus sample` asks, `question` for the problem alone, or a template file.
+    /// Default `solve`.
+    pub(crate) prompt: String,
     /// Problems of the evaluation data that are answered greedily and graded at each evaluation. Default 0.
     pub(crate) answer_problems: usize,
     /// Maximum tokens of such an answer. Default 256.
@@ -41,6 +44,7 @@ impl Default for OrpoConfig {
             lambda: 0.1,
             pairs: PairRule::default(),
             max_pairs_per_problem: None,
+            prompt: SOLVE.to_owned(),
             answer_problems: 0,
             answer_tokens: 256,
         }

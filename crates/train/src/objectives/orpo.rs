@@ -6,7 +6,7 @@ use gradus_engine::text::Tokenizer;
 
 use super::exact_match::ExactMatch;
 use crate::Result;
-use crate::data::{Conversation, Examples, NeutralLabels, Pair, pairs};
+use crate::data::{Conversation, Examples, Pair, SolvePrompt, pairs};
 use crate::example::{Example, Packed, pack};
 use crate::losses::{self, OrpoBatch, OrpoConfig, OrpoLoss, OrpoPair};
 use crate::observer::{MetricValues, TrainingEnd, TrainingObserver};
@@ -29,14 +29,16 @@ pub(crate) fn train(
     observer: &mut dyn TrainingObserver,
 ) -> Result<TrainingEnd> {
     let tokenizer = prepared.trainable.model.tokenizer();
-    let neutral = prepared.recipe.data.neutral.unwrap_or(NeutralLabels::Correct);
+    let labels = prepared.recipe.data.step_labels();
+    let prompt = SolvePrompt::find(&config.prompt)?;
     let max_tokens = prepared.max_tokens();
     let examples = prepared.read_examples(|set| {
-        let found = pairs(&set.records()?, config.pairs, neutral, config.max_pairs_per_problem);
+        let found = pairs(&set.records()?, config.pairs, labels, config.max_pairs_per_problem, &prompt);
         tokenize(found, tokenizer, max_tokens)
     })?;
     let mut session = Session::start(prepared, &examples, observer)?;
-    let exact_match = ExactMatch::new(&session.recipe.data, config.answer_problems, config.answer_tokens)?;
+    let (problems, tokens) = (config.answer_problems, config.answer_tokens);
+    let exact_match = ExactMatch::new(&session.recipe.data, problems, tokens, &prompt)?;
     while let Some(chosen) = session.next_batch() {
         let chosen: Vec<&PairExample> = chosen.into_iter().map(|index| &examples.train[index]).collect();
         let batch = totals(&chosen);
@@ -105,12 +107,12 @@ fn tokenize(
         let (prompt, better) = chosen.tokens(tokenizer)?;
         let (_, worse) = Conversation { answer: rejected.clone(), ..chosen.clone() }.tokens(tokenizer)?;
         let length = better.len();
-        let (example, _) = Example::continuations(chosen.id.as_str(), &prompt, &[better, worse]);
-        if example.forest.tokens() > max_tokens {
-            left_out.add("longer than data.max_tokens");
-        } else {
-            found.push(PairExample { example, chosen: length });
+        if prompt.len() + length.max(worse.len()) > max_tokens {
+            left_out.add("prompt and answer longer than data.max_tokens");
+            continue;
         }
+        let (example, _) = Example::continuations(chosen.id.as_str(), &prompt, &[better, worse]);
+        found.push(PairExample { example, chosen: length });
     }
     Ok((found, left_out))
 }

@@ -5,7 +5,7 @@ use gradus_engine::profile::{Assembler, Profile};
 
 use super::verdict::{PrmConfig, Verdict};
 use crate::Result;
-use crate::data::{NeutralLabels, SolutionPrompts, labeled_steps};
+use crate::data::{SolutionPrompts, labeled_steps};
 use crate::example::{Example, pack};
 use crate::heads;
 use crate::losses::LabelLoss;
@@ -29,7 +29,7 @@ pub(crate) fn train(
     let verdict =
         Verdict::new(&assembler, config.head, config.readout, config.loss)?.weighted(config.wrong_weight);
     heads::prepare(&mut prepared.trainable, config.head)?;
-    let neutral = prepared.recipe.data.neutral.unwrap_or(NeutralLabels::Correct);
+    let labels = prepared.recipe.data.step_labels();
     let soft = config.loss == LabelLoss::SquaredError;
     let max_tokens = prepared.max_tokens();
     let examples = prepared.read_examples(|set| {
@@ -39,7 +39,7 @@ pub(crate) fn train(
             max_tokens,
             by_problem: set.training && config.by_problem,
         };
-        labeled_steps(&set.records()?, &prompts, neutral, soft)
+        labeled_steps(&set.records()?, &prompts, labels, soft)
     })?;
     train_on(prepared, verdict, &examples, true, observer)
 }

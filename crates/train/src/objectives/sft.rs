@@ -4,7 +4,7 @@ use gradus_engine::text::Tokenizer;
 
 use super::exact_match::ExactMatch;
 use crate::Result;
-use crate::data::{Conversation, Examples, read_conversations};
+use crate::data::{Conversation, Examples, SolvePrompt, read_conversations};
 use crate::example::{Example, pack};
 use crate::losses::{Loss, SftConfig, negative_log_likelihood};
 use crate::observer::{MetricValues, TrainingEnd, TrainingObserver};
@@ -21,10 +21,13 @@ pub(crate) fn train(
 ) -> Result<TrainingEnd> {
     let tokenizer = prepared.trainable.model.tokenizer();
     let max_tokens = prepared.max_tokens();
-    let examples = prepared
-        .read_examples(|set| tokenize(read_conversations(set)?, tokenizer, max_tokens, config.answer_only))?;
+    let prompt = SolvePrompt::find(&config.prompt)?;
+    let examples = prepared.read_examples(|set| {
+        tokenize(read_conversations(set, &prompt)?, tokenizer, max_tokens, config.answer_only)
+    })?;
     let mut session = Session::start(prepared, &examples, observer)?;
-    let exact_match = ExactMatch::new(&session.recipe.data, config.answer_problems, config.answer_tokens)?;
+    let (problems, tokens) = (config.answer_problems, config.answer_tokens);
+    let exact_match = ExactMatch::new(&session.recipe.data, problems, tokens, &prompt)?;
     while let Some(chosen) = session.next_batch() {
         let chosen: Vec<&Example<u32>> = chosen.into_iter().map(|index| &examples.train[index]).collect();
         let total: usize = chosen.iter().map(|example| example.reads.len()).sum();

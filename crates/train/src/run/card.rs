@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use gradus_engine::models::TrainedModel;
+
 use super::folder::RunRecord;
 use super::metrics::MetricsLine;
 use super::recipe::{Objective, Recipe};
@@ -72,9 +74,14 @@ fn front_matter(out: &mut String, recipe: &Recipe) {
         Tuning::Full => "transformers",
     };
     // JSON texts are YAML texts.
-    let base = serde_json::Value::from(recipe.model.base.as_str());
+    let base = serde_json::Value::from(checkpoint(recipe));
     put(out, &format!("---\nbase_model: {base}\nlibrary_name: {library}"));
     put(out, &format!("tags: [gradus, {}]\n---\n", recipe.objective.name()));
+}
+
+/// The base as transformers knows it.
+fn checkpoint(recipe: &Recipe) -> String {
+    TrainedModel::new(recipe.objective.name(), &recipe.model.base).base_for_peft().to_owned()
 }
 
 fn purpose(recipe: &Recipe) -> String {
@@ -93,14 +100,13 @@ fn purpose(recipe: &Recipe) -> String {
 }
 
 fn usage(out: &mut String, recipe: &Recipe) {
-    let base = &recipe.model.base;
     let model = match recipe.tuning {
-        Tuning::Lora(_) => format!("--model {base} --adapter adapter"),
-        Tuning::Full => "--model model".to_owned(),
+        Tuning::Lora(_) => "--model adapter",
+        Tuning::Full => "--model model",
     };
     let reward_model = recipe.objective.reward_model();
     let command = match reward_model {
-        Some((profile, _)) => format!("gradus score solutions.jsonl {model} --profile {profile}"),
+        Some(_) => format!("gradus score solutions.jsonl {model}"),
         None => format!("gradus generate 'A question.' {model}"),
     };
     put(out, &format!("```sh\n{command}\n```\n"));
@@ -117,8 +123,9 @@ fn usage(out: &mut String, recipe: &Recipe) {
     let python = match recipe.tuning {
         Tuning::Lora(_) => format!(
             "from peft import PeftModel\nfrom transformers import {class}\n\n\
-             base = {class}.from_pretrained(\"BASE\"{labels})  # the checkpoint that `{base}` is\n\
-             model = PeftModel.from_pretrained(base, \"adapter\")"
+             base = {class}.from_pretrained(\"{}\"{labels})\n\
+             model = PeftModel.from_pretrained(base, \"adapter\")",
+            checkpoint(recipe)
         ),
         Tuning::Full => {
             format!("from transformers import {class}\n\nmodel = {class}.from_pretrained(\"model\"{labels})")

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::recipe::Recipe;
+use crate::data::SolvePrompt;
 use crate::error::io;
 use crate::{Error, Result};
 
@@ -39,7 +40,7 @@ impl RunInput {
         })
     }
 
-    /// What a recipe names: its data, its adapter, and its profile if that is a file.
+    /// What a recipe names: its data, its adapter, and its profile and prompt if those are files.
     pub(crate) fn of(recipe: &Recipe) -> Result<Vec<Self>> {
         let data = &recipe.data;
         let train = data.train.iter().map(|path| ("train", path.as_path()));
@@ -48,7 +49,15 @@ impl RunInput {
         let profile = recipe.objective.reward_model().map(|(profile, _)| Path::new(profile));
         let profile = profile.filter(|path| path.extension().is_some_and(|ending| ending == "toml"));
         let profile = profile.into_iter().map(|path| ("profile", path));
-        train.chain(eval).chain(adapter).chain(profile).map(|(role, path)| Self::new(role, path)).collect()
+        let prompt = recipe.objective.prompt().filter(|prompt| SolvePrompt::is_file(prompt));
+        let prompt = prompt.into_iter().map(|path| ("prompt", Path::new(path)));
+        train
+            .chain(eval)
+            .chain(adapter)
+            .chain(profile)
+            .chain(prompt)
+            .map(|(role, path)| Self::new(role, path))
+            .collect()
     }
 
     /// Refuses an input whose content has changed.

@@ -17,7 +17,8 @@ use gradus_core::count::{counted, grouped, percent_of};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gradus annotate consensus mc.jsonl judged.jsonl -o agreed.jsonl\n  \
-gradus annotate consensus candidates.jsonl --from-scores '*:0.5' -o agreed.jsonl")]
+gradus annotate consensus candidates.jsonl --from-scores '*:0.5' -o agreed.jsonl\n\n\
+The labels of the annotators stay beside those of their consensus, whose soft values are the mean of theirs.")]
 pub(crate) struct ConsensusArgs {
     #[command(flatten)]
     sources: SourcesArgs,
@@ -73,7 +74,7 @@ pub(super) fn run(args: &ConsensusArgs) -> Result<Status> {
                 Agreed::Kept(error) => {
                     report.kept += 1;
                     report.with_error += usize::from(error.is_some());
-                    Some(consensus::annotation(row.steps, error, &panel.names))
+                    Some(consensus::annotation(row.steps, error, &panel.names, &row.annotations))
                 }
                 Agreed::Disagree => {
                     report.disagree += 1;

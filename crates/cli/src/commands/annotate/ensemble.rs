@@ -125,7 +125,7 @@ pub(super) fn run(args: &EnsembleArgs) -> Result<Status> {
                 report.labeled += 1;
                 report.with_error += usize::from(error.is_some());
                 let of = vec![format!("{} of {}", report.rule, panel.names.join(", "))];
-                Some(consensus::annotation(row.steps, error, &of))
+                Some(consensus::annotation(row.steps, error, &of, &[]))
             }
         })
         .collect();

@@ -1,21 +1,23 @@
-//! `gradus annotate export`: labels as a training set. Steps after the first error are left out, since what they are is
-//! unknown; so are solutions without labels. Everything that is left out is counted.
+//! `gradus annotate export`: labels as a training set. Steps after the first error are left out where their source says
+//! nothing of them; so are solutions without labels, and texts that were sampled before. Everything that is left out is
+//! counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use gradus_core::{Annotation, FirstError, Mark, Record, Solution};
+use gradus_core::{Annotation, FirstError, LabelChoice, LabelsAfterError, Mark, Record, Solution};
 use gradus_data::files::{Sink, Target};
 use gradus_data::readers::Format;
 use gradus_durable::journal_key;
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
+use crate::arguments::annotator::AnnotatorOption;
 use crate::arguments::dataset::DatasetInput;
 use crate::exit::Status;
-use crate::input;
+use crate::input::{self, Need};
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped};
@@ -31,10 +33,20 @@ pub(super) enum ExportForm {
     Chat,
 }
 
+/// Kinds of labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ExportLabels {
+    /// Correct or incorrect
+    Hard,
+    /// Numbers from 0 to 1 where the annotator gives them
+    Soft,
+}
+
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  gradus annotate export agreed.jsonl --to trl --balance -o train.jsonl\n\n\
-Steps after the first error are omitted: their labels are unknown."
+Steps after the first error are omitted unless their source judges every step on its own (annotate reference). A text \
+that was sampled several times is written once."
 )]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
@@ -45,9 +57,14 @@ pub(crate) struct ExportArgs {
     /// Output file
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Annotator whose labels are exported, named as in `annotate report` (default: trusted labels, else the first)
-    #[arg(long, value_name = "NAME")]
-    annotator: Option<String>,
+    #[command(flatten)]
+    annotator: AnnotatorOption,
+    /// Label type (default: soft for prm, hard for the others, since TRL's trainer rounds soft labels down)
+    #[arg(long, value_enum)]
+    labels: Option<ExportLabels>,
+    /// Labels after the first error: keep or drop (default: keep those of annotate reference, drop all others)
+    #[arg(long, value_name = "RULE")]
+    labels_after_error: Option<LabelsAfterError>,
     /// Downsample to as many solutions with an error as without
     #[arg(long)]
     balance: bool,
@@ -68,20 +85,33 @@ struct ExportSummary {
     with_error: usize,
     /// Steps after the first error, or after the last label.
     steps_left_out: usize,
+    /// Solutions by whose labels were taken, before balancing.
+    labels_by: BTreeMap<String, usize>,
+    /// Of these, solutions that others labeled, too.
+    several_annotators: usize,
     /// Solutions, by reason.
     left_out: BTreeMap<&'static str, usize>,
 }
 
 pub(super) fn run(args: &ExportArgs) -> Result<Status> {
     let mut report = ExportSummary::default();
-    let mut records: Vec<Record> = Vec::new();
-    let tally = input::for_each(&args.input, |item| {
-        let mut record = item.record;
-        let before = record.solutions.len();
-        report.solutions += before;
+    let choice = args.annotator.choice();
+    let (mut records, tally) = input::joined(&args.input, Need::Solutions)?;
+    let available = available(&records);
+    let soft_by_default = args.to == ExportForm::Prm;
+    let hard = args.labels.map_or(!soft_by_default, |labels| labels == ExportLabels::Hard);
+    for record in &mut records {
+        report.solutions += record.solutions.len();
         let mut left_out = Vec::new();
-        record.solutions.retain_mut(|solution| match target(solution, args.annotator.as_deref()) {
-            Ok(kept) => {
+        let mut firsts = record.earliest_equal().into_iter().enumerate();
+        let after = args.labels_after_error;
+        record.solutions.retain_mut(|solution| match target(solution, &choice, after, firsts.next()) {
+            Ok((mut kept, source)) => {
+                if hard {
+                    kept.labels.iter_mut().flatten().for_each(|label| label.value = None);
+                }
+                report.several_annotators += usize::from(solution.annotations.len() > 1);
+                *report.labels_by.entry(source).or_default() += 1;
                 report.steps_left_out += solution.steps.len() - kept.labels.len();
                 solution.steps.truncate(kept.labels.len());
                 // The whole text no longer is what the steps are.
@@ -99,11 +129,8 @@ pub(super) fn run(args: &ExportArgs) -> Result<Status> {
         for reason in left_out {
             *report.left_out.entry(reason).or_default() += 1;
         }
-        if !record.solutions.is_empty() {
-            records.push(record);
-        }
-        Ok(())
-    })?;
+    }
+    records.retain(|record| !record.solutions.is_empty());
     if tally.skipped > 0 {
         *report.left_out.entry("records that could not be read").or_default() += tally.skipped as usize;
     }
@@ -129,24 +156,37 @@ pub(super) fn run(args: &ExportArgs) -> Result<Status> {
         }
     }
     if report.written == 0 {
-        bail!(
-            "no solution has training labels{}",
-            args.annotator.as_ref().map_or_else(String::new, |name| format!(" by {name}"))
-        );
+        let by = args.annotator.annotator.as_ref().map_or_else(String::new, |name| format!(" by {name}"));
+        bail!("no solution has training labels{by}{available}");
     }
     sink.finish()?;
     report.print(args)
 }
 
-/// The labels to train on, up to and including the first error.
-fn target(solution: &Solution, annotator: Option<&str>) -> Result<Annotation, &'static str> {
-    let chosen = match annotator {
-        Some(name) => solution.annotations.iter().find(|found| found.annotator().as_deref() == Some(name)),
-        None => solution.training_labels(true),
-    };
-    let annotation = chosen.ok_or("solutions without labels")?;
+/// Whose labels there are, for who asks for others.
+fn available(records: &[Record]) -> String {
+    let annotations = records.iter().flat_map(|record| &record.solutions).flat_map(|s| &s.annotations);
+    let names: BTreeSet<String> = annotations.map(Annotation::source_name).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!("; the data has labels by {}", names.into_iter().collect::<Vec<_>>().join(", "))
+}
+
+/// The labels to train on, those from the first step on that have no gap, and whose they are. `first` is the solution's
+/// place and that of the earliest one with its text.
+fn target(
+    solution: &Solution,
+    choice: &LabelChoice,
+    after: Option<LabelsAfterError>,
+    first: Option<(usize, usize)>,
+) -> Result<(Annotation, String), &'static str> {
+    if first.is_some_and(|(own, first)| own != first) {
+        return Err("solutions with the text of an earlier one");
+    }
+    let annotation = solution.labels(choice).ok_or("solutions without labels")?;
     let labels: Vec<_> = annotation
-        .targets()
+        .training_targets(after)
         .enumerate()
         .take_while(|(place, (step, _))| place == step)
         .map(|(_, (_, label))| Some(label.clone()))
@@ -156,7 +196,7 @@ fn target(solution: &Solution, annotator: Option<&str>) -> Result<Annotation, &'
     }
     let mut kept = Annotation::from_labels(labels);
     kept.cost.clone_from(&annotation.cost);
-    Ok(kept)
+    Ok((kept, annotation.source_name()))
 }
 
 /// Leaves out solutions of the more frequent kind, those with the largest hashes, until both are equally many.
@@ -212,6 +252,13 @@ impl ExportSummary {
             (self.with_error as u64, "solution", "with an error"),
             (self.steps_left_out as u64, "step", "omitted: after the first error or unlabeled"),
         ])?;
+        for (name, count) in &self.labels_by {
+            printer.line(format!("{:>8}  labeled by {name}", grouped(*count)))?;
+        }
+        if args.annotator.annotator.is_none() {
+            let chosen = "labeled by others, too: the most trusted was taken (see --annotator)";
+            printer.counts(&[(self.several_annotators as u64, "solution", chosen)])?;
+        }
         for (reason, count) in &self.left_out {
             printer.line(format!("{:>8}  omitted: {reason}", grouped(*count)))?;
         }

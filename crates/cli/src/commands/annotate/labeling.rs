@@ -1,4 +1,5 @@
-//! Shared by the annotators that prompt a model: a job with one task per solution.
+//! Shared by the annotators that prompt a model: a job with one task per solution. Solutions of a problem with the same
+//! text are one task.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -9,7 +10,7 @@ use gradus_annotate::Annotated;
 use gradus_annotate::prompt::Template;
 use gradus_backend::{GeneratorSettings, block_on};
 use gradus_core::contracts::CallError;
-use gradus_core::{Problem, Record, Solution};
+use gradus_core::{Cost, Domain, Problem, Record, Solution};
 use gradus_data::files::{Sink, Target};
 use serde::Serialize;
 
@@ -18,7 +19,7 @@ use crate::arguments::dataset::DatasetInput;
 use crate::arguments::job::RunOptions;
 use crate::cost::Running;
 use crate::exit::{Status, Usage};
-use crate::input;
+use crate::input::{self, Need};
 use crate::job::{self, JobEnd, JobPlan};
 use crate::prompting::PromptedGenerator;
 
@@ -53,6 +54,8 @@ pub(super) struct Labeling<'a> {
     records: Vec<Record>,
     /// Record and solution index of each task.
     places: Vec<(usize, usize)>,
+    /// The task of each solution, in the order of the records.
+    tasks: Vec<usize>,
     skipped: u64,
 }
 
@@ -63,16 +66,22 @@ impl<'a> Labeling<'a> {
         solve: Template,
         go_on: Template,
     ) -> Result<Self> {
-        let (mut records, tally) = input::records(&labeling.input)?;
+        let (mut records, tally) = input::joined(&labeling.input, Need::Steps)?;
         records.truncate(labeling.run.limit.unwrap_or(usize::MAX));
-        let places: Vec<(usize, usize)> = (0..records.len())
-            .flat_map(|record| (0..records[record].solutions.len()).map(move |solution| (record, solution)))
-            .collect();
-        if places.is_empty() {
-            bail!("the input contains no solutions (`gradus sample` creates them)");
+        let (mut places, mut tasks) = (Vec::new(), Vec::new());
+        for (index, record) in records.iter().enumerate() {
+            let begin = tasks.len();
+            for (solution, first) in record.earliest_equal().into_iter().enumerate() {
+                if solution == first {
+                    tasks.push(places.len());
+                    places.push((index, solution));
+                } else {
+                    tasks.push(tasks[begin + first]);
+                }
+            }
         }
         let generator = PromptedGenerator::open(options, solve, go_on)?;
-        Ok(Self { labeling, generator, records, places, skipped: tally.skipped })
+        Ok(Self { labeling, generator, records, places, tasks, skipped: tally.skipped })
     }
 
     fn pair(&self, task: usize) -> (&Problem, &Solution) {
@@ -115,20 +124,40 @@ impl<'a> Labeling<'a> {
                 JobEnd::Complete(complete) => complete,
                 JobEnd::Stopped(status) => return Ok(status),
             };
+            let results = self.of_solutions(&complete.results);
             let mut summary = LabelingSummary {
                 annotator: kind.trim_start_matches("annotate ").to_owned(),
                 model: self.generator.model.name.clone(),
                 failed: complete.failed,
+                failed_by_reason: complete.failed_by_reason.clone(),
                 resumed: complete.resumed,
                 skipped: self.skipped,
+                continuation: self.generator.continuation,
+                unseeded: self.generator.model.is_unseeded(),
+                repeated: results.len() - self.places.len(),
                 ..LabelingSummary::default()
             };
-            self.write(&complete.results)?;
+            self.write(&results)?;
             complete.done().await?;
-            summary.count(&pairs, &complete.results);
+            summary.count(&self.records, &results);
             summary.cost.complete(&self.generator.model.spending);
             summary.print(&self.labeling.output, json)
         })?
+    }
+
+    /// The result of each solution. What a text cost is with its first solution alone.
+    fn of_solutions(&self, results: &[Option<Annotated>]) -> Vec<Option<Annotated>> {
+        let mut paid = vec![false; results.len()];
+        let of_task = |task: &usize| {
+            let mut annotated = results[*task].clone()?;
+            if std::mem::replace(&mut paid[*task], true) {
+                annotated.cost = Cost::default();
+                annotated.notes.clear();
+                annotated.annotation.iter_mut().for_each(|annotation| annotation.cost = None);
+            }
+            Some(annotated)
+        };
+        self.tasks.iter().map(of_task).collect()
     }
 
     fn write(&self, results: &[Option<Annotated>]) -> Result<()> {
@@ -145,6 +174,7 @@ impl<'a> Labeling<'a> {
                 if let (true, Some(cost)) = (self.labeling.record_time, &mut annotation.cost) {
                     cost.seconds = annotated.as_ref().map_or(0.0, |found| found.cost.seconds);
                 }
+                annotation.unseeded = self.generator.model.is_unseeded();
                 // Earlier labels of the same annotator are replaced.
                 let name = annotation.annotator();
                 solution.annotations.retain(|other| other.annotator().is_none() || other.annotator() != name);
@@ -161,6 +191,8 @@ impl<'a> Labeling<'a> {
 #[derive(Serialize)]
 struct LabelInputs<'a> {
     question: String,
+    context: &'a [String],
+    domain: Domain,
     answer: Option<&'a str>,
     aliases: &'a [String],
     reference: &'a [String],
@@ -170,6 +202,8 @@ struct LabelInputs<'a> {
 fn texts<'a>(pairs: &[(&'a Problem, &'a Solution)]) -> Vec<LabelInputs<'a>> {
     let of = |&(problem, solution): &(&'a Problem, &'a Solution)| LabelInputs {
         question: problem.question(),
+        context: &problem.context,
+        domain: problem.domain,
         answer: problem.answer.as_deref(),
         aliases: &problem.aliases,
         reference: &problem.reference,

@@ -1,7 +1,8 @@
 //! `gradus annotate`: step labels from models, and their combination.
 //!
 //! `monte_carlo`, `judge` and `reference` ask a model and share `labeling`; `consensus`, `ensemble` and `report` read
-//! labels that are in data, by `sources`; `export` writes training sets.
+//! labels that are in data, by `sources`; `relabel` applies another threshold to Monte Carlo's; `export` writes training
+//! sets.
 
 mod consensus;
 mod ensemble;
@@ -10,6 +11,7 @@ mod judge;
 mod labeling;
 mod monte_carlo;
 mod reference;
+mod relabel;
 mod report;
 mod sources;
 mod summary;
@@ -27,6 +29,8 @@ pub(super) enum AnnotateCommand {
     Judge(Box<judge::JudgeArgs>),
     /// Label all steps in one request by comparison with a reference solution
     Reference(Box<reference::ReferenceArgs>),
+    /// Apply another threshold to Monte Carlo labels without sampling again
+    Relabel(relabel::RelabelArgs),
     /// Keep solutions on which all annotators agree
     Consensus(consensus::ConsensusArgs),
     /// Combine the labels of several annotators
@@ -42,6 +46,7 @@ pub(super) fn run(command: &AnnotateCommand) -> Result<Status> {
         AnnotateCommand::MonteCarlo(args) => monte_carlo::run(args),
         AnnotateCommand::Judge(args) => judge::run(args),
         AnnotateCommand::Reference(args) => reference::run(args),
+        AnnotateCommand::Relabel(args) => relabel::run(args),
         AnnotateCommand::Consensus(args) => consensus::run(args),
         AnnotateCommand::Ensemble(args) => ensemble::run(args),
         AnnotateCommand::Report(args) => report::run(args),

@@ -64,8 +64,8 @@ pub(crate) struct MonteCarloArgs {
     /// Prompt template file (variable: problem; default: built in)
     #[arg(long, value_name = "FILE")]
     prompt: Option<PathBuf>,
-    /// With --endpoint, prompt template file for continuing a solution (variables: problem,
-    /// solution_prefix; default: built in)
+    /// With --endpoint, prompt template file that asks the server in words to continue a solution (variables: problem,
+    /// solution_prefix; default: built in, for servers that cannot continue a turn)
     #[arg(long, value_name = "FILE", requires = "endpoint")]
     continue_prompt: Option<PathBuf>,
     #[command(flatten)]
@@ -95,7 +95,11 @@ pub(super) fn run(args: &MonteCarloArgs) -> Result<Status> {
     config.check().map_err(|error| Usage(error.to_string()))?;
     let solve = args.prompt.as_deref().map_or_else(|| Ok(Template::solve()), Template::read)?;
     let go_on = args.continue_prompt.as_deref().map_or_else(|| Ok(Template::go_on()), Template::read)?;
-    let ready = Labeling::open(&args.labeling, &args.generator, solve, go_on)?;
+    let mut ready = Labeling::open(&args.labeling, &args.generator, solve, go_on)?;
+    // A prompt of one's own is there to be used.
+    if args.continue_prompt.is_none() {
+        ready.generator.find_continuation(args.print.json)?;
+    }
     let each = async |problem: &Problem, solution: &Solution| {
         let generator = &ready.generator;
         let ask = generator.ask(problem).map_err(|error| CallError::Invalid(format!("{error:#}")))?;

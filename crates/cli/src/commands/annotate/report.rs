@@ -26,7 +26,7 @@ pub(crate) struct ReportArgs {
 }
 
 pub(super) fn run(args: &ReportArgs) -> Result<Status> {
-    let gathered = gather(&args.sources)?;
+    let gathered = gather(&args.sources, true)?;
     let settings = bootstrap::Settings { resamples: args.resamples, ..bootstrap::Settings::default() };
     let report = report(&gathered.panel, &settings);
     Printer::new(None).summary(args.print.json, &report, show)?;
@@ -67,6 +67,35 @@ fn show(printer: Printer, report: &AnnotatorReport) -> Result<()> {
             "first error F1",
         ];
         printer.table(&heading, &rows)?;
+    }
+    if !report.repeats.is_empty() {
+        let rows: Vec<Vec<String>> = (report.repeats.iter())
+            .map(|repeats| {
+                vec![
+                    repeats.name.clone(),
+                    grouped(repeats.runs),
+                    percent(repeats.accuracy),
+                    percent(repeats.deviation),
+                    percent(repeats.majority_accuracy),
+                    percent(repeats.agreement),
+                ]
+            })
+            .collect();
+        printer.line("\nrepeated runs: step label accuracy")?;
+        let heading = ["annotator", "runs", "mean", "std. dev.", "majority", "same label"];
+        printer.table(&heading, &rows)?;
+    }
+    if !report.cost_ratios.is_empty() {
+        let times =
+            |ratio: Option<f64>| ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2} ×"));
+        let rows: Vec<Vec<String>> = (report.cost_ratios.iter())
+            .map(|ratio| {
+                let (tokens, seconds) = (times(ratio.tokens), times(ratio.seconds));
+                vec![ratio.name.clone(), grouped(ratio.solutions), tokens, seconds]
+            })
+            .collect();
+        printer.line("\ncost of Monte Carlo for the same solutions")?;
+        printer.table(&["in relation to", "solutions", "tokens", "time"], &rows)?;
     }
     if !report.pairs.is_empty() {
         let rows: Vec<Vec<String>> = (report.pairs.iter())

@@ -1,18 +1,18 @@
 //! Annotators in data: labels of several files and scores of reward models, per solution.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
 use gradus_annotate::report::{Panel, PanelRow};
 use gradus_core::metrics::process::first_error;
-use gradus_core::{Annotation, LabelSource, Record, Solution};
+use gradus_core::{Annotation, JoinedPlace, LabelSource, Record, Solution};
 use gradus_data::files::{Sink, Target};
 
 use crate::arguments::dataset::OnError;
 use crate::exit::Usage;
-use crate::input;
+use crate::input::{self, JoinedFiles};
 
 /// Annotators whose labels are in the data.
 #[derive(Debug, Args)]
@@ -49,56 +49,39 @@ pub(super) struct Gathered {
 }
 
 /// The annotations of a solution by annotator name.
-type SolutionLabels = Vec<(String, Annotation)>;
+type SolutionLabels = BTreeMap<String, Annotation>;
 
-/// Reads everything.
-pub(super) fn gather(sources: &SourcesArgs) -> Result<Gathered> {
-    let mut records: Vec<Record> = Vec::new();
-    let mut problems: HashMap<String, usize> = HashMap::new();
-    let mut solutions: HashMap<(usize, String), usize> = HashMap::new();
-    let mut said: Vec<Vec<SolutionLabels>> = Vec::new();
+/// What one annotator says about a solution, and where: a file's name without its extensions.
+struct Said {
+    name: String,
+    tag: String,
+    annotation: Annotation,
+}
+
+/// Reads everything; labels that were made from those of others count as an annotator's if `combined`, or if they are
+/// named.
+pub(super) fn gather(sources: &SourcesArgs, combined: bool) -> Result<Gathered> {
+    let combined = combined || !sources.only.is_empty();
+    let mut joined = JoinedFiles::default();
+    let mut said: HashMap<JoinedPlace, Vec<Said>> = HashMap::new();
     let several = sources.inputs.len() > 1;
     for path in &sources.inputs {
         let stem = stem(path);
-        input::read(std::slice::from_ref(path), None, OnError::Fail, &mut |item| {
-            let Record { problem, solutions: found, .. } = item.record;
-            let place = *problems.entry(problem.id.clone()).or_insert_with(|| {
-                records.push(Record::new(problem, Vec::new()));
-                said.push(Vec::new());
-                records.len() - 1
-            });
-            for mut solution in found {
-                let annotations = std::mem::take(&mut solution.annotations);
-                let known = solutions.entry((place, solution.id.clone())).or_insert_with(|| {
-                    records[place].solutions.push(solution.clone());
-                    said[place].push(Vec::new());
-                    records[place].solutions.len() - 1
-                });
-                let kept = &mut records[place].solutions[*known];
-                if kept.steps != solution.steps {
-                    bail!(
-                        "{}: the steps of solution {} differ from those in an earlier file",
-                        path.display(),
-                        solution.id
-                    );
-                }
-                let said = &mut said[place][*known];
-                for annotation in annotations {
-                    if let Some(name) = annotation.annotator() {
-                        said.push((unique(said, name, &stem), annotation));
-                    } else if !kept.annotations.contains(&annotation) {
-                        said.extend(
-                            truth_name(&annotation).map(|name| (name.to_owned(), annotation.clone())),
-                        );
-                        kept.annotations.push(annotation);
-                    }
-                }
+        input::read(std::slice::from_ref(path), Default::default(), OnError::Fail, &mut |item| {
+            let solutions = item.record.solutions.clone();
+            for (place, solution) in joined.add(item)?.into_iter().zip(solutions) {
+                let said = said.entry(place).or_default();
                 said.extend(from_scores(&solution, &sources.from_scores, &stem, several));
+                said.extend(said_in(&stem, solution.annotations, combined));
             }
             Ok(())
         })?;
     }
-    let names: BTreeSet<String> = said.iter().flatten().flatten().map(|(name, _)| name.clone()).collect();
+    let records = joined.into_records();
+    let apart = told_apart(&said);
+    let said: HashMap<JoinedPlace, SolutionLabels> =
+        said.into_iter().map(|(place, said)| (place, named(said, &apart))).collect();
+    let names: BTreeSet<String> = said.values().flat_map(BTreeMap::keys).cloned().collect();
     let names: Vec<String> = if sources.only.is_empty() {
         names.into_iter().filter(|name| !TRUTH.contains(&name.as_str())).collect()
     } else {
@@ -114,21 +97,22 @@ pub(super) fn gather(sources: &SourcesArgs) -> Result<Gathered> {
              true with --only human, injected or unstated"
         );
     }
-    let rows = records.iter().zip(&said).flat_map(|(record, said)| {
-        record.solutions.iter().zip(said).map(|(solution, said)| {
-            let of =
-                |name: &String| said.iter().find(|(other, _)| other == name).map(|(_, found)| found.clone());
-            PanelRow {
+    let mut rows = Vec::new();
+    for (at, record) in records.iter().enumerate() {
+        for (index, solution) in record.solutions.iter().enumerate() {
+            let labels = &said[&(at, index)];
+            rows.push(PanelRow {
                 problem: record.problem.id.clone(),
                 steps: solution.steps.len(),
                 outcome: solution.outcome,
                 truth: solution.truth().cloned(),
-                annotations: names.iter().map(of).collect(),
-            }
-        })
-    });
-    let rows = rows.collect();
-    Ok(Gathered { panel: Panel { names, rows }, records })
+                annotations: names.iter().map(|name| labels.get(name).cloned()).collect(),
+            });
+        }
+    }
+    let runs: HashMap<String, String> = apart.iter().map(|known| (in_file(known), known.0.clone())).collect();
+    let annotators = names.iter().map(|name| runs.get(name).unwrap_or(name).clone()).collect();
+    Ok(Gathered { panel: Panel { names, annotators, rows }, records })
 }
 
 /// Names of sources whose labels are taken as true: annotators only where `--only` names them.
@@ -143,14 +127,53 @@ fn truth_name(annotation: &Annotation) -> Option<&'static str> {
     })
 }
 
-/// An annotator name that is unique for the solution.
-fn unique(said: &SolutionLabels, name: String, stem: &str) -> String {
-    if said.iter().any(|(other, _)| *other == name) { format!("{name} ({stem})") } else { name }
+/// The labels in one file, each with its annotator and where it stands.
+fn said_in(stem: &str, annotations: Vec<Annotation>, combined: bool) -> Vec<Said> {
+    let mut said: Vec<Said> = Vec::new();
+    for annotation in annotations.into_iter().filter(|found| combined || !found.is_by("consensus")) {
+        let name = annotation.annotator().or_else(|| truth_name(&annotation).map(str::to_owned));
+        let Some(name) = name else { continue };
+        let before = said.iter().filter(|other| other.name == name).count();
+        let tag = if before == 0 { stem.to_owned() } else { format!("{stem} {}", before + 1) };
+        said.push(Said { name, tag, annotation });
+    }
+    said
+}
+
+/// Annotators of one name that say different things in different places are two: all but the first are known by where
+/// they stand, too. Where they say the same of every solution, one is a copy of the other.
+fn told_apart(said: &HashMap<JoinedPlace, Vec<Said>>) -> HashSet<(String, String)> {
+    let mut apart = HashSet::new();
+    for said in said.values() {
+        for (index, later) in said.iter().enumerate() {
+            let first = said[..index].iter().find(|earlier| earlier.name == later.name);
+            if first.is_some_and(|first| !first.annotation.says_the_same(&later.annotation)) {
+                apart.insert((later.name.clone(), later.tag.clone()));
+            }
+        }
+    }
+    apart
+}
+
+/// The name of an annotator that stands in several places and says different things there.
+fn in_file((name, tag): &(String, String)) -> String {
+    format!("{name} ({tag})")
+}
+
+/// The labels of one solution by annotator.
+fn named(said: Vec<Said>, apart: &HashSet<(String, String)>) -> SolutionLabels {
+    let mut labels = SolutionLabels::new();
+    for Said { name, tag, annotation } in said {
+        let known = (name, tag);
+        let name = if apart.contains(&known) { in_file(&known) } else { known.0 };
+        labels.entry(name).or_insert(annotation);
+    }
+    labels
 }
 
 /// Labels by scores: the first step below the threshold is wrong.
-fn from_scores(solution: &Solution, wanted: &[(String, f64)], stem: &str, several: bool) -> SolutionLabels {
-    let mut said = SolutionLabels::new();
+fn from_scores(solution: &Solution, wanted: &[(String, f64)], stem: &str, several: bool) -> Vec<Said> {
+    let mut said = Vec::new();
     for (name, scores) in &solution.scores {
         let chosen = wanted
             .iter()
@@ -163,7 +186,8 @@ fn from_scores(solution: &Solution, wanted: &[(String, f64)], stem: &str, severa
         let source = LabelSource::Prm { model: name.clone() };
         let found = Annotation::from_first_error(scores.len(), first_error(scores, *threshold), &source);
         let name = source.annotator().unwrap_or_default();
-        said.push((if several { format!("{name} ({stem})") } else { name }, found));
+        let name = if several { format!("{name} ({stem})") } else { name };
+        said.push(Said { name, tag: stem.to_owned(), annotation: found });
     }
     said
 }
@@ -175,7 +199,7 @@ fn stem(path: &Path) -> String {
 
 /// At least two annotators.
 pub(super) fn several(sources: &SourcesArgs) -> Result<Gathered> {
-    let gathered = gather(sources)?;
+    let gathered = gather(sources, false)?;
     if gathered.panel.names.len() < 2 {
         let name = &gathered.panel.names[0];
         bail!(
@@ -198,6 +222,8 @@ pub(super) fn write(
     for mut record in records {
         record.solutions.retain_mut(|solution| match labels.next().flatten() {
             Some(annotation) => {
+                let name = annotation.source_name();
+                solution.annotations.retain(|other| other.source_name() != name);
                 solution.annotations.push(annotation);
                 true
             }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use gradus_annotate::Annotated;
 use gradus_annotate::report::{Panel, PanelRow, report};
+use gradus_backend::Continuation;
+use gradus_core::Record;
 use gradus_core::metrics::bootstrap;
 use gradus_core::metrics::labels::Agreement;
 use gradus_core::metrics::process::ProcessScores;
-use gradus_core::{Problem, Solution};
 use serde::Serialize;
 
 use crate::cost::CostSummary;
@@ -30,7 +31,17 @@ pub(super) struct LabelingSummary {
     pub(super) undecided_by_reason: BTreeMap<String, u64>,
     pub(super) notes: BTreeMap<String, u64>,
     pub(super) failed: usize,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) failed_by_reason: BTreeMap<String, u64>,
+    /// How partial solutions were continued, where they were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) continuation: Option<Continuation>,
+    /// Sampled without seeds.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) unseeded: bool,
     pub(super) resumed: usize,
+    /// Solutions with the text of another one of their problem: labeled once.
+    pub(super) repeated: usize,
     pub(super) skipped: u64,
     #[serde(flatten)]
     pub(super) cost: CostSummary,
@@ -42,9 +53,12 @@ pub(super) struct LabelingSummary {
 }
 
 impl LabelingSummary {
-    pub(super) fn count(&mut self, pairs: &[(&Problem, &Solution)], results: &[Option<Annotated>]) {
+    pub(super) fn count(&mut self, records: &[Record], results: &[Option<Annotated>]) {
         let mut rows = Vec::new();
-        for ((problem, solution), found) in pairs.iter().zip(results) {
+        let pairs = records
+            .iter()
+            .flat_map(|record| record.solutions.iter().map(|solution| (&record.problem, solution)));
+        for ((problem, solution), found) in pairs.zip(results) {
             self.solutions += 1;
             let Some(found) = found else { continue };
             self.cost.add(&found.cost);
@@ -63,7 +77,7 @@ impl LabelingSummary {
                 annotations: vec![found.annotation.clone()],
             });
         }
-        let panel = Panel { names: vec![self.annotator.clone()], rows };
+        let panel = Panel { names: vec![self.annotator.clone()], rows, ..Panel::default() };
         let settings = bootstrap::Settings { resamples: 0, ..bootstrap::Settings::default() };
         let Some(numbers) = report(&panel, &settings).annotators.pop() else { return };
         self.labeled = numbers.decided;
@@ -99,8 +113,12 @@ impl LabelingSummary {
         for (note, count) in &self.notes {
             printer.line(format!("{:>8}  {note}", grouped(count)))?;
         }
+        printer.counts(&[(self.failed as u64, "solution", "failed and unlabeled")])?;
+        for (reason, count) in &self.failed_by_reason {
+            printer.line(format!("{:>8}    {reason}", grouped(count)))?;
+        }
         printer.counts(&[
-            (self.failed as u64, "solution", "failed and unlabeled"),
+            (self.repeated as u64, "solution", "with the text of an earlier one, labeled once"),
             (self.resumed as u64, "solution", "resumed from an earlier run"),
             (self.skipped, "record", "skipped (invalid)"),
         ])?;

@@ -2,23 +2,25 @@
 
 use std::path::PathBuf;
 
+use anyhow::{Result, bail};
 use clap::Args;
-use gradus_backend::ScorerSettings;
+use gradus_backend::{LocalSettings, ScorerSettings};
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
+use crate::arguments::protocol::ProtocolOptions;
 use crate::arguments::retrieval::Augmentation;
+use crate::exit::Usage;
 
 /// The judge to measure.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Judge")]
 pub(in crate::commands) struct JudgeOptions {
-    /// Prompt the model for a critique with a verdict instead of step scores
-    #[arg(long, conflicts_with_all = ["profile", "scores", "endpoint", "pool"])]
+    /// Prompt the model for a verdict by a --protocol instead of step scores; with --endpoint, the same as --api chat
+    #[arg(long, conflicts_with_all = ["profile", "scores", "pool"])]
     pub(in crate::commands::bench) critic: bool,
-    /// With --critic or --api chat, maximum tokens per completion
-    #[arg(long, default_value_t = 512, value_name = "TOKENS")]
-    pub(in crate::commands::bench) max_tokens: usize,
+    #[command(flatten)]
+    pub(in crate::commands::bench) protocol: ProtocolOptions,
     /// Use the scores of this name in the data instead of a model
     #[arg(long, value_name = "NAME", conflicts_with_all = ["model", "profile", "endpoint", "pool", "adapter", "precision", "dequantize", "keep_quantized"])]
     pub(in crate::commands::bench) scores: Option<String>,
@@ -35,22 +37,33 @@ pub(in crate::commands) struct JudgeOptions {
 }
 
 impl JudgeOptions {
-    /// Whether a judge is named, rather than the default reward model.
-    pub(in crate::commands::bench) fn is_named(&self) -> bool {
-        let served = !self.scorer.endpoints.endpoint.is_empty();
-        self.scorer.model.is_some() || served || self.scores.is_some() || self.critic
+    /// Whether a judge is named or described, where the data has judgments of its own. Options of a model that nothing
+    /// asks for are refused.
+    pub(in crate::commands::bench) fn is_named(&self) -> Result<bool> {
+        let ScorerSettings { model, profile, endpoints, local, .. } = &self.scorer;
+        let named = model.is_some() || !endpoints.endpoint.is_empty() || self.scores.is_some() || self.critic;
+        let described = profile.is_some() || local.adapter.is_some() || self.augmentation.pool.is_some();
+        if !(named || described) && *local != LocalSettings::default() {
+            bail!(Usage(
+                "--device, --precision, --dequantize, --keep-quantized and --max-batch-tokens apply to a model: name it \
+                 with --model"
+                    .to_owned()
+            ));
+        }
+        Ok(named || described)
     }
 }
 
 /// Options of every benchmark.
 #[derive(Debug, Args)]
-#[command(mut_arg("model", |arg| arg.help("Model name, folder or .gguf file (default: gradus-prm; smollm2-135m with \
---critic, --profile, --adapter or --pool); with --endpoint, the model's name on the server")))]
+#[command(mut_arg("model", |arg| arg.help("Model name, folder (of an adapter, too) or .gguf file (default: gradus-prm; with \
+--adapter, its base; with --critic, --profile or --pool, smollm2-135m); with --endpoint, the model's name on the server")))]
 #[command(
     after_help = "Examples:\n  gradus bench processbench gsm8k.json math.json --model ./Qwen2.5-Math-PRM-7B --device cuda\n  \
 gradus bench processbench scored.jsonl --scores my-prm --threshold 0.3\n  \
 gradus bench best-of-n gsm8k_n32.jsonl.gz                  # all score columns of the file\n  \
-gradus bench prmbench prmbench.jsonl --endpoint http://localhost:8000 --model my-prm\n\n\
+gradus bench prmbench prmbench.jsonl --endpoint http://localhost:8000 --model my-prm\n  \
+gradus bench processbench math.json --critic --protocol processbench --votes 8 --endpoint http://localhost:8000\n\n\
 A run is a folder with report.html, report.json and every answer; rerun an interrupted command to resume it."
 )]
 pub(crate) struct BenchArgs {

@@ -28,7 +28,7 @@ pub(crate) struct BestOfNArgs {
 
 pub(super) fn run(BestOfNArgs { vote_power, bench: args }: &BestOfNArgs) -> Result<Status> {
     let mut job = Measurement::read("best-of-n", args)?;
-    let (judging, pools) = if args.judge.is_named() {
+    let (judging, pools) = if args.judge.is_named()? {
         let judging = job.judge()?;
         let judged = job.ask(&judging)?;
         let pools = best_of_n::pools(&job.samples, Some((&judging.name, &judged)));

@@ -1,71 +1,91 @@
-//! A chat model as a judge: prompted for a critique with a verdict, which is parsed leniently.
+//! A chat model as a judge: asked by a protocol, once or for several votes.
+//!
+//! The majority counts; among places that are equally frequent the one that was given first does, as in ProcessBench's
+//! own evaluation. Votes that cannot be read do not count.
 
+use futures_util::future::join_all;
+use gradus_annotate::judge::{self, JudgeConfig, Protocol, Review};
+use gradus_backend::Generator;
 use gradus_bench::judge::{Judged, Opinion};
-use gradus_core::contracts::{FinishReason, Generate, GenerateRequest, Prompt, Sampling, ScoreRequest};
-use gradus_train::critic::{self, Problem, Verdict};
+use gradus_core::FirstError;
+use gradus_core::contracts::{ScoreRequest, Usage};
+use gradus_durable::journal_key;
 
-/// One opinion per request, greedy decoding, all requests concurrent.
-pub(super) async fn judge(
-    model: &dyn Generate,
-    requests: Vec<ScoreRequest>,
-    max_tokens: usize,
-) -> Vec<Judged> {
-    let asked: Vec<_> = requests
-        .iter()
-        .map(|request| {
-            let messages = critic::prompt(&request.problem, &request.steps);
-            let mut generate = GenerateRequest::new(Prompt::Chat(messages), max_tokens);
-            generate.sampling = Sampling { temperature: 0.0, ..Sampling::default() };
-            model.generate(generate)
-        })
-        .collect();
-    let mut judged = Vec::with_capacity(asked.len());
-    for (request, answer) in requests.iter().zip(asked) {
-        judged.push(match answer.await {
-            Ok(generated) => match generated.choices.first() {
-                Some(choice) => {
-                    let truncated = choice.finish == FinishReason::Length;
-                    let opinion = opinion(&choice.text, request.steps.len(), truncated);
-                    Judged { usage: generated.usage, truncated, ..Judged::free(opinion) }
-                }
-                None => Judged::free(Opinion::Undecided { reason: "nothing was written".to_owned() }),
-            },
-            Err(error) => Judged::failed(&error),
-        });
-    }
-    judged
+/// A model, and how it is asked.
+pub(super) struct Critic {
+    pub(super) model: Generator,
+    pub(super) protocol: Protocol,
+    pub(super) config: JudgeConfig,
 }
 
-fn opinion(text: &str, steps: usize, truncated: bool) -> Opinion {
-    let parsed = critic::parse(text, steps);
-    match parsed.verdict {
-        Some(verdict) => Opinion::Verdict {
-            correct: verdict == Verdict::Correct,
-            step: parsed.step,
-            critique: parsed.critique,
-        },
-        None => {
-            let reason = match parsed.problem {
-                _ if truncated => "cut off before a verdict",
-                Some(Problem::ManyVerdicts) => "verdicts that contradict each other",
-                _ => "no verdict",
-            };
-            Opinion::Undecided { reason: reason.to_owned() }
-        }
+impl Critic {
+    /// One opinion per request, all requests concurrent.
+    pub(super) async fn judge(&self, requests: &[ScoreRequest]) -> Vec<Judged> {
+        let judge = judge::Judge { model: &self.model, name: "", protocol: &self.protocol, system: None };
+        let asked = requests.iter().map(|request| async move {
+            // As the journal does, the seed knows a solution by its text.
+            let named_by = journal_key(&(&request.problem, &request.steps));
+            judge::review(judge, &request.problem, &request.steps, &[&named_by], &self.config).await
+        });
+        let answers = join_all(asked).await.into_iter();
+        answers
+            .map(|answer| answer.map_or_else(|error| Judged::failed(&error), |review| judged(&review)))
+            .collect()
     }
+
+    /// All that determines its opinions.
+    pub(super) fn identity(&self) -> String {
+        let asked = journal_key(&(self.protocol.name, self.protocol.text(), &self.config));
+        let seeds = if self.model.is_unseeded() { " without seeds" } else { "" };
+        format!("{} critic {asked}{seeds}", self.model.identity())
+    }
+}
+
+fn judged(review: &Review) -> Judged {
+    let cost = &review.cost;
+    let usage = Usage { prompt_tokens: cost.prompt_tokens, completion_tokens: cost.completion_tokens };
+    let opinion = match review.tally().first() {
+        None => Opinion::Undecided { reason: review.reason().to_owned() },
+        Some((place, _)) => {
+            let agrees = review.votes.iter().flatten().find(|reading| reading.first_error == *place);
+            Opinion::Verdict {
+                correct: *place == FirstError::None,
+                step: match place {
+                    FirstError::At(step) => Some(*step),
+                    FirstError::None | FirstError::Unknown => None,
+                },
+                critique: agrees.map_or_else(String::new, |reading| reading.critique.clone()),
+            }
+        }
+    };
+    Judged { usage, truncated: review.cut, ..Judged::free(opinion) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gradus_annotate::judge::Reading;
+    use gradus_core::Cost;
+
+    fn opinion(votes: &[Result<FirstError, &'static str>]) -> Opinion {
+        let reading = |place: &FirstError| Reading { first_error: *place, critique: format!("{place:?}") };
+        let votes = votes.iter().map(|vote| vote.as_ref().map(reading).map_err(|reason| *reason));
+        let review = Review { votes: votes.collect(), said: Vec::new(), cut: false, cost: Cost::default() };
+        judged(&review).opinion
+    }
 
     #[test]
-    fn what_is_written_becomes_an_opinion() {
-        let wrong = opinion("<critique>No.</critique>\n<verdict>wrong</verdict>\n<step>1</step>", 3, false);
-        assert_eq!(wrong.first_error(0.5), Some(Some(1)));
-        let nowhere = opinion("<verdict>wrong</verdict>", 3, false);
+    fn the_majority_of_votes_counts() {
+        let votes = [Ok(FirstError::At(0)), Ok(FirstError::At(1)), Err("no verdict"), Ok(FirstError::At(1))];
+        let found = opinion(&votes);
+        assert_eq!(found.first_error(0.5), Some(Some(1)));
+        assert!(matches!(&found, Opinion::Verdict { critique, .. } if critique == "At(1)"), "{found:?}");
+        // Of two places that are equally frequent, the first.
+        let tied = opinion(&[Ok(FirstError::None), Ok(FirstError::At(2))]);
+        assert_eq!(tied.first_error(0.5), Some(None));
+        let nowhere = opinion(&[Ok(FirstError::Unknown)]);
         assert_eq!((nowhere.first_error(0.5), nowhere.is_correct(0.5)), (None, Some(false)));
-        let cut = opinion("<critique>The first step", 3, true);
-        assert_eq!(cut, Opinion::Undecided { reason: "cut off before a verdict".to_owned() });
+        let unread = opinion(&[Err("no verdict")]);
+        assert_eq!(unread, Opinion::Undecided { reason: "no verdict".to_owned() });
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use gradus_annotate::judge::JudgeConfig;
 use gradus_backend::{
     DEFAULT_GENERATOR, Generator, GeneratorSettings, Local, LocalSettings, ScoreApi, Scorer, ScorerKind,
     ScorerSettings, Spending, scorer_name,
@@ -10,10 +11,12 @@ use gradus_backend::{
 use gradus_bench::judge::{Judge, Judged, Scorer as ScorerJudge};
 use gradus_bench::run::JudgeSource;
 use gradus_core::contracts::{Answer, ScoreRequest};
-use gradus_engine::models::{self, SHIPPED};
+use gradus_engine::models::SHIPPED;
+use gradus_retrieve::pool::Pool;
 
 use super::args::JudgeOptions;
-use super::critic;
+use super::critic::Critic;
+use crate::arguments::protocol::JudgeProtocol;
 use crate::cost;
 use crate::exit::Usage;
 use crate::references;
@@ -29,38 +32,37 @@ pub(super) struct Judging {
     pub(super) kind: &'static str,
     /// The profile of a reward model.
     pub(super) profile: Option<String>,
-    /// The language model under the reward model that the program carries: that one's adapter knows classes, not texts.
+    /// The language model under an adapter with a reward head: the adapter knows classes or values, not texts.
     pub(super) base: Option<String>,
     /// Solutions to have with it at once.
     pub(super) ahead: usize,
     /// All that determines its opinions.
     identity: String,
     backend: Backend,
-    max_tokens: usize,
 }
 
 enum Backend {
     Recorded(String),
     Scorer(Box<Scorer>),
-    Critic(Box<Generator>),
+    Critic(Box<Critic>),
 }
 
 impl Judging {
     /// Loads the model or opens the connections. `with_local_model`: the local settings are for another model.
     pub(super) fn start(judge: &JudgeOptions, with_local_model: bool) -> Result<Self> {
+        let chat = !judge.scorer.endpoints.endpoint.is_empty() && judge.scorer.api == ScoreApi::Chat;
+        let critic = judge.critic || chat;
+        if let Some(option) = judge.protocol.given().filter(|_| !critic) {
+            bail!(Usage(format!("{option} is for models that are prompted for a verdict: add --critic")));
+        }
         if let Some(scores) = &judge.scores {
             return Ok(Self::new(judge, scores.clone(), Backend::Recorded(scores.clone())));
         }
-        let chat = !judge.scorer.endpoints.endpoint.is_empty() && judge.scorer.api == ScoreApi::Chat;
-        let mut settings = references::with_profile(&judge.scorer, &judge.augmentation);
+        let mut settings = references::with_profile(&judge.scorer, &judge.augmentation)?;
         if with_local_model && !settings.endpoints.endpoint.is_empty() {
             settings.local = LocalSettings::default();
         }
-        let judging = if judge.critic || chat {
-            Self::critic(judge, settings)?
-        } else {
-            Self::scorer(judge, &settings)?
-        };
+        let judging = if critic { Self::critic(judge, settings)? } else { Self::scorer(judge, &settings)? };
         judging.spending().into_iter().for_each(cost::announce);
         Ok(judging)
     }
@@ -79,11 +81,12 @@ impl Judging {
             ahead: AHEAD,
             identity: String::new(),
             backend,
-            max_tokens: judge.max_tokens,
         }
     }
 
     fn scorer(judge: &JudgeOptions, settings: &ScorerSettings) -> Result<Self> {
+        // A pool that cannot be read is found before a model is loaded.
+        judge.augmentation.pool.as_deref().map(Pool::open_any).transpose()?;
         let scorer = Scorer::open(settings)?;
         let (kind, profile, identity) = (scorer.kind, scorer.profile.clone(), scorer.identity().to_owned());
         let name = match kind {
@@ -94,8 +97,7 @@ impl Judging {
             _ if judge.scorer.profile.is_none() => scorer.model.clone(),
             _ => scorer.name(),
         };
-        let shipped = kind == ScorerKind::Local && scorer.model == SHIPPED;
-        let base = shipped.then(models::shipped).transpose()?.map(|shipped| shipped.base.to_owned());
+        let base = scorer.local().and_then(|local| local.base.clone());
         let (kind, ahead) = (kind.description(), scorer.ahead);
         let judging = Self::new(judge, name, Backend::Scorer(Box::new(scorer)));
         Ok(Self { kind, profile, base, ahead, identity, ..judging })
@@ -118,17 +120,26 @@ impl Judging {
             local: settings.local,
             ..GeneratorSettings::default()
         };
+        let (protocol, config) = judge.protocol.open(JudgeProtocol::Critic);
+        config.check().map_err(|error| Usage(error.to_string()))?;
         let generator = Generator::open(&settings)?;
-        let identity = format!("{} critic, {} tokens", generator.identity(), judge.max_tokens);
-        let (name, kind) = match generator.local() {
+        let (mut name, kind) = match generator.local() {
             Some(_) => {
                 let model = scorer.model.as_deref().unwrap_or(DEFAULT_GENERATOR);
                 (format!("{} as a critic", local_name(model, judge)), "local critic")
             }
             None => (generator.name.clone(), ScorerKind::Endpoints(ScoreApi::Chat).description()),
         };
+        if protocol.name != "critic" {
+            name += &format!(" ({})", protocol.name);
+        }
+        if config.votes > 1 {
+            name += &format!(" maj@{}", config.votes);
+        }
         let ahead = AHEAD.max(generator.concurrency);
-        Ok(Self { kind, ahead, identity, ..Self::new(judge, name, Backend::Critic(Box::new(generator))) })
+        let critic = Critic { model: generator, protocol, config };
+        let identity = critic.identity();
+        Ok(Self { kind, ahead, identity, ..Self::new(judge, name, Backend::Critic(Box::new(critic))) })
     }
 
     /// Where opinions come from.
@@ -143,17 +154,25 @@ impl Judging {
     pub(super) fn local(&self) -> Option<(&Local, &str)> {
         let local = match &self.backend {
             Backend::Scorer(scorer) => scorer.local(),
-            Backend::Critic(generator) => generator.local(),
+            Backend::Critic(critic) => critic.model.local(),
             Backend::Recorded(_) => None,
         };
         local.map(|local| (local, self.identity.as_str()))
+    }
+
+    /// How a critic is asked, for the report.
+    pub(super) fn critic_settings(&self) -> Option<(&'static str, &JudgeConfig)> {
+        match &self.backend {
+            Backend::Critic(critic) => Some((critic.protocol.name, &critic.config)),
+            Backend::Scorer(_) | Backend::Recorded(_) => None,
+        }
     }
 
     /// What it spends; nothing for scores in the data.
     pub(super) fn spending(&self) -> Option<&Spending> {
         match &self.backend {
             Backend::Scorer(scorer) => Some(&scorer.spending),
-            Backend::Critic(generator) => Some(&generator.spending),
+            Backend::Critic(critic) => Some(&critic.model.spending),
             Backend::Recorded(_) => None,
         }
     }
@@ -164,9 +183,7 @@ impl Judge for Judging {
         Box::pin(async move {
             match &self.backend {
                 Backend::Scorer(scorer) => ScorerJudge(scorer.as_ref()).judge(requests).await,
-                Backend::Critic(generator) => {
-                    Ok(critic::judge(generator.as_ref(), requests, self.max_tokens).await)
-                }
+                Backend::Critic(critic) => Ok(critic.judge(&requests).await),
                 Backend::Recorded(_) => Ok(Vec::new()),
             }
         })

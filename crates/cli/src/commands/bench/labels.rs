@@ -13,16 +13,21 @@ use super::args::BenchArgs;
 use super::judging::Judging;
 use super::measurement::Measurement;
 use super::tables::cell;
+use crate::arguments::annotator::AnnotatorOption;
 use crate::exit::Status;
 use crate::input;
 use crate::terminal::printer::Printer;
 use gradus_core::count::grouped;
 
 #[derive(Debug, Args)]
+#[command(mut_arg("annotator", |arg| arg.help("Measure only this annotator: a name, as `annotate report` prints it, or a \
+kind, such as judge (default: all)")))]
 pub(crate) struct LabelsArgs {
     /// Datasets with the true labels, matched by solution id (default: the input itself)
     #[arg(long, value_name = "FILE")]
     truth: Vec<PathBuf>,
+    #[command(flatten)]
+    labels: AnnotatorOption,
     #[command(flatten)]
     pub(super) bench: BenchArgs,
 }
@@ -33,8 +38,13 @@ pub(super) fn run(args: &LabelsArgs) -> Result<Status> {
     if !args.truth.is_empty() {
         join(&mut job, args)?;
     }
+    if let Some(name) = &args.labels.annotator {
+        for sample in &mut job.samples {
+            sample.solution.annotations.retain(|found| found.is_truth() || found.is_by(name));
+        }
+    }
     job.keep("nobody says which steps are right", |sample| sample.marks().iter().any(Option::is_some));
-    let asked = bench.judge.is_named();
+    let asked = bench.judge.is_named()?;
     let (judging, judged) = if asked {
         let judging = job.judge()?;
         let judged = job.ask(&judging)?;
@@ -60,7 +70,7 @@ pub(super) fn run(args: &LabelsArgs) -> Result<Status> {
 /// Puts the labels of `--truth` beside those of the same solutions in the input.
 fn join(job: &mut Measurement<'_>, args: &LabelsArgs) -> Result<()> {
     let mut truth: HashMap<String, Vec<Annotation>> = HashMap::new();
-    input::read(&args.truth, None, args.bench.input.on_error, &mut |item| {
+    input::read(&args.truth, Default::default(), args.bench.input.on_error, &mut |item| {
         for solution in item.record.solutions {
             truth.insert(solution.id, solution.annotations);
         }

@@ -21,7 +21,7 @@ use super::judging::Judging;
 use super::tables;
 use crate::cost;
 use crate::exit::{Status, Usage};
-use crate::input;
+use crate::input::{self, JoinedFiles, Need};
 use crate::references::{self, Library, RetrievalTally};
 use crate::terminal::interrupt;
 use crate::terminal::printer::Printer;
@@ -50,13 +50,15 @@ impl<'a> Measurement<'a> {
             return Err(Usage("--threshold must be a number".to_owned()).into());
         }
         let began = Instant::now();
-        let mut samples: Vec<Sample> = Vec::new();
+        let mut joined = JoinedFiles::default();
         let mut paths: BTreeSet<PathBuf> = BTreeSet::new();
-        let tally = input::for_each(&args.input, |item| {
+        let tally = input::for_each(&args.input, Need::Steps, |item| {
             paths.insert(item.place.path.to_path_buf());
-            samples.extend(Sample::of(item.record, &item.place.path));
-            Ok(())
+            joined.add(item).map(drop)
         })?;
+        let first_files = joined.paths.clone();
+        let records = joined.into_records().into_iter().zip(first_files);
+        let samples = records.flat_map(|(record, path)| Sample::of(record, &path)).collect();
         let files = paths.iter().filter(|path| path.as_path() != Path::new("-"));
         let inputs = files.map(|path| input_file(path)).collect::<Result<_, _>>()?;
         let mut job = Self {
@@ -229,6 +231,12 @@ impl<'a> Measurement<'a> {
             ("seed".to_owned(), json!(args.seed)),
         ]);
         settings.extend(judging.profile.iter().map(|profile| ("profile".to_owned(), json!(profile))));
+        if let Some((protocol, config)) = judging.critic_settings() {
+            settings.insert("protocol".to_owned(), json!(protocol));
+            settings.insert("votes".to_owned(), json!(config.votes));
+            settings.insert("max_tokens".to_owned(), json!(config.max_tokens));
+            settings.insert("temperature".to_owned(), json!(config.sampling.temperature));
+        }
         settings.extend(args.limit.map(|limit| ("limit".to_owned(), json!(limit))));
         settings.append(&mut self.extra);
         let report = BenchmarkReport {

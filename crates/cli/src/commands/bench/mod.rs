@@ -35,7 +35,7 @@ pub(super) enum BenchCommand {
     /// Best-of-N: accuracy of the solution selected among N
     BestOfN(best_of_n::BestOfNArgs),
     /// Preference bias: error rates of a judge by the family of models that wrote the solution
-    Preference(preference::PreferenceArgs),
+    Preference(Box<preference::PreferenceArgs>),
     /// Agreement of an annotator's labels with human labels
     Labels(labels::LabelsArgs),
     /// Process-to-outcome drift: whether scores follow the steps or the final answer

@@ -1,6 +1,6 @@
 //! `gradus data check`: reports every invalid record, issue and duplicate id.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use anyhow::Result;
 use clap::Args;
@@ -33,7 +33,7 @@ struct CheckSummary {
     unreadable: u64,
     /// Things that cannot be right in records that can be read.
     issues: u64,
-    /// Solution ids that occur more than once.
+    /// Solution ids that occur more than once, and problem ids of several texts.
     repeated_ids: u64,
     findings: Vec<Finding>,
 }
@@ -45,10 +45,11 @@ struct Finding {
 }
 
 pub(super) fn run(args: &CheckArgs) -> Result<Status> {
-    let mut records = files::open(&args.input.inputs, args.input.from)?;
+    let mut records = files::open_with(&args.input.inputs, args.input.options())?;
     let mut progress = Progress::new(records.progress().1, true);
     let mut report = CheckSummary::default();
     let mut ids = HashSet::new();
+    let mut problems: HashMap<String, String> = HashMap::new();
     while let Some(item) = records.next() {
         match item {
             Ok(item) => {
@@ -57,6 +58,14 @@ pub(super) fn run(args: &CheckArgs) -> Result<Status> {
                     report.issues += 1;
                     let message = format!("{}: {issue}", item.place);
                     report.findings.push(Finding { kind: "issue", message });
+                }
+                let problem = &item.record.problem;
+                let known = problems.entry(problem.id.clone()).or_insert_with(|| problem.text.clone());
+                if *known != problem.text {
+                    report.repeated_ids += 1;
+                    let message =
+                        format!("{}: problem id `{}` has another text before", item.place, problem.id);
+                    report.findings.push(Finding { kind: "repeated_id", message });
                 }
                 for solution in &item.record.solutions {
                     if !ids.insert(solution.id.clone()) {

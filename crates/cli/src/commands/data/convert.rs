@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::{DatasetInput, format_name};
 use crate::exit::Status;
-use crate::input;
+use crate::input::{self, Need};
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped};
 
@@ -20,7 +20,7 @@ use gradus_core::count::{counted, grouped};
 pub(crate) struct ConvertArgs {
     #[command(flatten)]
     input: DatasetInput,
-    /// Output file; the extension sets the file type (.json, .jsonl or .parquet, optionally .gz or .zst); - writes
+    /// Output file; the extension sets the file type (.json, .jsonl, .csv, .tsv or .parquet, optionally .gz or .zst); - writes
     /// JSONL to standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -48,7 +48,7 @@ struct ConvertSummary {
 pub(super) fn run(args: &ConvertArgs) -> Result<Status> {
     let mut sink = Sink::create(Target::new(&args.output))?;
     let mut report = ConvertSummary::default();
-    let tally = input::for_each(&args.input, |item| {
+    let tally = input::for_each(&args.input, Need::Records, |item| {
         if args.to == Format::Gradus {
             // The Gradus format is the record itself: rows are not needed.
             sink.push(&item.record)?;

@@ -14,7 +14,7 @@ use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
 use crate::arguments::values::named;
 use crate::exit::Status;
-use crate::input;
+use crate::input::{self, Need};
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped};
 
@@ -81,7 +81,7 @@ struct CorruptSummary {
 pub(super) fn run(args: &CorruptArgs) -> Result<Status> {
     let mut report = CorruptSummary::default();
     let mut sink = Sink::create(Target::new(&args.output))?;
-    let tally = input::for_each(&args.input, |item| {
+    let tally = input::for_each(&args.input, Need::Records, |item| {
         let Record { problem, solutions, .. } = item.record;
         let made = if args.solutions {
             (!solutions.is_empty()).then(|| from_solutions(args, &problem, solutions, &mut report))

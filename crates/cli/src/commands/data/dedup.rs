@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
 use crate::exit::{Status, Usage};
-use crate::input;
+use crate::input::{self, Need};
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped};
 
@@ -97,7 +97,7 @@ pub(super) fn run(args: &DedupArgs) -> Result<Status> {
     let mut report = DedupSummary::default();
     let mut known = Known { index: Index::new(config), problems: Vec::new() };
     if !args.against.is_empty() {
-        let tally = input::read(&args.against, None, args.input.on_error, &mut |item| {
+        let tally = input::read(&args.against, Default::default(), args.input.on_error, &mut |item| {
             known.insert(&item);
             Ok(())
         })?;
@@ -105,7 +105,7 @@ pub(super) fn run(args: &DedupArgs) -> Result<Status> {
     }
     let within = args.against.is_empty();
     let mut sink = args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?;
-    let tally = input::for_each(&args.input, |item| {
+    let tally = input::for_each(&args.input, Need::Records, |item| {
         let problem = &item.record.problem;
         let found = known.index.find(&problem.text);
         let counts = |found: &&gradus_data::dedup::Match<'_>| !args.same_numbers || found.same_numbers;

@@ -5,6 +5,7 @@ mod convert;
 mod corrupt;
 mod dedup;
 mod formats;
+mod merge;
 mod split;
 mod stats;
 
@@ -24,6 +25,8 @@ pub(super) enum DataCommand {
     Stats(stats::StatsArgs),
     /// Split a dataset by problem
     Split(split::SplitArgs),
+    /// Join files about the same problems: all solutions, annotations and scores
+    Merge(merge::MergeArgs),
     /// Find exact and near-duplicate problems
     Dedup(dedup::DedupArgs),
     /// Create wrong solutions with known first errors from correct ones
@@ -38,6 +41,7 @@ pub(super) fn run(command: &DataCommand) -> Result<Status> {
         DataCommand::Check(args) => check::run(args),
         DataCommand::Stats(args) => stats::run(args),
         DataCommand::Split(args) => split::run(args),
+        DataCommand::Merge(args) => merge::run(args),
         DataCommand::Dedup(args) => dedup::run(args),
         DataCommand::Corrupt(args) => corrupt::run(args),
         DataCommand::Formats(args) => formats::run(args),

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
 use crate::exit::{Status, Usage};
-use crate::input;
+use crate::input::{self, Need};
 use crate::terminal::printer::Printer;
 use gradus_core::count::{grouped, percent_of};
 
@@ -77,7 +77,7 @@ fn write(args: &SplitArgs, shares: &[(String, f64)]) -> Result<SplitSummary> {
         parts.push(Part { name: name.clone(), share: *share, records: 0, solutions: 0, file });
         sinks.push(Sink::create(Target::File(path))?);
     }
-    let tally = input::for_each(&args.input, |item| {
+    let tally = input::for_each(&args.input, Need::Records, |item| {
         let part = split::part_of(&item.record.problem, shares, args.seed);
         parts[part].records += 1;
         parts[part].solutions += item.record.solutions.len() as u64;
@@ -102,6 +102,14 @@ fn print(printer: Printer, report: &SplitSummary) -> Result<()> {
         })
         .collect();
     printer.table(&["split", "records", "share", "solutions", "file"], &rows)?;
+    let empty: Vec<&str> =
+        report.parts.iter().filter(|part| part.records == 0).map(|part| part.name.as_str()).collect();
+    if total > 0 && !empty.is_empty() {
+        printer.line(format!(
+            "no records for {}: what one split put together stays together in the next with the same --seed; try another",
+            empty.join(", ")
+        ))?;
+    }
     printer.skipped(report.skipped)?;
     Ok(())
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
 use crate::exit::Status;
-use crate::input;
+use crate::input::{self, Need};
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped, percent_of};
 
@@ -37,7 +37,7 @@ const BAR: usize = 30;
 
 pub(super) fn run(args: &StatsArgs) -> Result<Status> {
     let mut stats = Stats::default();
-    let tally = input::for_each(&args.input, |item| {
+    let tally = input::for_each(&args.input, Need::Records, |item| {
         stats.add(&item);
         Ok(())
     })?;

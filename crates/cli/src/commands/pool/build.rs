@@ -12,12 +12,13 @@ use gradus_retrieve::pool::{self, PoolBuildSummary, Progress as Embedded, Settin
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
+use crate::arguments::annotator::AnnotatorOption;
 use crate::arguments::dataset::DatasetInput;
 use crate::arguments::retrieval::{EncoderOptions, PoolOption};
 use crate::arguments::values::at_least_one;
 use crate::cost;
 use crate::exit::Status;
-use crate::input;
+use crate::input::{self, Need};
 use crate::job;
 use crate::references::{Library, encoder_of};
 use crate::terminal::interrupt;
@@ -72,6 +73,8 @@ pub(crate) struct GrowthArgs {
     /// Use model-generated labels where a solution has no others
     #[arg(long)]
     any_labels: bool,
+    #[command(flatten)]
+    labels: AnnotatorOption,
     /// Number of questions from which an HNSW index is built (approximate search)
     #[arg(long, alias = "graph-from", default_value_t = 1_000_000, value_name = "QUESTIONS")]
     hnsw_threshold: usize,
@@ -121,7 +124,7 @@ pub(super) fn build(args: &BuildArgs) -> Result<Status> {
 
 fn build_pool(args: &BuildArgs) -> Result<Status> {
     let began = Instant::now();
-    let (records, tally) = input::records(&args.growth.input)?;
+    let (records, tally) = input::joined(&args.growth.input, Need::Records)?;
     let embedder = Embedder::open(&args.growth.options.settings(&args.encoder))?;
     cost::announce(&embedder.spending);
     let explained = Mutex::new(None);
@@ -162,7 +165,7 @@ pub(super) fn add(args: &AddArgs) -> Result<Status> {
 
 fn add_to_pool(args: &AddArgs) -> Result<Status> {
     let began = Instant::now();
-    let (records, tally) = input::records(&args.growth.input)?;
+    let (records, tally) = input::joined(&args.growth.input, Need::Records)?;
     let library = Library::open(&args.pool, &args.growth.options)?;
     let mut watching = Watching::new();
     let named = library.encoder();
@@ -188,7 +191,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn settings(growth: &GrowthArgs) -> Settings {
     Settings {
         batch: growth.batch_size,
-        opinions: growth.any_labels,
+        labels: growth.labels.choice_or_truth(growth.any_labels),
         graph_from: growth.hnsw_threshold,
         ..Settings::default()
     }

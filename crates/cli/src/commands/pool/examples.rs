@@ -13,10 +13,11 @@ use gradus_retrieve::two_stage::{Retrieved, Seen, Settings, Target};
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
+use crate::arguments::annotator::AnnotatorOption;
 use crate::arguments::dataset::DatasetInput;
 use crate::arguments::retrieval::PoolQuery;
 use crate::exit::{Status, Usage};
-use crate::input;
+use crate::input::{self, Need};
 use crate::references::{self, Library, RetrievalTally};
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped};
@@ -52,6 +53,8 @@ pub(crate) struct ExamplesArgs {
     /// Use model-generated labels where a solution has no others
     #[arg(long)]
     any_labels: bool,
+    #[command(flatten)]
+    labels: AnnotatorOption,
     #[command(flatten)]
     query: PoolQuery,
     #[command(flatten)]
@@ -100,7 +103,7 @@ pub(super) fn run(args: &ExamplesArgs) -> Result<Status> {
         waiting: Vec::new(),
         report: ExamplesSummary::default(),
     };
-    let tally = input::for_each(&args.input, |item| run.take(item.record))?;
+    let tally = input::for_each(&args.input, Need::Steps, |item| run.take(item.record))?;
     run.report.skipped = tally.skipped;
     run.finish()
 }
@@ -182,7 +185,7 @@ impl ExamplesRun<'_> {
     }
 
     fn labels<'a>(&self, solution: &'a Solution) -> Option<&'a Annotation> {
-        solution.training_labels(self.args.any_labels)
+        solution.labels(&self.args.labels.choice_or_truth(self.args.any_labels))
     }
 
     fn leave_out(&mut self, reason: &'static str, count: usize) {

@@ -175,7 +175,7 @@ fn read(args: &MapArgs) -> Result<Vec<Dataset>> {
     let mut datasets: Vec<Dataset> = Vec::new();
     for path in &args.datasets {
         let (mut questions, mut steps) = (Unique::default(), Unique::default());
-        input::read(std::slice::from_ref(path), None, args.on_error, &mut |item| {
+        input::read(std::slice::from_ref(path), Default::default(), args.on_error, &mut |item| {
             let problem = &item.record.problem;
             questions.add(&problem.question());
             if args.max_steps > 0 {

@@ -14,8 +14,8 @@ use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetOption;
 use crate::arguments::retrieval::PoolQuery;
 use crate::exit::Status;
-use crate::input;
-use crate::references::{Library, RetrievalTally};
+use crate::input::{self, Need};
+use crate::references::{self, Library, RetrievalTally};
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::counted;
@@ -86,7 +86,7 @@ fn one(args: &SearchArgs, library: &Library, mut settings: Settings, question: &
     for (reference, from) in references.questions.iter().zip(&seen.questions) {
         printer.line(format!(
             "{}  {}  {}",
-            paint::bold(&format!("{:.3}", from.similarity)),
+            paint::bold(&references::similarity(from)),
             from.solution,
             excerpt(&reference.question)
         ))?;
@@ -98,8 +98,8 @@ fn one(args: &SearchArgs, library: &Library, mut settings: Settings, question: &
         printer.line(format!("\n{}", paint::bold(&excerpt(text))))?;
         for (step, from) in found.iter().zip(from) {
             printer.line(format!(
-                "{:.3}  {} {}",
-                from.similarity,
+                "{}  {} {}",
+                references::similarity(from),
                 mark_of(step.mark),
                 excerpt(&step.text)
             ))?;
@@ -133,7 +133,7 @@ fn dataset(
 ) -> Result<Status> {
     let began = Instant::now();
     let mut targets: Vec<Target> = Vec::new();
-    let read = input::for_each_of(&args.dataset, |item| {
+    let read = input::for_each_of(&args.dataset, Need::Steps, |item| {
         let requests =
             item.record.solutions.iter().map(|solution| ScoreRequest::of(&item.record.problem, solution));
         targets.extend(requests.map(|request| Target::from(&request)));

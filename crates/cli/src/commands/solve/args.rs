@@ -110,12 +110,12 @@ pub(in crate::commands) struct SearchOptions {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Reward model")]
 pub(crate) struct ScorerArgs {
-    /// Process reward model (default: gradus-prm; with --profile, the generator; with --scorer-adapter, the
-    /// generator's base); with --scorer-endpoint, the model's name on the server
+    /// Process reward model or adapter folder (default: gradus-prm; with --profile, the generator; with
+    /// --scorer-adapter, its base); with --scorer-endpoint, the model's name on the server
     #[arg(long, value_name = "MODEL")]
     pub(super) scorer: Option<String>,
-    /// Scoring profile: a built-in name or a .toml file (default: detected from the checkpoint, else plain; with
-    /// --scorer-endpoint, qwen2.5-math-prm)
+    /// Scoring profile: a built-in name or a .toml file (default: the one that the model was trained with, else detected
+    /// from the checkpoint, else plain; with --scorer-endpoint, qwen2.5-math-prm)
     #[arg(short, long)]
     pub(super) profile: Option<String>,
     /// LoRA adapter folder to apply to the reward model

@@ -8,7 +8,7 @@ use futures_util::stream::{self, StreamExt as _};
 use gradus_backend::{Scorer, block_on};
 use gradus_core::contracts::CallError;
 use gradus_core::select::search::{SearchOutcome, SearchUsage, StopReason};
-use gradus_core::{Metadata, Outcome, Problem, Record, Solution};
+use gradus_core::{Metadata, Outcome, Problem, Record, Solution, id};
 use gradus_data::files::{Sink, Target};
 use gradus_durable::{Journal, journal_key};
 use serde::Serialize;
@@ -19,6 +19,7 @@ use super::plan::{Plan, name_of, solve};
 use super::show;
 use crate::arguments::dataset::OnError;
 use crate::exit::Status;
+use crate::input::Need;
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
@@ -74,7 +75,7 @@ pub(super) fn run(args: &SolveArgs, plan: &Plan) -> Result<Status> {
 
 fn solve_all(args: &SolveArgs, plan: &Plan) -> Result<Status> {
     let mut problems: Vec<Problem> = Vec::new();
-    let tally = input::for_each_of(&args.dataset, |item| {
+    let tally = input::for_each_of(&args.dataset, Need::Records, |item| {
         problems.push(item.record.problem);
         Ok(())
     })?;
@@ -268,12 +269,14 @@ impl Parties {
             let mut metadata = Metadata::new();
             metadata.insert("strategy".to_owned(), name_of(args.strategy).into());
             metadata.insert("chosen".to_owned(), (outcome.chosen == Some(index)).into());
+            let text = found.steps.join(&args.search.separator);
+            let maker = format!("{}/{}", self.generator.name, name_of(args.strategy));
             Solution {
-                id: format!("{}/{}/{index}", problem.id, name_of(args.strategy)),
+                id: id::sample(&problem.id, &maker, index, args.search.seed, &text),
                 problem_id: problem.id.clone(),
                 generator: Some(self.generator.name.clone()),
                 steps: found.steps.clone(),
-                text: Some(found.steps.join(&args.search.separator)),
+                text: Some(text),
                 answer: found.answer.clone(),
                 outcome: right.map_or(Outcome::Unknown, Outcome::from_correct),
                 scores: scores.map(|scorer| (scorer.name(), found.scores.clone())).into_iter().collect(),

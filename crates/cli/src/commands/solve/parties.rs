@@ -82,19 +82,22 @@ fn scorer_settings(args: &SolveArgs) -> Result<Option<ScorerSettings>> {
     if !settings.endpoints.endpoint.is_empty() {
         return Ok(Some(settings));
     }
-    if described && !named && !generator.endpoints.endpoint.is_empty() {
-        bail!(Usage(
-            "--profile and --scorer-adapter apply to a reward model that is named: set it with --scorer"
-                .to_owned()
-        ));
-    }
-    // A reward model that is described but not named is the generator, or its base with another adapter.
-    let own = generator.model.as_deref().unwrap_or(DEFAULT_GENERATOR);
-    let model = settings.model.unwrap_or_else(|| if described { own } else { SHIPPED }.to_owned());
+    // A reward model that is described but not named is the base of its adapter, or with a profile alone the generator.
     let same = described && !named && chosen.scorer_adapter.is_none();
+    if same && !generator.endpoints.endpoint.is_empty() {
+        bail!(Usage("--profile applies to a reward model that is named: set it with --scorer".to_owned()));
+    }
+    let model = match (settings.model, &chosen.scorer_adapter) {
+        (None, None) if !same => Some(SHIPPED.to_owned()),
+        (None, None) => generator
+            .model
+            .clone()
+            .or_else(|| generator.local.adapter.is_none().then(|| DEFAULT_GENERATOR.to_owned())),
+        (model, _) => model,
+    };
     let adapter = if same { &generator.local.adapter } else { &chosen.scorer_adapter };
     let local = LocalSettings { adapter: adapter.clone(), ..generator.local.clone() };
-    Ok(Some(ScorerSettings { model: Some(model), local, ..settings }))
+    Ok(Some(ScorerSettings { model, local, ..settings }))
 }
 
 /// Stands where a strategy needs no reward model: no solution gets a score.

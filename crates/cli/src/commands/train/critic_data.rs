@@ -1,21 +1,24 @@
 //! `gradus train critic-data`: solutions with known first errors, balanced and filtered, with their perplexities.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use gradus_backend::{Generator, GeneratorSettings, block_on};
 use gradus_core::contracts::{LogProbs as _, LogProbsRequest, Message};
 use gradus_train::critic;
-use gradus_train::critic::{Answer, CriticExample, Curation, CurationCounts, TruthSource, curate, prompt};
+use gradus_train::critic::{
+    Answer, Balance, CriticExample, Curation, CurationCounts, TruthSource, curate, prompt,
+};
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
+use crate::arguments::annotator::AnnotatorOption;
 use crate::arguments::dataset::DatasetInput;
 use crate::cost;
 use crate::exit::Status;
-use crate::input;
+use crate::input::{self, Need};
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
 use gradus_core::count::{counted, grouped};
@@ -27,14 +30,19 @@ pub(crate) struct CriticDataArgs {
     /// Output file (JSONL)
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Take first errors from the scores of this name where there are no human labels
-    #[arg(long, value_name = "NAME")]
+    #[command(flatten)]
+    labels: AnnotatorOption,
+    /// Take first errors from the scores of this name instead of labels, where they agree with the outcome
+    #[arg(long, value_name = "NAME", conflicts_with = "annotator")]
     scores: Option<String>,
-    /// Score threshold; the first step below it is the first error
+    /// With --scores, score threshold; the first step below it is the first error
     #[arg(long, default_value_t = 0.8)]
     threshold: f64,
-    /// Keep all solutions instead of balancing correct and wrong ones per generator
-    #[arg(long, alias = "unbalanced")]
+    /// What is balanced by leaving out solutions
+    #[arg(long, value_enum, default_value = "generators", conflicts_with = "no_balance")]
+    balance: BalanceArg,
+    /// Keep all solutions: --balance none
+    #[arg(long, alias = "unbalanced", hide = true)]
     no_balance: bool,
     /// Also write target critiques to this file, as conversations for gradus train sft
     #[arg(long, alias = "answers", value_name = "FILE")]
@@ -48,6 +56,27 @@ pub(crate) struct CriticDataArgs {
     print: JsonOption,
 }
 
+/// What is balanced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum BalanceArg {
+    /// As many correct as wrong solutions, and as many by each generator
+    Generators,
+    /// As many correct as wrong solutions by each generator
+    Classes,
+    /// Keep all solutions
+    None,
+}
+
+impl From<BalanceArg> for Balance {
+    fn from(balance: BalanceArg) -> Self {
+        match balance {
+            BalanceArg::Generators => Self::Generators,
+            BalanceArg::Classes => Self::Classes,
+            BalanceArg::None => Self::None,
+        }
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct CriticDataSummary {
     examples: usize,
@@ -57,26 +86,36 @@ struct CriticDataSummary {
     without_perplexity: usize,
     /// Invalid records.
     skipped: u64,
+    /// Examples by who says where the first error is.
+    labels_by: BTreeMap<String, usize>,
     generators: BTreeMap<String, CurationCounts>,
 }
 
 pub(super) fn run(args: &CriticDataArgs) -> Result<Status> {
-    let (records, tally) = input::records(&args.input)?;
-    let truth = match &args.scores {
-        None => TruthSource::Labels,
-        Some(model) => TruthSource::Scores { model: model.clone(), threshold: args.threshold },
+    let (records, tally) = input::joined(&args.input, Need::Solutions)?;
+    let truth = match (&args.scores, &args.labels.annotator) {
+        (Some(model), _) => TruthSource::Scores { model: model.clone(), threshold: args.threshold },
+        (None, Some(name)) => TruthSource::Annotator(name.clone()),
+        (None, None) => TruthSource::Labels,
     };
-    let curation = Curation { truth, balance: !args.no_balance, seed: args.seed };
+    let balance = if args.no_balance { Balance::None } else { args.balance.into() };
+    let curation = Curation { truth, balance, seed: args.seed };
     let (mut examples, generators) = curate(&records, &curation);
     let generator = Generator::open(&args.generator)?;
     cost::announce(&generator.spending);
+    // As `gradus perplexity` and `bench preference` measure it: the text as it was generated.
+    let texts: HashMap<(&str, &str), String> = records
+        .iter()
+        .flat_map(|record| record.solutions.iter().map(|solution| (&*record.problem.id, solution)))
+        .map(|(problem, solution)| ((problem, &*solution.id), solution.full_text()))
+        .collect();
     let mut progress = Progress::new(examples.len() as u64, false);
     let (mut without_perplexity, mut done) = (0, 0);
     let mut waiting = Vec::new();
     for chunk in examples.chunks_mut(AHEAD) {
         for example in chunk.iter() {
             let asked = generator.context(&example.problem);
-            let continuation = example.steps.join("\n");
+            let continuation = texts[&(&*example.problem_id, &*example.solution_id)].clone();
             waiting.push(generator.logprobs(LogProbsRequest { prompt: asked, continuation }));
         }
         for (example, answer) in chunk.iter_mut().zip(waiting.drain(..)) {
@@ -97,6 +136,15 @@ pub(super) fn run(args: &CriticDataArgs) -> Result<Status> {
     if let Some(path) = &args.sft_output {
         write(path, &examples.iter().map(ideal).collect::<Vec<_>>())?;
     }
+    let mut labels_by: BTreeMap<String, usize> = BTreeMap::new();
+    for example in &examples {
+        let name = match &example.source {
+            TruthSource::Labels => "labels".to_owned(),
+            TruthSource::Annotator(name) => name.clone(),
+            TruthSource::Scores { model, .. } => format!("scores {model}"),
+        };
+        *labels_by.entry(name).or_default() += 1;
+    }
     let kept = |is: fn(&CurationCounts) -> usize| generators.values().map(is).sum();
     let report = CriticDataSummary {
         examples: examples.len(),
@@ -104,6 +152,7 @@ pub(super) fn run(args: &CriticDataArgs) -> Result<Status> {
         wrong: kept(|counts| counts.wrong),
         without_perplexity,
         skipped: tally.skipped,
+        labels_by,
         generators,
     };
     show(args, &report)
@@ -151,6 +200,9 @@ fn show(args: &CriticDataArgs, report: &CriticDataSummary) -> Result<Status> {
         grouped(report.wrong),
         printer::written_to(&args.output)
     ))?;
+    for (name, count) in &report.labels_by {
+        printer.line(format!("{:>8}  first errors by {name}", grouped(*count)))?;
+    }
     let rows: Vec<Vec<String>> = report
         .generators
         .iter()

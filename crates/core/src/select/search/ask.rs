@@ -74,7 +74,7 @@ const LEADS: [&str; 5] = ["is", "be", "answer", "option", "choice"];
 /// Whether a solution, as far as it goes, states its final answer: in a box, after `####`, under a heading, as JSON, or
 /// directly after words such as 'the answer is'. A number that happens to stand last is no such statement, nor is
 /// `#### Step 2`, nor `Answer: first, 3 + 4 = 7`.
-fn states_answer(solution: &str) -> bool {
+pub fn states_answer(solution: &str) -> bool {
     let Some(found) = extract(solution) else { return false };
     match found.found {
         Found::Boxed | Found::Heading | Found::Json => true,

@@ -32,7 +32,7 @@ use super::vote::Power;
 use crate::Fault;
 use crate::contracts::{CallError, Sampling};
 
-pub use ask::{Ask, Plain, Question};
+pub use ask::{Ask, Plain, Question, states_answer};
 pub use beam::{BeamConfig, beam};
 pub use outcome::{Choose, Found, SearchOutcome, SearchUsage, StopReason};
 pub use sample::{SampleConfig, sample};

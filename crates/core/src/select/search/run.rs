@@ -53,7 +53,7 @@ impl<'a> Run<'a> {
     /// Whether the generator has failed in a way that ends the search. A request that it refused ends only what that
     /// request was about, such as a solution that has outgrown the context.
     pub(super) fn has_failed(&self) -> bool {
-        matches!(self.failure, Some(CallError::Failed(_)))
+        self.failure.as_ref().is_some_and(|error| !matches!(error, CallError::Invalid(_)))
     }
 
     /// Draws the samples of every order, as far as the budget goes.
@@ -119,7 +119,7 @@ impl<'a> Run<'a> {
             Err(error) => {
                 self.usage.failed_calls += 1;
                 self.error.get_or_insert_with(|| error.to_string());
-                if !self.has_failed() && (self.failure.is_none() || matches!(error, CallError::Failed(_))) {
+                if !self.has_failed() && (self.failure.is_none() || !matches!(error, CallError::Invalid(_))) {
                     self.failure = Some(error);
                 }
                 None

@@ -28,6 +28,8 @@ enum State<W: Write + Send> {
     /// Rows that the columns are inferred from.
     Inferring {
         output: W,
+        /// A row with all columns that may come.
+        example: Option<Value>,
         rows: Vec<Value>,
     },
     Writing(Box<Open<W>>),
@@ -42,7 +44,14 @@ struct Open<W: Write + Send> {
 
 impl<W: Write + Send> ParquetSink<W> {
     pub(crate) fn new(output: W) -> Self {
-        Self { state: State::Inferring { output, rows: Vec::new() } }
+        Self { state: State::Inferring { output, example: None, rows: Vec::new() } }
+    }
+
+    /// Makes columns for all that `example` holds, also where the first rows do not.
+    pub(crate) fn expect(&mut self, columns: Value) {
+        if let State::Inferring { example, .. } = &mut self.state {
+            *example = Some(columns);
+        }
     }
 
     pub(crate) fn push(&mut self, row: Value) -> std::result::Result<(), String> {
@@ -67,8 +76,8 @@ impl<W: Write + Send> ParquetSink<W> {
     /// Opens the file with the columns of the rows so far; an open one stays as it is.
     fn start(&mut self) -> std::result::Result<(), String> {
         match std::mem::replace(&mut self.state, State::Failed) {
-            State::Inferring { output, rows } => {
-                let mut open = Open::new(output, &rows)?;
+            State::Inferring { output, example, rows } => {
+                let mut open = Open::new(output, example.iter().chain(&rows))?;
                 rows.iter().try_for_each(|row| open.push(row))?;
                 self.state = State::Writing(Box::new(open));
             }
@@ -79,10 +88,12 @@ impl<W: Write + Send> ParquetSink<W> {
 }
 
 impl<W: Write + Send> Open<W> {
-    fn new(output: W, rows: &[Value]) -> std::result::Result<Self, String> {
-        let row = rows.iter().try_fold(Column::Struct(Vec::new()), Column::widened);
+    fn new<'a>(output: W, rows: impl Iterator<Item = &'a Value>) -> std::result::Result<Self, String> {
+        let mut rows = rows.peekable();
+        let is_empty = rows.peek().is_none();
+        let row = rows.try_fold(Column::Struct(Vec::new()), Column::widened);
         let row = row.map_err(|misfit| misfit.to_string())?;
-        if !rows.is_empty() {
+        if !is_empty {
             row.check().map_err(|misfit| misfit.to_string())?;
         }
         let Column::Struct(fields) = row else { unreachable!("a struct widened by rows is a struct") };

@@ -73,7 +73,7 @@ fn the_first_error_crosses_formats() {
             }
         }
     }
-    assert_eq!(kept.len(), 15, "{kept:?}");
+    assert_eq!(kept.len(), 19, "{kept:?}");
 }
 
 /// A field that a format usually has is not made up for a record of its own that came without it.
@@ -173,6 +173,14 @@ fn examples() -> Vec<(Format, Vec<Value>)> {
             ],
         ),
         (
+            Format::Prm800kPrefixes,
+            vec![
+                json!({"problem": "What is 2 + 3?", "prefix": ["Add."], "prefix_ratings": [1], "candidates": [
+                    {"step": "5", "rating": 1, "final": true}, {"step": "6", "rating": -1}], "in_prmbench": false}),
+                json!({"problem": "é", "prefix": ["a", "b"], "prefix_ratings": [0, null], "candidates": []}),
+            ],
+        ),
+        (
             Format::MathShepherd,
             vec![
                 json!({"input": "What is 2 + 3? Step 1: 2 + 3 = 5 ки\nStep 2: The answer is: 5 ки",
@@ -215,6 +223,13 @@ fn examples() -> Vec<(Format, Vec<Value>)> {
                 "final_answer_correct": false, "label": 0}),
                 json!({"id": 7, "problem": "Is π > 3?", "steps": ["Yes."], "final_answer_correct": true, "label": -1, "generator": null}),
                 json!({"problem": "No id", "steps": [], "final_answer_correct": true, "label": -1, "extra": [1]}),
+            ],
+        ),
+        (
+            Format::FirstError,
+            vec![
+                json!({"problem": "What is 2 + 3?", "steps": ["Add.", "6"], "first_error": 1}),
+                json!({"problem": "é", "steps": ["a"], "first_error": null, "extra": 1}),
             ],
         ),
         (
@@ -276,6 +291,27 @@ fn examples() -> Vec<(Format, Vec<Value>)> {
             ],
         ),
         (
+            Format::Eic,
+            vec![
+                json!({"question": "2 nuts and 3?", "original_solution": "Add.\n2+3=5\n#### 5", "original_answer": 5.0,
+                "transformed_solution": "Add.\n2+3=6\n#### 6", "transformed_answer": 6.0, "wrong_step": 2,
+                "wrong_type": "calculation_error", "is_single_error": true, "explanation": "é"}),
+                json!({"question": "?", "original_solution": "a\n\nb", "original_answer": [1, 2], "transformed_solution": "c",
+                "transformed_answer": null, "wrong_step": 7, "wrong_type": "counting_error"}),
+            ],
+        ),
+        (
+            Format::Parc,
+            vec![
+                json!({"question": "2 nuts and 3?", "ground_truth_solution": "2+3=5\nSo 5.", "ground_truth_answer": "5",
+                "model_answer": 6, "steps": ["Step 1: Add.", "Step 2: 6"], "error_annotation": {"error_annotations": {"step_level": [
+                    {"step_number": 1, "has_error": false, "errors": []},
+                    {"step_number": 2, "has_error": true, "errors": [{"error_type": "Mathematical_Error"}]}]}},
+                "premise_annotation": {"steps": []}, "file": "x.json", "is_correct": false}),
+                json!({"question": "é", "steps": [], "error_annotation": {"error_annotations": {"step_level": []}}}),
+            ],
+        ),
+        (
             Format::BigBenchMistake,
             vec![
                 json!({"input": "Sort: b a", "steps": ["a first.", "b first."], "target": "a b", "answer": "b a", "mistake_index": 1}),
@@ -318,14 +354,6 @@ fn examples() -> Vec<(Format, Vec<Value>)> {
             ],
         ),
         (
-            Format::Gsm8k,
-            vec![
-                json!({"question": "2 nuts and 3?", "answer": "2+3=<<2+3=5>>5 nuts.\nIn all 5.\n#### 5"}),
-                json!({"question": "é?", "answer": "a\n\n b ####5", "extra": null}),
-                json!({"question": "?", "answer": "#### 1,000"}),
-            ],
-        ),
-        (
             Format::Musique,
             vec![
                 json!({"id": "2hop__1_2", "question": "Where was the author of Blue Hills born?",
@@ -335,6 +363,30 @@ fn examples() -> Vec<(Format, Vec<Value>)> {
                     {"id": 2, "question": "Where was #1 born?", "answer": "York", "paragraph_support_idx": null}],
                 "answer": "York", "answer_aliases": ["City of York"], "answerable": true}),
                 json!({"id": "x", "question": "é?", "question_decomposition": [], "answer": "a", "answer_aliases": [], "paragraphs": null}),
+            ],
+        ),
+        (
+            Format::Spatial,
+            vec![
+                json!({"story": ["B is left of A.", "C is above B."], "question": "Where is C from A?", "label": "upper-left", "k_hop": 2}),
+                json!({"story": "B is left of A. C is above B.", "question": "Is A right of B?", "answer": ["Yes"], "q_type": "YN"}),
+                json!({"story": [], "question": "é?", "answer": null}),
+            ],
+        ),
+        (
+            Format::Outputs,
+            vec![
+                json!({"problem": "What is 2 + 3?", "response": "Add.\n\nIt is 5.", "answer": "5", "temperature": 0.7}),
+                json!({"id": "q1", "problem": "é?", "steps": ["Add.", "6"], "generator": "m", "correct": false}),
+                json!({"problem": "Empty", "response": "", "answer": null}),
+            ],
+        ),
+        (
+            Format::Gsm8k,
+            vec![
+                json!({"question": "2 nuts and 3?", "answer": "2+3=<<2+3=5>>5 nuts.\nIn all 5.\n#### 5"}),
+                json!({"question": "é?", "answer": "a\n\n b ####5", "extra": null}),
+                json!({"question": "?", "answer": "#### 1,000"}),
             ],
         ),
         (

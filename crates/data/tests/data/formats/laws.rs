@@ -149,6 +149,82 @@ fn strategy(format: Format) -> BoxedStrategy<Value> {
             );
             record(must, vec![("gt_answer", string()), ("problem_source", string()), ("n_copies", number())])
         }
+        Format::Prm800kPrefixes => {
+            let rating = || prop_oneof![rating(), Just(Value::Null)].boxed();
+            let candidate = record(
+                (text(), rating()).prop_map(|(step, rating)| json!({"step": step, "rating": rating})),
+                vec![("final", flag())],
+            );
+            let must = (text(), steps_with(rating()), vec(candidate, 0..4)).prop_map(
+                |(problem, (prefix, ratings), candidates)| {
+                    json!({"problem": problem, "prefix": prefix, "prefix_ratings": ratings, "candidates": candidates})
+                },
+            );
+            record(must, vec![("in_prmbench", flag())])
+        }
+        Format::FirstError => {
+            let must = (text(), steps_with_index()).prop_map(
+                |(problem, (steps, error))| json!({"problem": problem, "steps": steps, "first_error": error}),
+            );
+            record(must, vec![])
+        }
+        Format::Eic => {
+            let must = (text(), worked("#### "), worked("#### "), -1..6i64).prop_map(
+                |(question, original, transformed, wrong)| {
+                    json!({"question": question, "original_solution": original,
+                        "transformed_solution": transformed, "wrong_step": wrong})
+                },
+            );
+            record(
+                must,
+                vec![
+                    ("original_answer", prop_oneof![string(), number(), json()].boxed()),
+                    ("transformed_answer", json()),
+                    ("wrong_type", string()),
+                ],
+            )
+        }
+        Format::Parc => {
+            let must = (text(), vec((text(), any::<bool>()), 0..4)).prop_map(|(question, steps)| {
+                let (steps, errors): (Vec<String>, Vec<bool>) = steps.into_iter().unzip();
+                let marked = (1..)
+                    .zip(errors)
+                    .map(|(number, wrong)| json!({"step_number": number, "has_error": wrong, "errors": []}));
+                let marked = json!({"error_annotations": {"step_level": marked.collect::<Vec<_>>()}});
+                json!({"question": question, "steps": steps, "error_annotation": marked})
+            });
+            let may = vec![
+                ("ground_truth_solution", string()),
+                ("ground_truth_answer", string()),
+                ("model_answer", prop_oneof![string(), number()].boxed()),
+                ("is_correct", flag()),
+                ("file", string()),
+            ];
+            record(must, may)
+        }
+        Format::Spatial => {
+            let story = prop_oneof![string(), texts().prop_map(Value::from)];
+            let answer = prop_oneof![string(), texts().prop_map(Value::from), Just(Value::Null)];
+            let must = (story, text(), any::<bool>(), answer).prop_map(|(story, question, label, answer)| {
+                json!({"story": story, "question": question, if label { "label" } else { "answer" }: answer})
+            });
+            record(must, vec![("q_type", string()), ("k_hop", number())])
+        }
+        Format::Outputs => {
+            let responses = text().prop_map(|response| json!({"response": response}));
+            let steps = vec(text(), 1..4).prop_map(|steps| json!({"steps": steps}));
+            let must = (text(), prop_oneof![responses, steps]).prop_map(|(problem, mut row)| {
+                row["problem"] = problem.into();
+                row
+            });
+            let may = vec![
+                ("id", "[a-z#/é]{1,8}".prop_map(Value::from).boxed()),
+                ("generator", string()),
+                ("answer", string()),
+                ("correct", flag()),
+            ];
+            record(must, may)
+        }
         Format::MathShepherd => {
             let must = (tagged(), vec(any::<bool>(), 5)).prop_map(|((pieces, tail), marks)| {
                 let join = |tag: &dyn Fn(usize) -> &'static str| {
@@ -470,23 +546,29 @@ laws! {
     trl: Trl,
     prm800k_as_published: Prm800k,
     prm800k_ratings: Prm800kRatings,
+    prm800k_prefixes: Prm800kPrefixes,
     math_shepherd: MathShepherd,
     openrlhf: OpenRlhf,
     paddlenlp: PaddleNlp,
     rlhflow: RlhFlow,
     processbench: ProcessBench,
+    first_error: FirstError,
     prmbench: PrmBench,
     mr_ben: MrBen,
     mr_gsm8k: MrGsm8k,
     reasoneval: ReasonEval,
     stepverify: StepVerify,
+    eic: Eic,
+    parc: Parc,
     bigbench_mistake: BigBenchMistake,
     best_of_n_candidates: BestOfN,
     candidate_outcomes: CandidateOutcomes,
     many_models: ManyModels,
     gsm8k_solutions: Gsm8kSolutions,
-    gsm8k: Gsm8k,
     musique: Musique,
+    spatial: Spatial,
+    outputs: Outputs,
+    gsm8k: Gsm8k,
     math: Math,
     problems: Problems,
 }
@@ -523,6 +605,18 @@ proptest! {
         sink.finish().unwrap();
         let back: Vec<Record> =
             gradus_data::files::open(&[path], None).unwrap().map(|item| item.unwrap().record).collect();
-        prop_assert_eq!(back, records);
+        prop_assert_eq!(&back, &records);
+        // In columns as well.
+        for name in ["records.parquet", "records.csv"] {
+            let path = scratch.path(name);
+            let mut sink = gradus_data::files::Sink::create(gradus_data::files::Target::File(path.clone())).unwrap();
+            for record in &records {
+                sink.push(record).unwrap();
+            }
+            sink.finish().unwrap();
+            let back: Vec<Record> =
+                gradus_data::files::open(&[path], None).unwrap().map(|item| item.unwrap().record).collect();
+            prop_assert_eq!(&back, &records, "{}", name);
+        }
     }
 }

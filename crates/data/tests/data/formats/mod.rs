@@ -1,13 +1,14 @@
 //! Dataset formats and containers, from the outside.
 //!
 //! `examples`: hand-written records of every format and what they become. `laws`: random records of every format
-//! come back as they were. `faults`: what a user is told about bad records. `containers`: files of every kind, whole
+//! come back as they were. `outputs`: files of model outputs in the forms of other programs. `faults`: what a user is told about bad records. `containers`: files of every kind, whole
 //! and damaged. `real_data`: the public datasets, where the folder `shared/data` lies beside the checkout.
 
 mod containers;
 mod examples;
 mod faults;
 mod laws;
+mod outputs;
 mod real_data;
 
 use std::path::{Path, PathBuf};

@@ -63,6 +63,15 @@ impl Objective {
         matches!(self, Self::Grpo(grpo) if grpo.kl > 0.0)
     }
 
+    /// The prompt that asks for a solution, where one is asked for.
+    pub(crate) fn prompt(&self) -> Option<&str> {
+        match self {
+            Self::Sft(sft) => Some(&sft.prompt),
+            Self::Orpo(orpo) => Some(&orpo.prompt),
+            Self::Prm(_) | Self::Orm(_) | Self::Grpo(_) => None,
+        }
+    }
+
     /// The profile by which a reward model reads solutions, and its head.
     pub(crate) fn reward_model(&self) -> Option<(&str, crate::heads::HeadKind)> {
         match self {

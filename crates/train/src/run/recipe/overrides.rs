@@ -9,6 +9,9 @@ use crate::{Error, Result};
 const OLD_KEYS: [(&str, &str, &str); 2] =
     [("", "optimiser", "optimizer"), ("model", "quantised", "quantized")];
 
+/// Keys of which a recipe has one: section and both keys. A setting replaces the other one, too.
+const ALTERNATIVES: [(&str, &str, &str); 2] = [("steps", "total", "epochs"), ("", "lora", "full")];
+
 /// Replaces old spellings of keys.
 pub(super) fn modernize(table: &mut Table) -> std::result::Result<(), String> {
     for (section, old, new) in OLD_KEYS {
@@ -58,6 +61,14 @@ pub(super) fn apply(table: &mut Table, set: &str) -> Result<()> {
         here = next.as_table_mut().ok_or_else(|| refuse(format!("`{section}` is a value, not a section")))?;
     }
     here.insert((*last).to_owned(), value);
+    for (section, one, other) in ALTERNATIVES {
+        if sections.join(".") == section {
+            let pairs = [(one, other), (other, one)];
+            if let Some((_, replaced)) = pairs.iter().find(|(key, _)| key == last) {
+                here.remove(*replaced);
+            }
+        }
+    }
     // A value may be a whole section with an old key in it.
     modernize(table).map_err(refuse)
 }

@@ -10,6 +10,7 @@ use crate::objectives::Readout;
 use crate::run::best::{BestMetric, BestValue};
 use crate::run::order::TrainingLength;
 use crate::schedule::{Schedule, Warmup};
+use gradus_core::LabelsAfterError;
 use gradus_engine::Precision;
 
 const SMALLEST: &str = r#"
@@ -66,6 +67,14 @@ fn settings_take_toml_and_bare_words() {
     let Tuning::Lora(lora) = recipe.tuning else { panic!("lora is the default") };
     assert_eq!(lora.targets, ["q_proj", "o_proj"]);
     assert!(matches!(recipe.objective, Objective::Prm(prm) if prm.loss == LabelLoss::CrossEntropy));
+}
+
+#[test]
+fn a_setting_replaces_its_alternative() {
+    assert_eq!(smallest(&["steps.total=30"]).steps.length, TrainingLength::Total(30));
+    let sets = ["steps.total=30", "steps.epochs=3"];
+    assert_eq!(smallest(&sets).steps.length, TrainingLength::Epochs(3));
+    assert_eq!(smallest(&["lora.rank=4", "full={}"]).tuning, Tuning::Full);
 }
 
 #[test]
@@ -155,6 +164,8 @@ fn bad_settings_are_refused_with_a_sentence() {
     ];
     let mut messages = sets.map(|set| parse(SMALLEST, &[set]).unwrap_err().to_string()).to_vec();
     messages.push(parse(SMALLEST, &["objective=sft", "data.neutral=skip"]).unwrap_err().to_string());
+    let unused = ["objective=sft", "data.labels_after_error=keep"];
+    messages.push(parse(SMALLEST, &unused).unwrap_err().to_string());
     messages.push(parse(SMALLEST, &["objective=sft", "prm.profile=plain"]).unwrap_err().to_string());
     messages.push(parse(SMALLEST, &["objective=grpo", "grpo.temperature=0"]).unwrap_err().to_string());
     insta::assert_snapshot!(messages.join("\n"));
@@ -286,7 +297,9 @@ prop_compose! {
                 format,
                 limit,
                 max_tokens,
+                annotator: labels.then(|| "judge".to_owned()),
                 neutral: labels.then_some(NeutralLabels::Skip),
+                labels_after_error: labels.then_some(LabelsAfterError::Keep),
                 shuffle,
             },
             optimizer: OptimizerConfig {

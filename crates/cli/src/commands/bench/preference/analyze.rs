@@ -104,7 +104,7 @@ pub(super) fn run(args: &AnalyzeArgs) -> Result<Status> {
 /// Perplexities by solution id, as `gradus perplexity --data -o` leaves them.
 fn perplexities_of(path: &PathBuf) -> Result<HashMap<String, f64>> {
     let mut known = HashMap::new();
-    input::read(std::slice::from_ref(path), None, OnError::Fail, &mut |item| {
+    input::read(std::slice::from_ref(path), Default::default(), OnError::Fail, &mut |item| {
         for solution in item.record.solutions {
             if let Some(perplexity) = solution.metadata.get("perplexity").and_then(serde_json::Value::as_f64)
             {

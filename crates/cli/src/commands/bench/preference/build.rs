@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
 use crate::exit::Status;
-use crate::input;
+use crate::input::{self, Need};
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped};
 
@@ -55,7 +55,7 @@ pub(super) struct BuildArgs {
 }
 
 pub(super) fn run(args: &BuildArgs) -> Result<Status> {
-    let (records, _) = input::records(&args.input)?;
+    let (records, _) = input::joined(&args.input, Need::Solutions)?;
     let printer = Printer::new(Some(&args.output));
     let write = |records: &[Record]| -> Result<()> {
         let mut sink = Sink::create(Target::new(&args.output))?;

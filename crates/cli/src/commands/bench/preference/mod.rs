@@ -6,7 +6,7 @@ mod build;
 use analyze::regression;
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use gradus_backend::{Local, Purpose, block_on};
+use gradus_backend::{Local, LocalSettings, Purpose, block_on};
 use gradus_bench::report::BenchmarkResults;
 use gradus_bench::run::Progress as Done;
 use gradus_bench::{perplexity, preference, published};
@@ -78,7 +78,8 @@ fn measure(args: &MeasureArgs) -> Result<Status> {
     let judged = job.ask(&judging)?;
     if !args.no_perplexity {
         if let Some(model) = args.perplexity_model.as_ref().or(judging.base.as_ref()) {
-            let other = Local::start(model, &bench.judge.scorer.local, Purpose::Text)?;
+            let settings = LocalSettings { adapter: None, ..bench.judge.scorer.local.clone() };
+            let other = Local::start(model, &settings, Purpose::Text)?;
             fill(&mut job, &other.engine, &other.identity)?;
             job.extra.insert("perplexity_model".to_owned(), json!(model));
         } else if let Some((local, identity)) = judging.local() {

@@ -1,0 +1,204 @@
+//! Which of several annotations of a solution counts: one rule for training, export, pools, critics and display. The
+//! order is documented with [`LabelChoice`].
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Annotation, LabelSource, Solution};
+
+/// Whose labels are used. The most trusted annotation wins, the earliest among equals:
+///
+/// 1. a person's labels
+/// 2. errors that a program put there
+/// 3. a dataset's that does not say who labeled it
+/// 4. consensus and ensembles of annotators
+/// 5. a model that compared the solution with a reference (SPARE)
+/// 6. a model that judged it
+/// 7. Monte Carlo
+/// 8. a reward model at a threshold
+///
+/// The first three are [truth](LabelSource::is_truth), the others opinions. An annotation whose labels come from
+/// several sources is trusted like the least trusted of them.
+///
+/// ```
+/// use gradus_core::{Annotation, LabelChoice, LabelSource, Solution};
+/// let judge = LabelSource::Judge { model: "m".into(), agreeing: 1, votes: 1 };
+/// let by = |source| Annotation::from_first_error(1, None, source);
+/// let solution = Solution {
+///     annotations: vec![by(&judge), by(&LabelSource::Human)],
+///     ..Solution::default()
+/// };
+/// let used = |choice: LabelChoice| solution.labels(&choice).map(Annotation::source_name);
+/// assert_eq!(used(LabelChoice::MostTrusted).as_deref(), Some("human"));
+/// assert_eq!(used(LabelChoice::Annotator("judge".into())).as_deref(), Some("judge m"));
+/// assert_eq!(used(LabelChoice::Annotator("judge other".into())), None);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LabelChoice {
+    /// The most trusted annotation.
+    #[default]
+    MostTrusted,
+    /// The most trusted annotation, if it is truth.
+    Truth,
+    /// Those of one annotator: its name, such as `judge Qwen2.5-72B`, or its kind, such as `judge`.
+    Annotator(String),
+}
+
+impl LabelChoice {
+    /// The annotator of that name, or else the most trusted.
+    pub fn of(annotator: Option<&str>) -> Self {
+        annotator.map_or(Self::MostTrusted, |name| Self::Annotator(name.to_owned()))
+    }
+}
+
+impl LabelSource {
+    /// What kind of annotator it is: `human`, `judge`, …; the first word of its [name](Self::name).
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Unstated => "unstated",
+            Self::Human => "human",
+            Self::Injected => "injected",
+            Self::MonteCarlo { .. } => "monte-carlo",
+            Self::Judge { .. } => "judge",
+            Self::Reference { .. } => "reference",
+            Self::Prm { .. } => "prm",
+            Self::Consensus { .. } => "consensus",
+        }
+    }
+
+    /// The name of the annotator, such as `human` or `judge Qwen2.5-72B`.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Judge { model, .. } | Self::Reference { model } | Self::Prm { model } => {
+                format!("{} {model}", self.kind())
+            }
+            Self::Consensus { of } => format!("consensus of {}", of.join(", ")),
+            other => other.kind().to_owned(),
+        }
+    }
+
+    /// Its place in the order of trust; 0 is the most trusted.
+    fn rank(&self) -> usize {
+        match self {
+            Self::Human => 0,
+            Self::Injected => 1,
+            Self::Unstated => 2,
+            Self::Consensus { .. } => 3,
+            Self::Reference { .. } => 4,
+            Self::Judge { .. } => 5,
+            Self::MonteCarlo { .. } => 6,
+            Self::Prm { .. } => 7,
+        }
+    }
+}
+
+impl Annotation {
+    /// Who labeled: the least trusted of its labels' sources.
+    fn source(&self) -> &LabelSource {
+        let sources = self.labels.iter().flatten().map(|label| &label.source);
+        sources.max_by_key(|source| source.rank()).unwrap_or(&LabelSource::Unstated)
+    }
+
+    /// The name of who labeled, such as `human` or `monte-carlo`.
+    pub fn source_name(&self) -> String {
+        self.source().name()
+    }
+
+    /// What kind of annotator labeled: `human`, `judge`, …
+    pub fn source_kind(&self) -> &'static str {
+        self.source().kind()
+    }
+
+    /// Whether an annotator of this name or kind labeled.
+    pub fn is_by(&self, name: &str) -> bool {
+        self.source_kind() == name || self.source_name() == name
+    }
+
+    /// Whether the labels are to be believed.
+    pub fn is_truth(&self) -> bool {
+        self.source().is_truth()
+    }
+}
+
+impl Solution {
+    /// The annotations, the most trusted first.
+    pub fn by_trust(&self) -> Vec<&Annotation> {
+        let mut annotations: Vec<&Annotation> = self.annotations.iter().collect();
+        annotations.sort_by_key(|annotation| annotation.source().rank());
+        annotations
+    }
+
+    /// The most trusted annotation: of those with labels to train on, or else of all.
+    pub fn most_trusted(&self) -> Option<&Annotation> {
+        self.labels(&LabelChoice::MostTrusted).or_else(|| self.by_trust().into_iter().next())
+    }
+
+    /// The labels that count by the order of trust that [`LabelChoice`] has; none where none of them is a training
+    /// target.
+    pub fn labels(&self, choice: &LabelChoice) -> Option<&Annotation> {
+        self.all_labels(choice).into_iter().next()
+    }
+
+    /// All labels that a choice admits, the most trusted first.
+    pub fn all_labels(&self, choice: &LabelChoice) -> Vec<&Annotation> {
+        let admitted = |annotation: &&Annotation| match choice {
+            LabelChoice::MostTrusted => true,
+            LabelChoice::Truth => annotation.is_truth(),
+            LabelChoice::Annotator(name) => annotation.is_by(name),
+        };
+        let usable = |annotation: &&Annotation| annotation.targets().next().is_some();
+        self.by_trust().into_iter().filter(usable).filter(admitted).collect()
+    }
+
+    /// The most trusted annotation with labels that are to be believed.
+    pub fn truth(&self) -> Option<&Annotation> {
+        let labeled = |annotation: &&Annotation| annotation.labels.iter().any(Option::is_some);
+        self.by_trust().into_iter().filter(labeled).find(|annotation| annotation.is_truth())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Mark, StepLabel};
+
+    #[test]
+    fn the_order_of_trust_does_not_depend_on_the_order_of_files() {
+        let model = || "m".to_owned();
+        let ordered = [
+            LabelSource::Human,
+            LabelSource::Injected,
+            LabelSource::Unstated,
+            LabelSource::Consensus { of: vec![model()] },
+            LabelSource::Reference { model: model() },
+            LabelSource::Judge { model: model(), agreeing: 1, votes: 1 },
+            LabelSource::MonteCarlo { successes: 1, samples: 2 },
+            LabelSource::Prm { model: model() },
+        ];
+        for best in 0..ordered.len() {
+            let annotations = ordered[best..].iter().rev();
+            let annotations =
+                annotations.map(|source| Annotation::from_first_error(2, Some(0), source)).collect();
+            let solution = Solution { annotations, ..Solution::default() };
+            let chosen = |choice| solution.labels(&choice).map(Annotation::source_name);
+            assert_eq!(chosen(LabelChoice::MostTrusted), Some(ordered[best].name()));
+            assert_eq!(chosen(LabelChoice::Truth).is_some(), best < 3);
+            assert_eq!(solution.truth().is_some(), best < 3);
+            assert_eq!(chosen(LabelChoice::Annotator("prm".to_owned())), Some("prm m".to_owned()));
+        }
+    }
+
+    #[test]
+    fn labels_of_several_sources_are_trusted_like_the_least_trusted() {
+        let label = |source| Some(StepLabel::hard(Mark::Correct, source));
+        let mixed = Annotation::from_labels(vec![
+            label(LabelSource::Human),
+            label(LabelSource::Prm { model: "m".to_owned() }),
+        ]);
+        assert_eq!((mixed.source_name().as_str(), mixed.is_truth()), ("prm m", false));
+        let nothing = Annotation::from_labels(vec![None]);
+        let solution = Solution { annotations: vec![nothing, mixed], ..Solution::default() };
+        assert!(solution.truth().is_none());
+        assert!(solution.labels(&LabelChoice::MostTrusted).is_some());
+    }
+}

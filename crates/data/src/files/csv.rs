@@ -1,0 +1,248 @@
+//! Tables of comma- or tab-separated values (RFC 4180), in and out.
+//!
+//! The first line names the columns. A cell is a text, but for what is surely something else: an empty cell is null, a number
+//! in its plain form is a number, `true` and `false` are booleans, and a JSON list or object is one. Written, a cell is
+//! the same: what is read back is what was written, except that a text such as `14` comes back as a number.
+
+use std::io::{self, BufRead, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::readers::is_usual_field;
+use crate::{Error, Result, SourceLocation};
+use gradus_core::Fault;
+use gradus_core::count::counted;
+
+/// A longer row is a quote that is never closed.
+const MAX_ROW_BYTES: usize = 64 << 20;
+
+/// Rows that the columns of an output are taken from.
+const INFER_ROWS: usize = 4096;
+
+/// The separator of a table, judged by the file's name and its first bytes; none where it is no table.
+pub(super) fn separator(path: &Path, head: &[u8]) -> Option<u8> {
+    let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let stem = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
+    let first = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    if matches!(first.trim_ascii_start().first(), None | Some(b'{' | b'[')) {
+        return None;
+    }
+    if stem.ends_with(".tsv") {
+        return Some(b'\t');
+    }
+    let count = |wanted: u8| first.iter().filter(|&&byte| byte == wanted).count();
+    let separator = [b',', b'\t', b';'].into_iter().max_by_key(|&byte| (count(byte), byte == b','))?;
+    if stem.ends_with(".csv") {
+        return Some(separator);
+    }
+    let cells = first.split(|&byte| byte == separator);
+    let known = cells.filter_map(|cell| std::str::from_utf8(cell).ok());
+    let known = known.filter(|cell| is_usual_field(cell.trim().trim_matches('"')));
+    (known.count() >= 2).then_some(separator)
+}
+
+/// Iterates over the rows of a table as JSON objects.
+pub(super) struct CsvRows {
+    input: Box<dyn BufRead + Send>,
+    path: Arc<Path>,
+    separator: u8,
+    columns: Vec<String>,
+    line: u64,
+    done: bool,
+}
+
+impl CsvRows {
+    pub(super) fn open(input: Box<dyn BufRead + Send>, path: Arc<Path>, separator: u8) -> Result<Self> {
+        let mut rows = Self { input, path, separator, columns: Vec::new(), line: 1, done: false };
+        let Some(columns) = rows.cells()? else { return Err(Error::Empty { path: rows.path.to_path_buf() }) };
+        rows.columns = columns;
+        if let Some(first) = rows.columns.first_mut() {
+            *first = first.trim_start_matches('\u{feff}').to_owned();
+        }
+        let mut names = std::collections::HashSet::new();
+        if let Some(twice) = rows.columns.iter().find(|name| !name.is_empty() && !names.insert(*name)) {
+            let message = format!("two columns are called `{twice}`: rename one");
+            return Err(rows.broken(1, message));
+        }
+        Ok(rows)
+    }
+
+    fn broken(&self, line: u64, message: impl Into<String>) -> Error {
+        Error::Broken { place: SourceLocation { path: self.path.clone(), line }, message: message.into() }
+    }
+
+    /// The cells of the next row; line breaks inside quotes are part of a cell.
+    fn cells(&mut self) -> Result<Option<Vec<String>>> {
+        let start = self.line;
+        let mut row = Vec::new();
+        loop {
+            let before = row.len();
+            let read = self.input.read_until(b'\n', &mut row);
+            let read = read.map_err(|source| Error::io(&*self.path, source))?;
+            if read == 0 && row.is_empty() {
+                return Ok(None);
+            }
+            self.line += u64::from(row[before..].ends_with(b"\n"));
+            let closed = row.iter().filter(|&&byte| byte == b'"').count() % 2 == 0;
+            if closed && row.trim_ascii().is_empty() {
+                row.clear();
+                continue;
+            }
+            if closed {
+                break;
+            }
+            if read == 0 || row.len() > MAX_ROW_BYTES {
+                self.done = true;
+                return Err(self.broken(start, "a quote is opened and never closed"));
+            }
+        }
+        let Ok(row) = std::str::from_utf8(&row) else {
+            self.done = true;
+            return Err(self.broken(start, "the text is not valid UTF-8: convert the file to UTF-8"));
+        };
+        Ok(Some(split(row.trim_end_matches(['\r', '\n']), char::from(self.separator))))
+    }
+}
+
+/// The cells of a row whose quotes are closed.
+fn split(row: &str, separator: char) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    let (mut quoted, mut letters) = (false, row.chars().peekable());
+    while let Some(letter) = letters.next() {
+        let cell = cells.last_mut().expect("there is always a cell");
+        match letter {
+            '"' if quoted && letters.peek() == Some(&'"') => {
+                letters.next();
+                cell.push('"');
+            }
+            '"' => quoted = !quoted,
+            letter if letter == separator && !quoted => cells.push(String::new()),
+            letter => cell.push(letter),
+        }
+    }
+    cells
+}
+
+impl Iterator for CsvRows {
+    type Item = Result<(u64, Value)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let line = self.line;
+        let cells = match self.cells() {
+            Ok(cells) => cells?,
+            Err(error) => {
+                self.done = true;
+                return Some(Err(error));
+            }
+        };
+        if cells.len() != self.columns.len() {
+            let message = format!(
+                "{}, but the first line names {}",
+                counted(cells.len(), "cell"),
+                counted(self.columns.len(), "column")
+            );
+            let place = SourceLocation { path: self.path.clone(), line };
+            return Some(Err(Error::Record { place, fault: Fault::new("", message) }));
+        }
+        // A column without a name is an index that nobody asked for.
+        let named = self.columns.iter().zip(cells).filter(|(name, _)| !name.is_empty());
+        let row: Map<String, Value> = named.map(|(name, cell)| (name.clone(), value_of(cell))).collect();
+        Some(Ok((line, row.into())))
+    }
+}
+
+fn value_of(cell: String) -> Value {
+    let is_json = cell.starts_with(['{', '[']) || cell.parse::<f64>().is_ok();
+    match cell.as_str() {
+        "" => Value::Null,
+        "true" | "True" => true.into(),
+        "false" | "False" => false.into(),
+        _ if is_json => match serde_json::from_str::<Value>(&cell) {
+            Ok(Value::Number(number)) => {
+                let plain = number.to_string();
+                if plain == cell { Value::Number(number) } else { cell.into() }
+            }
+            Ok(value) => value,
+            Err(_) => cell.into(),
+        },
+        _ => cell.into(),
+    }
+}
+
+/// Writes JSON objects as a table. The columns are those of the first [`INFER_ROWS`] rows.
+pub(super) struct CsvSink<W: Write> {
+    output: W,
+    separator: u8,
+    columns: Option<Vec<String>>,
+    waiting: Vec<Value>,
+}
+
+impl<W: Write> CsvSink<W> {
+    pub(super) fn new(output: W, separator: u8) -> Self {
+        Self { output, separator, columns: None, waiting: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, row: Value) -> std::result::Result<(), String> {
+        if self.columns.is_some() {
+            return self.write(&row);
+        }
+        self.waiting.push(row);
+        if self.waiting.len() >= INFER_ROWS { self.start() } else { Ok(()) }
+    }
+
+    pub(super) fn finish(mut self) -> std::result::Result<W, String> {
+        self.start()?;
+        Ok(self.output)
+    }
+
+    fn start(&mut self) -> std::result::Result<(), String> {
+        if self.columns.is_some() {
+            return Ok(());
+        }
+        let rows = std::mem::take(&mut self.waiting);
+        let mut columns: Vec<String> = Vec::new();
+        for name in rows.iter().filter_map(Value::as_object).flat_map(Map::keys) {
+            if !columns.contains(name) {
+                columns.push(name.clone());
+            }
+        }
+        let cells: Vec<String> = columns.iter().map(|name| quoted(name, self.separator)).collect();
+        self.line(&cells).map_err(|error| error.to_string())?;
+        self.columns = Some(columns);
+        rows.iter().try_for_each(|row| self.write(row))
+    }
+
+    fn write(&mut self, row: &Value) -> std::result::Result<(), String> {
+        let columns = self.columns.as_deref().unwrap_or_default();
+        let Value::Object(row) = row else { return Err("a row of a table is an object".to_owned()) };
+        if let Some(name) = row.keys().find(|name| !columns.contains(name)) {
+            return Err(format!("column `{name}` is missing from the rows before: write JSONL instead"));
+        }
+        let cell = |name: &String| match row.get(name) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => quoted(text, self.separator),
+            Some(other) => quoted(&other.to_string(), self.separator),
+        };
+        let cells: Vec<String> = columns.iter().map(cell).collect();
+        self.line(&cells).map_err(|error| error.to_string())
+    }
+
+    fn line(&mut self, cells: &[String]) -> io::Result<()> {
+        let separator = char::from(self.separator).to_string();
+        writeln!(self.output, "{}", cells.join(&separator))
+    }
+}
+
+fn quoted(text: &str, separator: u8) -> String {
+    if text.contains(['"', '\n', '\r', char::from(separator)]) || text.trim() != text {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}

@@ -1,0 +1,270 @@
+//! What the fields of a row of model outputs are: by their usual names, or as a user says with `--map`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::Value;
+
+use gradus_core::Metadata;
+
+/// What a field can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The question.
+    Problem,
+    /// One generated solution, or a list of them.
+    Solution,
+    /// The steps of one generated solution.
+    Steps,
+    /// The right final answer.
+    Answer,
+    /// A reference solution.
+    Reference,
+    /// The row's id.
+    Id,
+    /// Who generated the solution.
+    Generator,
+    /// Whether the final answer is right.
+    Outcome,
+}
+
+impl Role {
+    const ALL: [Self; 8] = [
+        Self::Problem,
+        Self::Solution,
+        Self::Steps,
+        Self::Answer,
+        Self::Reference,
+        Self::Id,
+        Self::Generator,
+        Self::Outcome,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Problem => "problem",
+            Self::Solution => "solution",
+            Self::Steps => "steps",
+            Self::Answer => "answer",
+            Self::Reference => "reference",
+            Self::Id => "id",
+            Self::Generator => "generator",
+            Self::Outcome => "correct",
+        }
+    }
+
+    /// Usual names of fields with this role, the surest first. Compared without regard to case.
+    fn usual_names(self) -> &'static [&'static str] {
+        match self {
+            Self::Problem => &["problem", "question", "query", "instruction", "prompt", "input"],
+            Self::Solution => &[
+                "response",
+                "responses",
+                "completion",
+                "completions",
+                "generation",
+                "generations",
+                "generated_solution",
+                "generated_solutions",
+                "generated_text",
+                "generated_texts",
+                "model_solution",
+                "model_response",
+                "model_output",
+                "model_outputs",
+                "model_completion",
+                "output",
+                "outputs",
+                "prediction",
+                "predictions",
+                "candidates",
+                "samples",
+                "solutions",
+                AMBIGUOUS,
+            ],
+            Self::Steps => &["steps", "solution_steps", "reasoning_steps"],
+            Self::Answer => &[
+                "gold",
+                "gold_answer",
+                "ground_truth",
+                "ground_truth_answer",
+                "gt_answer",
+                "gts",
+                "target",
+                "reference_answer",
+                "expected_answer",
+                "correct_answer",
+                "answer",
+                "final_answer",
+            ],
+            Self::Reference => {
+                &["reference_solution", "ground_truth_solution", "gold_solution", "gt_solution", "reference"]
+            }
+            Self::Id => &["id", "problem_id", "question_id", "unique_id", "uid", "idx", "index", "doc_id"],
+            Self::Generator => &["generator", "model", "model_name", "model_id"],
+            Self::Outcome => &["correct", "is_correct", "passed"],
+        }
+    }
+
+    /// Parts of names that hint at this role where no usual name is there.
+    fn hints(self) -> &'static [&'static str] {
+        match self {
+            Self::Problem => &["question", "problem", "prompt", "query", "instruct", "task", "input"],
+            Self::Solution => &[
+                "respon", "complet", "generat", "solution", "output", "predict", "reason", "rationale",
+                "cot", "thought", "reply", "text", "answer",
+            ],
+            Self::Answer => &["gold", "truth", "target", "expected", "correct", "answer", "label"],
+            _ => &[],
+        }
+    }
+}
+
+/// A field that is a reference solution in some datasets and a generated one in others.
+pub(crate) const AMBIGUOUS: &str = "solution";
+
+/// Which field has which role, as a user says. Roles that are not named are found by their usual names.
+///
+/// ```
+/// use gradus_data::readers::FieldMap;
+/// let map: FieldMap = "problem=question,solution=output.text".parse()?;
+/// assert_eq!(map.to_string(), "problem=question,solution=output.text");
+/// assert!("solution".parse::<FieldMap>().is_err());
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FieldMap(Vec<(Role, String)>);
+
+impl FieldMap {
+    /// The field that the user gave this role; a path with dots leads into objects and lists.
+    pub(crate) fn named(&self, role: Role) -> Option<&str> {
+        self.0.iter().find(|(named, _)| *named == role).map(|(_, field)| field.as_str())
+    }
+
+    /// True when the user gave `field` some role.
+    fn uses(&self, field: &str) -> bool {
+        self.0.iter().any(|(_, path)| path.split('.').next() == Some(field))
+    }
+
+    /// The field with this role: the user's, or else one of a usual name.
+    pub(crate) fn find(&self, row: &Metadata, role: Role) -> Option<String> {
+        if let Some(field) = self.named(role) {
+            return Some(field.to_owned());
+        }
+        let is_free = |field: &str| !self.uses(field) && row.get(field).is_some_and(|found| !found.is_null());
+        role.usual_names()
+            .iter()
+            .find_map(|name| row.keys().find(|key| key.eq_ignore_ascii_case(name) && is_free(key)))
+            .cloned()
+    }
+}
+
+impl FromStr for FieldMap {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut map = Self::default();
+        for part in text.split(',') {
+            let known = || Role::ALL.map(Role::name).join(", ");
+            let (name, field) = part
+                .split_once('=')
+                .map(|(name, field)| (name.trim(), field.trim()))
+                .filter(|(_, field)| !field.is_empty())
+                .ok_or_else(|| format!("`{part}` is not ROLE=FIELD, with ROLE one of {}", known()))?;
+            let role = Role::ALL
+                .into_iter()
+                .find(|role| role.name() == name)
+                .ok_or_else(|| format!("`{name}` is not one of {}", known()))?;
+            if map.named(role).is_some() {
+                return Err(format!("`{name}` is mapped twice"));
+            }
+            map.0.push((role, field.to_owned()));
+        }
+        Ok(map)
+    }
+}
+
+impl fmt::Display for FieldMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<String> =
+            self.0.iter().map(|(role, field)| format!("{}={field}", role.name())).collect();
+        f.write_str(&parts.join(","))
+    }
+}
+
+/// True for a usual name of a field, as the first line of a table may have it.
+pub(crate) fn is_usual_field(name: &str) -> bool {
+    Role::ALL.iter().flat_map(|role| role.usual_names()).any(|usual| usual.eq_ignore_ascii_case(name))
+}
+
+/// The value at a path with dots, such as `choices.0.text`.
+pub(crate) fn at_path<'a>(row: &'a Metadata, path: &str) -> Option<&'a Value> {
+    if let Some(value) = row.get(path) {
+        return Some(value);
+    }
+    let mut parts = path.split('.');
+    let mut value = row.get(parts.next()?)?;
+    for part in parts {
+        value = match value {
+            Value::Object(object) => object.get(part)?,
+            Value::Array(items) => items.get(part.parse::<usize>().ok()?)?,
+            _ => return None,
+        };
+    }
+    Some(value)
+}
+
+/// The map that would probably read a row of unknown fields; none where nothing looks like a problem and a solution.
+pub(crate) fn probable_map(row: &Metadata) -> Option<FieldMap> {
+    let texts = texts_of(row);
+    let longest = |taken: &str| {
+        let free = texts.iter().filter(|(name, _)| name != taken);
+        free.max_by_key(|(_, length)| *length).map(|(name, _)| name.as_str())
+    };
+    let problem = hinted(&texts, Role::Problem, &[]);
+    let solution = hinted(&texts, Role::Solution, problem.as_slice());
+    let (problem, solution) = match (problem, solution) {
+        (Some(problem), Some(solution)) => (problem, solution),
+        (Some(problem), None) => (problem, longest(problem)?),
+        (None, Some(solution)) => (longest(solution)?, solution),
+        (None, None) => return None,
+    };
+    let mut map = vec![(Role::Problem, problem.to_owned()), (Role::Solution, solution.to_owned())];
+    if let Some(answer) = hinted(&texts, Role::Answer, &[problem, solution]) {
+        map.push((Role::Answer, answer.to_owned()));
+    }
+    Some(FieldMap(map))
+}
+
+/// A text that is not taken and whose name is usual for the role, or hints at it.
+fn hinted<'a>(texts: &'a [(String, usize)], role: Role, taken: &[&str]) -> Option<&'a str> {
+    let free = || texts.iter().map(|(name, _)| name.as_str()).filter(|name| !taken.contains(name));
+    let usual = |usual: &&str| free().find(|name| name.eq_ignore_ascii_case(usual));
+    let hint = |hint: &&str| free().find(|name| name.to_lowercase().contains(hint));
+    role.usual_names().iter().find_map(usual).or_else(|| role.hints().iter().find_map(hint))
+}
+
+/// Texts and lists of texts, also those directly inside an object, with their lengths.
+fn texts_of(row: &Metadata) -> Vec<(String, usize)> {
+    let mut texts = Vec::new();
+    for (name, value) in row {
+        match value {
+            Value::Object(inner) => texts.extend(
+                inner
+                    .iter()
+                    .filter_map(|(key, value)| Some((format!("{name}.{key}"), length_of_text(value)?))),
+            ),
+            _ => texts.extend(length_of_text(value).map(|length| (name.clone(), length))),
+        }
+    }
+    texts
+}
+
+/// How long a text, or a list of texts, is.
+fn length_of_text(value: &Value) -> Option<usize> {
+    match value {
+        Value::String(text) => Some(text.len()),
+        Value::Array(items) => items.iter().map(|item| Some(item.as_str()?.len())).sum(),
+        _ => None,
+    }
+}
