@@ -36,7 +36,7 @@ train() {
     shift 4
     if [ -n "$SMALL" ]; then
         set -- --set model.precision=bf16 --set lora.rank=8 --set batch.tokens=4096 --set batch.examples=4 \
-            --set steps.total=4 --set steps.checkpoint_every=2 "$@"
+            --set steps.total=4 --set steps.checkpoint_every=2 --set steps.eval_every=2 "$@"
     fi
     gradus train "$objective" "$recipe" -o "$run" --set "model.base=$BASE" --set "model.device=$DEVICE" \
         --set "data.train=[\"$data/train.jsonl\"]" --set "data.eval=[\"$data/eval.jsonl\"]" "$@"
