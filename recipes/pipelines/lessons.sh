@@ -14,11 +14,14 @@ set -eu
 if [ -n "$SMALL" ]; then
     small_problems
     TRAIN=$OUT/problems/train.jsonl TEST=$OUT/problems/test.jsonl
-    samples=1 sampling="--max-tokens 96" rollouts="-k 2 --max-tokens 48"
+    samples=1 sampling="--max-tokens 96" rollouts="-k 2 --max-tokens 48" splits=train=0.6,eval=0.4
+    # This model's tokenizer does not know Qwen's token after each step, and its completions find no correct solution to
+    # measure F1 with.
+    profile='--set prm.profile=gradus --set steps.best={metric="loss",is="lowest"}'
 else
     : "${TRAIN:?names the problems to train on}" "${TEST:?names the benchmark}"
     : "${JUDGE:=Qwen/Qwen2.5-72B-Instruct}" "${JUDGE_ENDPOINT:=$ENDPOINT}"
-    samples=6 sampling="--max-tokens 2048" rollouts="-k 8 --max-tokens 2048"
+    samples=6 sampling="--max-tokens 2048" rollouts="-k 8 --max-tokens 2048" splits=train=0.95,eval=0.05 profile=""
 fi
 
 gradus sample "$TRAIN" -n $samples $sampling -o "$OUT/sampled.jsonl" $generator
@@ -38,9 +41,9 @@ fi
 
 # A PRM on each, hard labels, and ProcessBench.
 for labels in mc agreed; do
-    gradus data split "$OUT/$labels.jsonl" --splits train=0.8,eval=0.2 --seed 1 -o "$OUT/$labels"
+    gradus data split "$OUT/$labels.jsonl" --splits $splits --seed 1 -o "$OUT/$labels"
     annotator=$([ $labels = mc ] && echo monte-carlo || echo consensus)
-    train prm recipes/prm/qwen-style.toml "$OUT/prm-$labels" "$OUT/$labels" --set data.annotator=$annotator
+    train prm recipes/prm/qwen-style.toml "$OUT/prm-$labels" "$OUT/$labels" --set data.annotator=$annotator $profile
     gradus bench processbench $TEST --model "$OUT/prm-$labels/adapter" --device "$DEVICE" -o "$OUT/report-$labels"
 done
 gradus bench compare "$OUT/report-mc" "$OUT/report-agreed"
