@@ -15,10 +15,12 @@ if [ -n "$SMALL" ]; then
     samples=1 candidates=4 sampling="--max-tokens 96" labeling="--limit 8 --shots 1 --response-retries 0 --max-tokens 320"
     # This model solves nothing, so right solutions are the synthetic ones, and their labels do not depend on it.
     pairs="--set orpo.pairs=outcome"
+    # Its tokenizer does not know the paper's tag after each step.
+    profile="--set prm.profile=brief"
 else
     : "${TRAIN:?names the problems to train on}" "${TEST:?names the problems to test on}"
     : "${QBASE:=models/Meta-Llama-3-8B-Instruct.Q8_0.gguf}"
-    samples=16 candidates=20 sampling="--max-tokens 1024" labeling="" pairs=""
+    samples=16 candidates=20 sampling="--max-tokens 1024" labeling="" pairs="" profile=""
 fi
 
 # Samples; solutions that TRAIN has stay with them.
@@ -30,7 +32,7 @@ gradus annotate reference "$OUT/solutions.jsonl" $labeling -o "$OUT/labeled.json
 gradus data split "$OUT/labeled.jsonl" --splits train=0.8,eval=0.2 --seed 1 -o "$OUT/labeled"
 
 # Training: a PRM on all step labels, and ORPO on pairs that outcome and labels agree on.
-train prm recipes/prm/spare-prm.toml "$OUT/prm" "$OUT/labeled" --set data.annotator=reference
+train prm recipes/prm/spare-prm.toml "$OUT/prm" "$OUT/labeled" --set data.annotator=reference $profile
 train orpo recipes/orpo/spare-orpo.toml "$OUT/orpo" "$OUT/labeled" --set "model.base=$QBASE" $pairs
 
 # Best-of-N with the PRM, and its page.
