@@ -6,27 +6,10 @@ set -eu
 out=${OUT:-target/llm-server}
 gradus=$(realpath "${GRADUS:?names the program}")
 data=${GRADUS_DATA:?names the folder of datasets}/gsm8k/test.jsonl
-mkdir -p "$out/work"
 [ -e "$data" ] || { echo "skipped: no $data"; exit 0; }
-python=$out/venv/bin/python
-[ -x "$python" ] || python3 -m venv "$out/venv"
-"$python" -c 'import xllamacpp' 2> /dev/null || "$out/venv/bin/pip" -q install 'xllamacpp==2026.10.11549' > "$out/pip.log" 2>&1 || {
-    echo "skipped: llama.cpp's server cannot be installed here (see $out/pip.log)"
-    exit 0
-}
-
-model=$("$gradus" models path smollm2-135m)
-rm -rf "$out/work" && mkdir -p "$out/work" && rm -f "$out/address" "$out/stop" && mkfifo "$out/stop"
-"$python" scripts/llm_server.py "$model" 2 8192 < "$out/stop" > "$out/address" 2> "$out/server.log" &
-server=$!
-exec 3> "$out/stop"
-trap 'exec 3>&-; wait $server || true' EXIT
-while ! [ -s "$out/address" ]; do
-    kill -0 $server || { tail -5 "$out/server.log"; exit 1; }
-    sleep 0.2
-done
-url=$(cat "$out/address")
-echo "llama.cpp serves $model at $url"
+. scripts/llama_server.sh
+llama_server "$out" "$("$gradus" models path smollm2-135m)" || exit 0
+rm -rf "$out/work" && mkdir -p "$out/work"
 
 # run NAME COMMAND…: the summary as JSON, checked by the script below.
 run() {

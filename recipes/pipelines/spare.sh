@@ -11,7 +11,8 @@ set -eu
 . "$(dirname "$0")/common.sh"
 if [ -n "$SMALL" ]; then
     small_problems
-    TRAIN=$OUT/problems/train.jsonl TEST=$OUT/problems/test.jsonl QBASE=smollm2-135m
+    TRAIN=$OUT/problems/train.jsonl TEST=$OUT/problems/test.jsonl
+    : "${QBASE:=smollm2-135m}"
     samples=1 candidates=4 sampling="--max-tokens 96" labeling="--limit 8 --shots 1 --response-retries 0 --max-tokens 320"
     # This model solves nothing, so right solutions are the synthetic ones, and their labels do not depend on it.
     pairs="--set orpo.pairs=outcome"

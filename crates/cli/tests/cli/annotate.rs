@@ -371,7 +371,7 @@ fn a_cancelled_job_is_resumed_from_anywhere() {
     assert!(jobs(&folder, "cancel 1").fails(3).contains("is done"));
     std::fs::remove_file(folder.path("judge.jsonl")).unwrap();
     let elsewhere = Folder::new();
-    let resumed = Command::new(env!("CARGO_BIN_EXE_gradus"))
+    let resumed = Command::new(crate::program())
         .args(["jobs", "resume", "1"])
         .current_dir(elsewhere.path("."))
         .env_remove("GRADUS_JOBS")

