@@ -90,7 +90,7 @@ bench-retrieve:
 	GRADUS=$(TARGET)/release/gradus sh benches/retrieve.sh
 
 bench-growth:
-	$(CARGO) run --release --locked -p gradus-retrieve --example growth -- --json target/growth.json --html target/growth.html
+	GRADUS_GROWTH="--json $(TARGET)/growth.json --html $(TARGET)/growth.html" $(CARGO) test --release --locked -p gradus-retrieve --lib tests::growth -- --ignored --nocapture
 
 # One connection per request in flight needs more open files than many systems allow at first.
 bench-llm:

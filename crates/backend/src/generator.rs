@@ -148,7 +148,7 @@ impl Generator {
     }
 
     /// Whether a solution that has begun can be gone on with as the model itself would.
-    pub fn continues(&self) -> bool {
+    fn continues(&self) -> bool {
         self.settings.raw || self.tokenizer.is_some()
     }
 

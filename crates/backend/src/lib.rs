@@ -1,7 +1,7 @@
 //! One way to a model: every command that needs one opens it here.
 //!
-//! Each of the three kinds runs here (*local*), behind one or several servers (*endpoints*), or is read from a file or
-//! from the data (*recorded*):
+//! Each of the three kinds runs here (*local*) or behind one or several servers (*endpoints*); completions and vectors
+//! may also be read from a file (*recorded*), and scores that the data has need no model:
 //!
 //! - [`Generator`]: continues text, and says how probable a text is
 //! - [`Scorer`]: a process reward model; every profile works here and over `/pooling`
@@ -46,7 +46,6 @@ pub use generator::{Continuation, DEFAULT_GENERATOR, Generator, GeneratorIdentit
 pub use local::{Local, Purpose, scorer_name, trained_profile};
 pub use pair::open_pair;
 pub use prompts::ChatPrompt;
-pub use recorded::RecordedScores;
 pub use scorer::{ScoreSummary, Scorer, ScorerKind};
 pub use settings::{
     EmbedderSettings, EndpointSettings, GeneratorSettings, LocalSettings, ScoreApi, ScorerSettings,

@@ -131,7 +131,7 @@ impl Weights {
 
 /// The profile that a local reward model was trained with, where its folder says so.
 pub fn trained_profile(settings: &ScorerSettings) -> Result<Option<String>> {
-    let local = settings.endpoints.endpoint.is_empty() && settings.recorded.is_none();
+    let local = settings.endpoints.endpoint.is_empty();
     if !local || (settings.model.is_none() && settings.local.adapter.is_none()) {
         return Ok(None);
     }

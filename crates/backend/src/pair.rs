@@ -22,10 +22,7 @@ pub fn open_pair(
 /// The model that does both: an engine has one set of weights, and at most one profile.
 fn shared(generator: &GeneratorSettings, scorer: &ScorerSettings) -> Result<Option<String>> {
     let here = |endpoints: &crate::EndpointSettings| endpoints.endpoint.is_empty();
-    let local = here(&generator.endpoints)
-        && here(&scorer.endpoints)
-        && generator.recorded.is_none()
-        && scorer.recorded.is_none();
+    let local = here(&generator.endpoints) && here(&scorer.endpoints) && generator.recorded.is_none();
     if !local || generator.local != scorer.local {
         return Ok(None);
     }
@@ -49,9 +46,8 @@ mod tests {
         let local = LocalSettings { adapter: Some("a".into()), ..Default::default() };
         let adapted = ScorerSettings { local, ..scorer.clone() };
         let endpoints = EndpointSettings { endpoint: vec!["http://a".into()], ..Default::default() };
-        let served = ScorerSettings { endpoints, ..scorer.clone() };
-        let recorded = ScorerSettings { recorded: Some("prm".into()), ..scorer };
-        for scorer in [other, adapted, served, recorded, ScorerSettings::default()] {
+        let served = ScorerSettings { endpoints, ..scorer };
+        for scorer in [other, adapted, served, ScorerSettings::default()] {
             assert_eq!(shared(&generator, &scorer).unwrap(), None, "{scorer:?}");
         }
         // Without names, a profile makes the scorer the generator.

@@ -1,4 +1,4 @@
-//! Answers that somebody has already: completions and vectors in a file, scores in the data.
+//! Answers that somebody has already: completions and vectors in a file.
 //!
 //! ```json
 //! {"prompt": "What is 1 + 1?", "completions": ["It is 2.", "2"]}
@@ -11,10 +11,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use gradus_core::Record;
-use gradus_core::contracts::{
-    Answer, CallError, Embed, Embeddings, ScoreRequest, ScoreSteps, StepScores, Usage,
-};
+use gradus_core::contracts::{Answer, CallError, Embed, Embeddings, Usage};
 use gradus_llm::Scripted;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -89,74 +86,6 @@ impl Embed for RecordedVectors {
             Ok(Embeddings { dimension: self.dimension, values, truncated: 0, usage: Usage::default() })
         })
     }
-}
-
-/// Scores that the data has under one name.
-#[derive(Debug, Clone)]
-pub struct RecordedScores {
-    /// The scores' name in the data.
-    pub name: String,
-    scores: HashMap<blake3::Hash, Vec<f64>>,
-}
-
-impl RecordedScores {
-    /// No scores yet.
-    ///
-    /// ```
-    /// use gradus_backend::RecordedScores;
-    /// use gradus_core::contracts::{ScoreRequest, ScoreSteps};
-    /// let request = ScoreRequest { problem: "1 + 1?".into(), steps: vec!["It is 2.".into()], ..Default::default() };
-    /// let mut scores = RecordedScores::new("my-prm");
-    /// scores.add(&request, vec![0.9]);
-    /// let found = gradus_backend::block_on(scores.score_steps(vec![request]))??;
-    /// assert_eq!(found[0].as_ref().unwrap().scores, [0.9]);
-    /// # Ok::<(), gradus_backend::Error>(())
-    /// ```
-    pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), scores: HashMap::new() }
-    }
-
-    /// Remembers the scores of a solution.
-    pub fn add(&mut self, request: &ScoreRequest, scores: Vec<f64>) {
-        self.scores.insert(key(request), scores);
-    }
-
-    /// Remembers those of a record's solutions that have scores of this name.
-    pub fn add_record(&mut self, record: &Record) {
-        for solution in &record.solutions {
-            if let Some(scores) = solution.scores.get(&self.name) {
-                self.add(&ScoreRequest::of(&record.problem, solution), scores.clone());
-            }
-        }
-    }
-
-    fn find(&self, request: &ScoreRequest) -> Result<StepScores, CallError> {
-        let refuse = |what: String| Err(CallError::Invalid(format!("solution `{}`: {what}", request.id)));
-        match self.scores.get(&key(request)) {
-            None => refuse(format!("the data has no scores named `{}`", self.name)),
-            Some(scores) if scores.len() != request.steps.len() => {
-                refuse(format!("it has {} steps and {} scores", request.steps.len(), scores.len()))
-            }
-            Some(scores) => Ok(StepScores { scores: scores.clone(), usage: Usage::default() }),
-        }
-    }
-}
-
-impl ScoreSteps for RecordedScores {
-    fn score_steps(&self, requests: Vec<ScoreRequest>) -> Answer<'_, Vec<Result<StepScores, CallError>>> {
-        Box::pin(async move { Ok(requests.iter().map(|request| self.find(request)).collect()) })
-    }
-}
-
-/// The solution itself, whatever it is called.
-fn key(request: &ScoreRequest) -> blake3::Hash {
-    let mut hasher = blake3::Hasher::new();
-    for text in std::iter::once(&request.problem).chain(&request.steps) {
-        // The length keeps one text's end from being another's beginning.
-        hasher.update(&(text.len() as u64).to_le_bytes());
-        hasher.update(text.as_bytes());
-    }
-    hasher.finalize()
 }
 
 /// The lines of a file with their numbers, and a hash of it.

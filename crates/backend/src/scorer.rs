@@ -1,4 +1,4 @@
-//! A process reward model: local, behind endpoints, or scores that the data has.
+//! A process reward model: local, or behind endpoints.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use crate::background::Background;
 use crate::endpoints::Endpoints;
 use crate::local::{self, Local, Purpose, scorer_name};
 use crate::profile_format::ProfileFormat;
-use crate::{Error, RecordedScores, Result, ScoreApi, ScorerSettings, Spending};
+use crate::{Error, Result, ScoreApi, ScorerSettings, Spending};
 
 /// The profile of a model behind `/pooling` when none is named.
 const POOLING_PROFILE: &str = "qwen2.5-math-prm";
@@ -34,8 +34,6 @@ pub enum ScorerKind {
     Local,
     /// Servers of this protocol.
     Endpoints(ScoreApi),
-    /// The data.
-    Recorded,
 }
 
 impl ScorerKind {
@@ -47,7 +45,6 @@ impl ScorerKind {
             Self::Endpoints(ScoreApi::Score) => "server of scores",
             Self::Endpoints(ScoreApi::Completions) => "language model behind /v1/completions",
             Self::Endpoints(ScoreApi::Chat) => "critic behind a server",
-            Self::Recorded => "scores in the data",
         }
     }
 }
@@ -85,17 +82,11 @@ pub struct Scorer {
 enum Backend {
     Local(Local),
     Endpoints(Background<dyn ScoreSteps>),
-    Recorded(RecordedScores),
 }
 
 impl Scorer {
     /// Loads the model or prepares connections; nothing is asked yet.
     pub fn open(settings: &ScorerSettings) -> Result<Self> {
-        if let Some(name) = &settings.recorded {
-            let backend = Backend::Recorded(RecordedScores::new(name));
-            let spending = Spending::default();
-            return Ok(Self::new(name, ScorerKind::Recorded, String::new(), spending, backend));
-        }
         let profile = settings.profile.as_deref();
         if !settings.endpoints.endpoint.is_empty() {
             return Self::served(settings, profile);
@@ -174,7 +165,6 @@ impl Scorer {
         match &self.backend {
             Backend::Local(local) => tokens_of(requests) >= local.token_budget,
             Backend::Endpoints(_) => requests.len() >= FULL_BATCH,
-            Backend::Recorded(_) => false,
         }
     }
 
@@ -186,8 +176,7 @@ impl Scorer {
         }
     }
 
-    /// What determines its scores: the weights or the model's name at its servers, and the profile. Empty for recorded
-    /// scores, which nobody computes again.
+    /// What determines its scores: the weights or the model's name at its servers, and the profile.
     pub fn identity(&self) -> &str {
         &self.identity
     }
@@ -196,15 +185,7 @@ impl Scorer {
     pub fn local(&self) -> Option<&Local> {
         match &self.backend {
             Backend::Local(local) => Some(local),
-            _ => None,
-        }
-    }
-
-    /// The recorded scores, to which a command adds those of the records that it reads.
-    pub fn recorded(&mut self) -> Option<&mut RecordedScores> {
-        match &mut self.backend {
-            Backend::Recorded(recorded) => Some(recorded),
-            _ => None,
+            Backend::Endpoints(_) => None,
         }
     }
 
@@ -229,7 +210,6 @@ impl ScoreSteps for Scorer {
         match &self.backend {
             Backend::Local(local) => local.engine.score_steps(requests),
             Backend::Endpoints(model) => model.score_steps(requests),
-            Backend::Recorded(recorded) => recorded.score_steps(requests),
         }
     }
 }

@@ -177,9 +177,6 @@ pub struct ScorerSettings {
     /// With --endpoint, local model with the same tokenizer, for profiles whose prompts are sent as token ids
     #[arg(long, value_name = "MODEL", requires = "endpoint")]
     pub tokenizer: Option<String>,
-    /// The scores that the data has under this name, instead of a model's; set by commands that read scored data.
-    #[arg(skip)]
-    pub recorded: Option<String>,
     /// Every prompt goes through a local model by itself, to measure what sharing gives.
     #[arg(skip)]
     pub no_tree_packing: bool,

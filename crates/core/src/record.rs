@@ -37,7 +37,7 @@ impl Record {
         Self { gradus: SCHEMA, problem, solutions }
     }
 
-    /// For each solution the earliest one with [the same text](Solution::has_same_text): itself, if it is the first.
+    /// For each solution the earliest one with the same steps, text and answer: itself, if it is the first.
     /// A model may draw one text several times; each counts in votes, but needs labels and scores only once.
     pub fn earliest_equal(&self) -> Vec<usize> {
         let mut firsts: HashMap<u64, Vec<usize>> = HashMap::new();

@@ -83,7 +83,7 @@ impl Solution {
     }
 
     /// Whether two solutions say the same, word for word: what is asked about one is known of the other.
-    pub fn has_same_text(&self, other: &Self) -> bool {
+    pub(crate) fn has_same_text(&self, other: &Self) -> bool {
         self.steps == other.steps && self.text == other.text && self.answer == other.answer
     }
 }

@@ -23,7 +23,7 @@ use super::files::Item;
 use gradus_core::{Annotation, Domain, Fault, FirstError, Mark, Outcome, Problem, Solution};
 
 /// Version of [`Summary`].
-pub const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 1;
 
 /// Lower bounds of the bins; the last bin is open.
 const STEPS: &[usize] = &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 16, 21, 31, 51, 101];

@@ -5,7 +5,7 @@
 //! - [`move_file`], [`move_folder`]: the last step alone, for what is filled over several runs
 //! - [`Journal`]: results appended one by one, found again after a kill; [`AppendFile`]: the same without a format
 //!
-//! Everything is written beside its destination under a temporary name that begins with [`UNFINISHED`] and ends at
+//! Everything is written beside its destination under a temporary name that begins with `.gradus-unfinished-` and ends at
 //! random, so that two writers never share one, then synced to disk and renamed. A missing folder is made. What a killed
 //! process leaves behind is recognized by [`is_unfinished`], and the next writer of the same destination removes it;
 //! [`remove_unfinished`] is for a process that is about to end. Symbolic links stay: what they lead to is replaced.
@@ -31,4 +31,4 @@ pub use error::{Error, Result};
 pub use file::{PendingFile, move_file, replace_file};
 pub use folder::{move_folder, remove_folder, replace_folder};
 pub use journal::{Journal, journal_key};
-pub use unfinished::{UNFINISHED, is_unfinished, remove_unfinished};
+pub use unfinished::{is_unfinished, remove_unfinished};

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::{Error, Result};
 
 /// How names of unfinished files and folders begin; the target's name follows, then random characters.
-pub const UNFINISHED: &str = ".gradus-unfinished-";
+pub(crate) const UNFINISHED: &str = ".gradus-unfinished-";
 
 static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 

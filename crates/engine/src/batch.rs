@@ -43,7 +43,7 @@ impl Forest {
     }
 
     /// Adds a run that follows the first `after` tokens of `parent`, and returns its number.
-    pub fn branch(&mut self, parent: usize, after: usize, tokens: Vec<u32>) -> usize {
+    pub(crate) fn branch(&mut self, parent: usize, after: usize, tokens: Vec<u32>) -> usize {
         let above = &self.nodes[parent];
         assert!(after <= above.tokens.len(), "a branch leaves its parent inside it");
         let depth = above.depth + after;
@@ -106,11 +106,6 @@ impl Forest {
     /// Tokens to process.
     pub fn tokens(&self) -> usize {
         self.nodes.iter().map(|node| node.tokens.len()).sum()
-    }
-
-    /// Tokens of the longest path.
-    pub fn depth(&self) -> usize {
-        self.nodes.iter().map(|node| node.depth + node.tokens.len()).max().unwrap_or(0)
     }
 
     /// The tokens from the root to token `offset` of `node`.
@@ -207,7 +202,7 @@ mod tests {
         assert_eq!(batch.positions, [0, 0, 1, 2, 3, 4, 5, 5, 6]);
         assert_eq!(batch.segments[3].keys, [1..4, 4..6, 7..9]);
         assert_eq!(forest.prefix(branch, 1), [1, 2, 3, 4, 5, 7, 8]);
-        assert_eq!((forest.tokens(), forest.depth()), (8, 7));
+        assert_eq!(forest.tokens(), 8);
     }
 
     #[test]

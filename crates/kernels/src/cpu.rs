@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use gradus_kernels::cpu::Level;
-//! assert!(Level::current() <= Level::detected());
+//! assert!(Level::current() >= Level::Portable);
 //! ```
 
 use std::sync::OnceLock;
@@ -27,7 +27,7 @@ pub enum Level {
 
 impl Level {
     /// All levels, lowest first.
-    pub const ALL: [Level; 4] = [Level::Portable, Level::Avx2, Level::Avx512, Level::Amx];
+    pub(crate) const ALL: [Level; 4] = [Level::Portable, Level::Avx2, Level::Avx512, Level::Amx];
 
     /// The level that this process uses.
     ///
@@ -56,7 +56,7 @@ impl Level {
     }
 
     /// The best level of this machine, whatever the environment says.
-    pub fn detected() -> Level {
+    pub(crate) fn detected() -> Level {
         static DETECTED: OnceLock<Level> = OnceLock::new();
         *DETECTED.get_or_init(detect)
     }

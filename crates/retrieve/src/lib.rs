@@ -4,11 +4,10 @@
 //! - [`pool::build`]: from records to a pool, resumable at every batch; [`pool::add`] appends to one
 //! - [`map`]: how far apart sets of vectors are, in numbers and as points in the plane
 //! - [`pca`]: vectors in fewer dimensions
-//! - [`search`]: the nearest rows, exactly or through a graph
-//! - [`tfidf`]: the nearest texts by their words
 //! - [`two_stage`]: for each target its nearest questions, then for each of its steps the nearest among the steps of
 //!   those questions, never the target's own question
 //!
+//! Inside, `search` finds the nearest rows, exactly or through a graph, and `tfidf` the nearest texts by their words.
 //! Models are known only through [`Embed`](gradus_core::contracts::Embed).
 //!
 //! ```no_run
@@ -31,8 +30,10 @@ mod error;
 pub mod map;
 pub mod pca;
 pub mod pool;
-pub mod search;
-pub mod tfidf;
+mod search;
+#[cfg(test)]
+mod tests;
+mod tfidf;
 pub mod two_stage;
 
 pub use error::{Error, Result};

@@ -15,7 +15,7 @@ use regex::Regex;
 
 /// Texts indexed by their terms.
 #[derive(Debug, Clone)]
-pub struct TfIdf {
+pub(crate) struct TfIdf {
     vocabulary: HashMap<String, u32>,
     idf: Vec<f64>,
     /// Where the postings of each term begin, and at last where those of the last end.
@@ -36,16 +36,9 @@ struct Posting {
 impl TfIdf {
     /// Indexes `texts`; a text's number is its index.
     ///
-    /// ```
-    /// use gradus_retrieve::tfidf::TfIdf;
-    /// let index = TfIdf::fit(&["How many apples?", "How many pears?", "Solve x_1 + 2 = 4."]);
-    /// let found = index.search("apples and pears and apples", 5, |_| true);
-    /// assert_eq!(found.iter().map(|(text, _)| *text).collect::<Vec<_>>(), [0, 1]);
-    /// ```
-    ///
     /// # Panics
     /// Beyond 4,294,967,295 texts.
-    pub fn fit<T: AsRef<str>>(texts: &[T]) -> Self {
+    pub(crate) fn fit<T: AsRef<str>>(texts: &[T]) -> Self {
         assert!(u32::try_from(texts.len()).is_ok(), "{} texts do not fit an index", texts.len());
         let mut vocabulary = HashMap::new();
         let mut counted: Vec<Vec<(u32, u32)>> = Vec::with_capacity(texts.len());
@@ -86,7 +79,7 @@ impl TfIdf {
 
     /// The `k` texts most similar to `query` of those that `keep` allows, with their similarity, from the highest; of
     /// equal ones the lower number first. Texts without a common term are never found, so there may be fewer.
-    pub fn search(&self, query: &str, k: usize, keep: impl Fn(usize) -> bool) -> Vec<(usize, f32)> {
+    pub(crate) fn search(&self, query: &str, k: usize, keep: impl Fn(usize) -> bool) -> Vec<(usize, f32)> {
         let terms = count(terms(query, |term| self.vocabulary.get(term).copied()));
         let query_scale = scale(&terms, &self.idf);
         let mut sums = vec![0.0; self.scale.len()];
@@ -117,16 +110,6 @@ impl TfIdf {
             (rest, few) = (later, few.saturating_mul(4));
         }
         kept
-    }
-
-    /// How many texts there are.
-    pub fn len(&self) -> usize {
-        self.scale.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.scale.is_empty()
     }
 }
 
@@ -222,7 +205,6 @@ mod tests {
         let index = TfIdf::fit(&["some words", ""]);
         assert!(index.search("", 3, |_| true).is_empty() && index.search("others", 3, |_| true).is_empty());
         assert!(index.search("words", 0, |_| true).is_empty());
-        assert_eq!((index.len(), index.is_empty()), (2, false));
     }
 
     #[test]

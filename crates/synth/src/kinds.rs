@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An enum of named kinds: the serde name, `name()` and `from_name()` are the same word.
+/// An enum of named kinds: the serde name and `name()` are the same word.
 macro_rules! kinds {
     ($(#[$doc:meta])* $kind:ident { $($variant:ident = $name:literal, $about:literal;)* }) => {
         $(#[$doc])*
@@ -18,16 +18,6 @@ macro_rules! kinds {
             /// The name in configs and metadata.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
-            }
-
-            /// The kind of that name.
-            pub fn from_name(name: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|kind| kind.name() == name)
-            }
-
-            /// What it is, in a sentence.
-            pub fn about(self) -> &'static str {
-                match self { $(Self::$variant => $about,)* }
             }
         }
     };
@@ -75,7 +65,7 @@ kinds! {
 
 impl Family {
     /// Whether solutions of this family can have this error. Finding facts involves no arithmetic.
-    pub fn admits(self, error: ErrorKind) -> bool {
+    pub(crate) fn admits(self, error: ErrorKind) -> bool {
         !(self == Self::Lookup && error == ErrorKind::ArithmeticSlip)
     }
 }

@@ -16,7 +16,7 @@ const CONFIG: &str = "adapter_config.json";
 const WEIGHTS: &str = "adapter_model.safetensors";
 
 /// Writes the trained parameters into `folder`, which must exist; `base` is the model they belong to.
-pub fn save(folder: &Path, trainable: &TrainableModel, lora: &LoraConfig, base: &str) -> Result<()> {
+pub(crate) fn save(folder: &Path, trainable: &TrainableModel, lora: &LoraConfig, base: &str) -> Result<()> {
     let heads: Vec<&str> = trainable.head_names();
     // Only the head that transformers' own token classifiers have; PEFT takes other models as they are.
     let task = match heads[..] {
@@ -59,7 +59,7 @@ pub fn save(folder: &Path, trainable: &TrainableModel, lora: &LoraConfig, base: 
 }
 
 /// Starts from an adapter instead of a random initialization: it must have the same tensors, in the same shapes.
-pub fn restore(folder: &Path, trainable: &mut TrainableModel) -> Result<()> {
+pub(crate) fn restore(folder: &Path, trainable: &mut TrainableModel) -> Result<()> {
     let path = folder.join(WEIGHTS);
     if !path.exists() {
         return Err(Error::run(folder, format!("no {WEIGHTS} here: expected an adapter in PEFT's layout")));

@@ -25,13 +25,13 @@ impl Default for BatchConfig {
 
 /// Prompts that belong together, the positions that are read, and the target of each: a token, a label.
 #[derive(Debug, Clone)]
-pub struct Example<T> {
+pub(crate) struct Example<T> {
     /// Names it in messages.
-    pub id: String,
+    pub(crate) id: String,
     /// Its prompts.
-    pub forest: Forest,
+    pub(crate) forest: Forest,
     /// Node and offset of each position that is read, and its target.
-    pub reads: Vec<((usize, usize), T)>,
+    pub(crate) reads: Vec<((usize, usize), T)>,
 }
 
 impl<T: Clone> Example<T> {
@@ -49,15 +49,15 @@ impl<T: Clone> Example<T> {
 }
 
 /// Examples packed into one forward pass.
-pub struct Packed<'a, T> {
+pub(crate) struct Packed<'a, T> {
     /// Their rows.
-    pub batch: Batch,
+    pub(crate) batch: Batch,
     /// The examples, in the order of their rows.
-    pub examples: Vec<&'a Example<T>>,
+    pub(crate) examples: Vec<&'a Example<T>>,
     /// The rows that are read, example after example.
-    pub rows: Vec<usize>,
+    pub(crate) rows: Vec<usize>,
     /// Their targets.
-    pub targets: Vec<T>,
+    pub(crate) targets: Vec<T>,
 }
 
 impl<'a, T> Packed<'a, T> {
@@ -73,7 +73,7 @@ impl<'a, T> Packed<'a, T> {
 
 /// Packs examples, in their order, into as few passes of at most `limit` tokens as possible; a longer example gets a
 /// pass of its own.
-pub fn pack<'a, T: Clone>(examples: &[&'a Example<T>], limit: usize) -> Vec<Packed<'a, T>> {
+pub(crate) fn pack<'a, T: Clone>(examples: &[&'a Example<T>], limit: usize) -> Vec<Packed<'a, T>> {
     let mut passes: Vec<Packed<'a, T>> = Vec::new();
     for example in examples {
         let fits = |pass: &Packed<'a, T>| pass.batch.len() + example.forest.tokens() <= limit;

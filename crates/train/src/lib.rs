@@ -5,8 +5,9 @@
 //! - [`run`]: recipes and metrics of runs
 //! - [`curves`]: metrics of runs as an HTML page
 //! - [`critic`]: the critic's prompt, how its answer is parsed and rewarded, and its training data
-//! - [`losses`]: pure functions of numbers, each with its gradient
-//! - [`TrainableModel`]: forward pass, backward pass and optimizer step
+//!
+//! Inside, `objectives` has the training loops, `losses` pure functions of numbers, each with its gradient, and
+//! `trainable` the forward pass, backward pass and optimizer step.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -20,18 +21,18 @@
 //! # }
 //! ```
 
-pub mod adapter;
+mod adapter;
 pub mod critic;
 pub mod curves;
-pub mod data;
+mod data;
 mod error;
-pub mod example;
+mod example;
 mod full_model;
 mod heads;
 mod layer;
 mod load;
 mod lora;
-pub mod losses;
+mod losses;
 mod objectives;
 mod observer;
 mod optimizer;
@@ -42,17 +43,15 @@ mod readout;
 pub mod run;
 mod schedule;
 mod session;
+#[cfg(test)]
+mod tests;
 mod trainable;
 
 use std::path::Path;
 
+pub use data::LeftOut;
 pub use error::{Error, Result};
-pub use lora::{AdapterDtype, LoraConfig};
 pub use observer::{MetricValues, StepProgress, TrainingEnd, TrainingObserver, TrainingStart};
-pub use optimizer::AdamW;
-pub use parameters::{Gradients, Parameter, ParameterId, Parameters};
-pub use readout::{TokenLogProbs, scatter, select};
-pub use trainable::{Tape, TrainableModel, TrainableOptions, Tuning};
 
 use prepared::PreparedRecipe;
 use run::{Objective, Recipe};

@@ -16,25 +16,25 @@ use crate::{Error, Result};
 /// `[lora]`: low-rank adapters on a frozen base. This is the default of a recipe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct LoraConfig {
+pub(crate) struct LoraConfig {
     /// Rank of A and B. Default 32.
-    pub rank: usize,
+    pub(crate) rank: usize,
     /// The adapter's output is scaled by alpha / rank. Default 64.
-    pub alpha: f64,
+    pub(crate) alpha: f64,
     /// Dropout probability of the adapter's inputs in training. Default 0.1.
-    pub dropout: f64,
+    pub(crate) dropout: f64,
     /// Projections that get an adapter, or `all-linear`. Default `q_proj` and `v_proj`.
-    pub targets: Vec<String>,
+    pub(crate) targets: Vec<String>,
     /// Scale by alpha / √rank instead (rsLoRA). Default false.
-    pub rslora: bool,
+    pub(crate) rslora: bool,
     /// Data type of the saved adapter. Default `f32`; `bf16` halves the file.
-    pub stored: AdapterDtype,
+    pub(crate) stored: AdapterDtype,
 }
 
 /// Data type of a saved adapter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum AdapterDtype {
+pub(crate) enum AdapterDtype {
     /// As trained.
     #[default]
     F32,

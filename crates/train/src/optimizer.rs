@@ -11,21 +11,15 @@ use crate::schedule::{self, Schedule, Warmup};
 
 /// AdamW's hyperparameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct AdamW {
+pub(crate) struct AdamW {
     /// Decay rate of the first moment, the running mean of the gradient.
-    pub beta1: f64,
+    pub(crate) beta1: f64,
     /// Decay rate of the second moment, the running mean of the squared gradient.
-    pub beta2: f64,
+    pub(crate) beta2: f64,
     /// Added to the denominator for numerical stability.
-    pub epsilon: f64,
+    pub(crate) epsilon: f64,
     /// Decoupled weight decay of matrices; vectors (norms, biases) are not decayed.
-    pub weight_decay: f64,
-}
-
-impl Default for AdamW {
-    fn default() -> Self {
-        Self { beta1: beta1(), beta2: beta2(), epsilon: epsilon(), weight_decay: 0.0 }
-    }
+    pub(crate) weight_decay: f64,
 }
 
 /// `[optimizer]`: AdamW and its learning rate.

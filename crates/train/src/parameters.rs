@@ -9,22 +9,22 @@ use crate::Result;
 use crate::optimizer::AdamW;
 
 /// A trainable tensor.
-pub struct Parameter {
+pub(crate) struct Parameter {
     /// Its name in a checkpoint, such as `layers.0.self_attn.q_proj.lora_A.weight`.
-    pub name: String,
+    pub(crate) name: String,
     /// Its values, in f32.
-    pub value: Tensor,
+    pub(crate) value: Tensor,
     /// AdamW's first and second moments.
-    pub moments: (Tensor, Tensor),
+    pub(crate) moments: (Tensor, Tensor),
 }
 
 /// Index of a parameter in [`Parameters`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ParameterId(usize);
+pub(crate) struct ParameterId(usize);
 
 /// All trainable tensors, in a fixed order.
 #[derive(Default)]
-pub struct Parameters {
+pub(crate) struct Parameters {
     list: Vec<Parameter>,
 }
 
@@ -43,17 +43,18 @@ impl Parameters {
     }
 
     /// All parameters.
-    pub fn iter(&self) -> impl Iterator<Item = &Parameter> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Parameter> {
         self.list.iter()
     }
 
     /// All indices, in the same order.
-    pub fn ids(&self) -> impl Iterator<Item = ParameterId> {
+    #[cfg(test)]
+    pub(crate) fn ids(&self) -> impl Iterator<Item = ParameterId> {
         (0..self.list.len()).map(ParameterId)
     }
 
     /// All parameters, to be changed.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Parameter> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Parameter> {
         self.list.iter_mut()
     }
 
@@ -83,13 +84,13 @@ impl Parameters {
 }
 
 /// Accumulated gradients, one for each parameter that has any.
-pub struct Gradients {
+pub(crate) struct Gradients {
     list: Vec<Option<Tensor>>,
 }
 
 impl Gradients {
     /// No gradients yet.
-    pub fn new(parameters: &Parameters) -> Self {
+    pub(crate) fn new(parameters: &Parameters) -> Self {
         Self { list: parameters.list.iter().map(|_| None).collect() }
     }
 
@@ -105,7 +106,8 @@ impl Gradients {
     }
 
     /// A parameter's gradient.
-    pub fn get(&self, id: ParameterId) -> Option<&Tensor> {
+    #[cfg(test)]
+    pub(crate) fn get(&self, id: ParameterId) -> Option<&Tensor> {
         self.list[id.0].as_ref()
     }
 
@@ -123,7 +125,7 @@ impl Gradients {
     }
 
     /// Clips the global norm to `max_norm`, as PyTorch's `clip_grad_norm_` does; returns the norm before clipping.
-    pub fn clip(&mut self, max_norm: f64) -> Result<f64> {
+    pub(crate) fn clip(&mut self, max_norm: f64) -> Result<f64> {
         let norm = self.norm()?;
         if max_norm > 0.0 && norm > max_norm {
             self.scale(max_norm / (norm + 1e-6))?;

@@ -16,22 +16,22 @@ const LOGIT_ROWS: usize = 512;
 const KEPT_LOGITS: usize = 1 << 30;
 
 /// Log-probabilities of chosen tokens, one per row of hidden states.
-pub struct TokenLogProbs {
+pub(crate) struct TokenLogProbs {
     /// The rows' log-probabilities.
-    pub values: Vec<f32>,
+    pub(crate) values: Vec<f32>,
     targets: Vec<u32>,
     /// The logits, when they were few enough to keep.
     logits: Option<Vec<Tensor>>,
 }
 
 /// Rows of `hidden`, by number.
-pub fn select(hidden: &Tensor, rows: &[usize]) -> Result<Tensor> {
+pub(crate) fn select(hidden: &Tensor, rows: &[usize]) -> Result<Tensor> {
     let rows: Vec<u32> = rows.iter().map(|row| *row as u32).collect();
     Ok(hidden.index_select(&Tensor::new(rows, hidden.device())?, 0)?)
 }
 
 /// The gradient of all rows from that of the rows that [`select`] took.
-pub fn scatter(like: &Tensor, rows: &[usize], d_rows: &Tensor) -> Result<Tensor> {
+pub(crate) fn scatter(like: &Tensor, rows: &[usize], d_rows: &Tensor) -> Result<Tensor> {
     let rows: Vec<u32> = rows.iter().map(|row| *row as u32).collect();
     let rows = Tensor::new(rows, like.device())?;
     let zeros = Tensor::zeros(like.shape(), DType::F32, like.device())?;
@@ -41,7 +41,12 @@ pub fn scatter(like: &Tensor, rows: &[usize], d_rows: &Tensor) -> Result<Tensor>
 impl TrainableModel {
     /// log p(target) for each row of `hidden`, over the whole vocabulary. `keep` keeps the logits for
     /// the backward pass, where memory allows it.
-    pub fn token_logprobs(&self, hidden: &Tensor, targets: &[u32], keep: bool) -> Result<TokenLogProbs> {
+    pub(crate) fn token_logprobs(
+        &self,
+        hidden: &Tensor,
+        targets: &[u32],
+        keep: bool,
+    ) -> Result<TokenLogProbs> {
         let decoder = self.model.decoder()?;
         let mut values = Vec::with_capacity(targets.len());
         let mut kept = Vec::new();
@@ -59,7 +64,7 @@ impl TrainableModel {
     }
 
     /// The gradient of `hidden`, given d loss / d log p of each row.
-    pub fn token_logprobs_backward(
+    pub(crate) fn token_logprobs_backward(
         &mut self,
         hidden: &Tensor,
         forward: TokenLogProbs,
@@ -84,12 +89,12 @@ impl TrainableModel {
     }
 
     /// Logits of selected tokens, row after row.
-    pub fn selected_logits(&self, hidden: &Tensor, tokens: &[u32]) -> Result<Vec<f32>> {
+    pub(crate) fn selected_logits(&self, hidden: &Tensor, tokens: &[u32]) -> Result<Vec<f32>> {
         Ok(self.model.decoder()?.logits(hidden, Some(tokens))?.flatten_all()?.to_vec1()?)
     }
 
     /// The gradient of `hidden`, given that of [`TrainableModel::selected_logits`].
-    pub fn selected_logits_backward(
+    pub(crate) fn selected_logits_backward(
         &self,
         hidden: &Tensor,
         tokens: &[u32],
@@ -111,14 +116,14 @@ impl TrainableModel {
     }
 
     /// The head's outputs, row after row, and how many there are per row.
-    pub fn head_outputs(&self, hidden: &Tensor) -> Result<(usize, Vec<f32>)> {
+    pub(crate) fn head_outputs(&self, hidden: &Tensor) -> Result<(usize, Vec<f32>)> {
         let head = self.model.any_head().ok_or_else(no_head)?;
         let outputs = head.forward(hidden)?;
         Ok((outputs.dim(1)?, outputs.flatten_all()?.to_vec1()?))
     }
 
     /// The gradient of `hidden`, given that of [`TrainableModel::head_outputs`].
-    pub fn head_backward(
+    pub(crate) fn head_backward(
         &self,
         hidden: &Tensor,
         d_outputs: &[f32],

@@ -21,7 +21,7 @@ use crate::{Error, Result};
 
 /// Which weights are trained.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Tuning {
+pub(crate) enum Tuning {
     /// Low-rank adapters on a frozen base.
     Lora(LoraConfig),
     /// All of them: full fine-tuning.
@@ -30,25 +30,25 @@ pub enum Tuning {
 
 /// How a model is trained, whatever the objective.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TrainableOptions {
+pub(crate) struct TrainableOptions {
     /// Which weights are trained.
-    pub tuning: Tuning,
+    pub(crate) tuning: Tuning,
     /// Arithmetic of matrix products on a CPU.
-    pub precision: Precision,
+    pub(crate) precision: Precision,
     /// Whether frozen weights stay as the file has them (QLoRA) and are expanded layer by layer.
-    pub quantized: bool,
+    pub(crate) quantized: bool,
     /// Memory for activations; beyond it, layers are recomputed in the backward pass.
-    pub activation_bytes: usize,
+    pub(crate) activation_bytes: usize,
     /// Seed of new parameters.
-    pub seed: u64,
+    pub(crate) seed: u64,
 }
 
 /// A model and its trainable parameters.
-pub struct TrainableModel {
+pub(crate) struct TrainableModel {
     /// The model; it always has the newest parameters, so it can be used between updates.
-    pub model: Model,
+    pub(crate) model: Model,
     /// The trainable parameters.
-    pub parameters: Parameters,
+    pub(crate) parameters: Parameters,
     layers: Vec<TrainableLayer>,
     /// The embedding table and the final norm, in full fine-tuning.
     ends: Option<EmbeddingAndNorm>,
@@ -71,7 +71,7 @@ struct EmbeddingAndNorm {
 }
 
 /// A forward pass that keeps what the backward pass needs.
-pub struct Tape {
+pub(crate) struct Tape {
     pass: Pass,
     tokens: Vec<u32>,
     inputs: Vec<Tensor>,
@@ -79,12 +79,12 @@ pub struct Tape {
     last: Tensor,
     seed: Option<u64>,
     /// Final hidden states, normalized, one row per token.
-    pub hidden: Tensor,
+    pub(crate) hidden: Tensor,
 }
 
 impl TrainableModel {
     /// Prepares a loaded model; new parameters start from the seed.
-    pub fn new(mut model: Model, options: TrainableOptions) -> Result<Self> {
+    pub(crate) fn new(mut model: Model, options: TrainableOptions) -> Result<Self> {
         let decoder = model.decoder_mut()?;
         let device = decoder.device().clone();
         let arithmetic = Arithmetic { dtype: decoder.dtype, precision: options.precision };
@@ -178,12 +178,12 @@ impl TrainableModel {
     }
 
     /// Its device.
-    pub fn device(&self) -> Result<Device> {
+    pub(crate) fn device(&self) -> Result<Device> {
         Ok(self.model.decoder()?.device().clone())
     }
 
     /// Adds a reward head to what is trained, starting from the head's own weights.
-    pub fn train_head(&mut self, head: Head) -> Result<()> {
+    pub(crate) fn train_head(&mut self, head: Head) -> Result<()> {
         let mut projections = Vec::new();
         self.head_names.clear();
         for (name, linear) in head.projections() {
@@ -206,7 +206,7 @@ impl TrainableModel {
     }
 
     /// Runs a batch and keeps what [`TrainableModel::backward`] needs. Without a seed there is no dropout.
-    pub fn forward(&self, batch: &Batch, seed: Option<u64>) -> Result<Tape> {
+    pub(crate) fn forward(&self, batch: &Batch, seed: Option<u64>) -> Result<Tape> {
         let decoder = self.model.decoder()?;
         let pass = decoder.pass(batch)?;
         let layer_pass = self.layer_pass(&pass, seed)?;
@@ -229,7 +229,12 @@ impl TrainableModel {
     }
 
     /// Accumulates the gradients of all parameters, given that of the hidden states; returns that of the embeddings.
-    pub fn backward(&self, tape: Tape, d_hidden: &Tensor, gradients: &mut Gradients) -> Result<Tensor> {
+    pub(crate) fn backward(
+        &self,
+        tape: Tape,
+        d_hidden: &Tensor,
+        gradients: &mut Gradients,
+    ) -> Result<Tensor> {
         let Tape { pass, tokens, mut inputs, mut kept, last, seed, hidden: _ } = tape;
         let decoder = self.model.decoder()?;
         let eps = decoder.config.norm_eps;
@@ -257,7 +262,13 @@ impl TrainableModel {
     }
 
     /// One optimizer step; `step` counts from 1. The model has the new weights afterwards.
-    pub fn update(&mut self, gradients: &Gradients, rate: f64, step: usize, adam: &AdamW) -> Result<()> {
+    pub(crate) fn update(
+        &mut self,
+        gradients: &Gradients,
+        rate: f64,
+        step: usize,
+        adam: &AdamW,
+    ) -> Result<()> {
         self.parameters.update(gradients, rate, step, adam)?;
         self.refresh()
     }
@@ -288,7 +299,7 @@ impl TrainableModel {
     }
 
     /// Copies the parameters' values into the model.
-    pub fn refresh(&mut self) -> Result<()> {
+    pub(crate) fn refresh(&mut self) -> Result<()> {
         let Self { model, parameters, layers, ends, output, arithmetic, .. } = self;
         let Arithmetic { dtype, precision } = *arithmetic;
         let decoder = model.decoder_mut()?;

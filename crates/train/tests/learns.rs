@@ -7,14 +7,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use gradus_core::contracts::{ScoreRequest, ScoreSteps};
 use gradus_core::{Mark, Record};
-use gradus_engine::profile::{Assembler, Profile};
-use gradus_engine::{Device, LoadOptions, Model, Precision, models};
+use gradus_engine::profile::Profile;
+use gradus_engine::{Device, Engine, LoadOptions, Model, Precision, ServiceOptions, models};
 use gradus_synth::{ErrorKind, Family, Style, SynthConfig};
-use gradus_train::data::{NeutralLabels, SolutionPrompts, StepLabels, labeled_steps};
-use gradus_train::example::pack;
 use gradus_train::run::Recipe;
-use gradus_train::{MetricValues, StepProgress, TrainingObserver, TrainingStart, select};
+use gradus_train::{MetricValues, StepProgress, TrainingObserver, TrainingStart};
 
 const BASE: &str = "smollm2-135m";
 /// The right steps' label and the wrong ones', where labels are soft.
@@ -87,7 +86,9 @@ steps = {{ total = 1, checkpoint_every = 1000 }}
 "#
         );
         let sets: Vec<String> = settings.split_whitespace().map(str::to_owned).collect();
-        let recipe = Recipe::parse(&text, "recipe", &sets).unwrap();
+        let path = self.path("recipe.toml");
+        std::fs::write(&path, text).unwrap();
+        let recipe = Recipe::read(&path, &sets).unwrap();
         let mut notes = Notes { begun: Instant::now(), evaluations: Vec::new() };
         eprintln!("{name}");
         gradus_train::train(&recipe, &self.path(name), Vec::new(), &mut notes).unwrap();
@@ -133,24 +134,19 @@ fn mean_scores(records: &[Record], adapter: &Path) -> (f64, f64) {
         adapter: Some(adapter.to_owned()),
     };
     let model = Model::load(&models::resolve(BASE).unwrap(), &options).unwrap();
-    let assembler = Assembler::new(Profile::find("brief").unwrap(), model.tokenizer()).unwrap();
-    let prompts = SolutionPrompts {
-        assembler: &assembler,
-        tokenizer: model.tokenizer(),
-        max_tokens: 512,
-        by_problem: false,
-    };
-    let labels = StepLabels { neutral: NeutralLabels::Correct, after_error: None };
-    let (examples, _) = labeled_steps(records, &prompts, labels, false).unwrap();
-    let examples: Vec<_> = examples.iter().collect();
+    let profile = Profile::find("brief").unwrap();
+    let engine = Engine::start(model, Some(profile), ServiceOptions::default()).unwrap();
+    let solutions =
+        || records.iter().flat_map(|record| record.solutions.iter().map(move |solution| (record, solution)));
+    let requests =
+        solutions().map(|(record, solution)| ScoreRequest::of(&record.problem, solution)).collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let scores = runtime.block_on(engine.score_steps(requests)).unwrap();
     let (mut right, mut wrong) = (Vec::new(), Vec::new());
-    for pass in pack(&examples, 2048) {
-        let decoder = model.decoder().unwrap();
-        let hidden = select(&decoder.hidden(&pass.batch).unwrap(), &pass.rows).unwrap();
-        let logits = decoder.logits(&hidden, Some(&assembler.verdict().unwrap())).unwrap();
-        for (row, target) in logits.to_vec2::<f32>().unwrap().iter().zip(&pass.targets) {
-            let score = 1.0 / (1.0 + f64::from(row[1] - row[0]).exp());
-            if *target > 0.5 { right.push(score) } else { wrong.push(score) }
+    for ((_, solution), scores) in solutions().zip(scores) {
+        let scores = scores.unwrap().scores;
+        for (step, label) in solution.annotations[0].training_targets(None) {
+            if label.mark == Mark::Incorrect { wrong.push(scores[step]) } else { right.push(scores[step]) }
         }
     }
     let mean = |scores: &[f64]| scores.iter().sum::<f64>() / scores.len() as f64;

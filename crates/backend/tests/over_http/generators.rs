@@ -28,7 +28,7 @@ fn a_served_generator_is_asked_in_words_or_in_its_template() {
         ..GeneratorSettings::default()
     };
     let generator = open(&settings);
-    assert_eq!((generator.name.as_str(), generator.concurrency, generator.continues()), ("m", 6, false));
+    assert_eq!((generator.name.as_str(), generator.concurrency), ("m", 6));
     let messages = generator.messages("1 + 1?");
     assert_eq!(messages, [Message::new("system", "Be brief."), Message::new("user", "1 + 1?")]);
     let chat = || Box::new(ChatPrompt { messages: messages.clone() }) as Box<_>;
@@ -40,7 +40,7 @@ fn a_served_generator_is_asked_in_words_or_in_its_template() {
     let mut written = settings.clone();
     written.template = Some(model("qwen2"));
     let written = open(&written);
-    assert!(written.continues());
+    assert_eq!(written.continuation().unwrap(), Continuation::Text);
     let Prompt::Text(text) = written.prompt(&messages, chat).unwrap().prompt("1 + 1?", "Add.") else {
         panic!("it is text")
     };

@@ -3,8 +3,7 @@
 use gradus_backend::{
     EndpointSettings, GeneratorSettings, ScoreApi, Scorer, ScorerKind, ScorerSettings, open_pair,
 };
-use gradus_core::contracts::{CallError, ScoreRequest, ScoreSteps};
-use gradus_core::{Problem, Record, Solution};
+use gradus_core::contracts::ScoreSteps;
 use gradus_llm::scripted::server::{Act, Server};
 use serde_json::json;
 
@@ -160,21 +159,4 @@ fn a_server_of_scores_and_prices() {
     let unknown = ScorerSettings { model: Some("else".into()), endpoints, ..settings };
     let note = Scorer::open(&unknown).unwrap().spending.note().unwrap();
     assert_eq!(note, "--prices has no entry for else: cost is unknown");
-}
-
-#[test]
-fn recorded_scores_are_found_by_the_solution() {
-    let settings = ScorerSettings { recorded: Some("prm".into()), ..ScorerSettings::default() };
-    let mut scorer = Scorer::open(&settings).unwrap();
-    assert_eq!((scorer.kind, scorer.identity(), scorer.name()), (ScorerKind::Recorded, "", "prm".to_owned()));
-    let problem = Problem { text: "1 + 1?".into(), ..Problem::default() };
-    let mut solution = Solution { steps: vec!["It is 2.".into()], ..Solution::default() };
-    solution.scores.insert("prm".into(), vec![0.75]);
-    solution.scores.insert("other".into(), vec![0.25]);
-    let asked = ScoreRequest::of(&problem, &solution);
-    scorer.recorded().unwrap().add_record(&Record::new(problem, vec![solution]));
-    let answers = wait(scorer.score_steps(vec![asked, request("x", "unknown", &["a"])])).unwrap();
-    assert_eq!(answers[0].as_ref().unwrap().scores, [0.75]);
-    let missing = CallError::Invalid("solution `x`: the data has no scores named `prm`".into());
-    assert_eq!(answers[1].as_ref().unwrap_err(), &missing);
 }

@@ -5,4 +5,3 @@ mod coverage;
 mod prmbench;
 mod processbench;
 mod run;
-mod statistics;

@@ -1,12 +1,8 @@
-//! Numbers of plain counts, without resampling.
-//!
-//! - McNemar's exact test: two judges of the same samples; b samples only the first has right, c only the second.
-//!   When neither is better, each of the b + c is a coin flip: p = 2·P(X ≤ min(b, c)), X ~ Binomial(b + c, ½)
-//! - Wilson's interval of a share k of n, without continuity correction: unlike the textbook one it stays inside 0..1
-//!   and has a width at 0 and at n
+//! Wilson's interval of a share k of n, without resampling or continuity correction: unlike the textbook one it stays
+//! inside 0..1 and has a width at 0 and at n.
 
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Normal};
+use statrs::distribution::{ContinuousCDF, Normal};
 
 /// A share and the interval around it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -17,34 +13,6 @@ pub struct Share {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-}
-
-/// The two-sided p-value of 'neither is better', from the samples that only the first (`b`) or only the second (`c`)
-/// has right. Where they never differ nothing speaks against it: 1.
-///
-/// ```
-/// use gradus_core::metrics::exact::mcnemar;
-/// assert!((mcnemar(1, 9) - 0.021484375).abs() < 1e-12);
-/// assert_eq!(mcnemar(0, 0), 1.0);
-/// ```
-pub fn mcnemar(b: u64, c: u64) -> f64 {
-    // The two tails meet or overlap: 1, where the tail alone is so up to rounding.
-    if b.abs_diff(c) <= 1 {
-        return 1.0;
-    }
-    let flips = Binomial::new(0.5, b + c).expect("a fair coin can be flipped any number of times");
-    2.0 * flips.cdf(b.min(c))
-}
-
-/// [`mcnemar`] of paired verdicts: whether the first and whether the second had each sample right.
-///
-/// ```
-/// use gradus_core::metrics::exact::mcnemar_of;
-/// assert_eq!(mcnemar_of(&[(true, false), (true, true), (false, false)]), 1.0);
-/// ```
-pub fn mcnemar_of(right: &[(bool, bool)]) -> f64 {
-    let only = |pair| right.iter().filter(|&&found| found == pair).count() as u64;
-    mcnemar(only((true, false)), only((false, true)))
 }
 
 /// Wilson's interval of `k` of `n`; none without samples.
@@ -84,29 +52,12 @@ mod tests {
 
     use super::*;
 
-    /// By the definition, in whole numbers.
-    fn by_counting(b: u64, c: u64) -> f64 {
-        let flips = b + c;
-        let ways = |k: u64| (0..k).fold(1u128, |ways, i| ways * u128::from(flips - i) / u128::from(i + 1));
-        let tail: u128 = (0..=b.min(c)).map(ways).sum();
-        (2.0 * tail as f64 / (1u128 << flips) as f64).min(1.0)
-    }
-
     #[test]
     fn no_samples_no_share() {
         assert_eq!(wilson(0, 0, 0.95), None);
-        assert_eq!(mcnemar_of(&[]), 1.0);
     }
 
     proptest! {
-        #[test]
-        fn the_test_counts_coin_flips(b in 0u64..40, c in 0u64..40) {
-            let (found, expected) = (mcnemar(b, c), by_counting(b, c));
-            prop_assert!((found - expected).abs() < 1e-11 * expected, "{found} {expected}");
-            prop_assert!(found <= 1.0);
-            prop_assert_eq!(mcnemar(b, c), mcnemar(c, b));
-        }
-
         #[test]
         fn the_interval_holds_the_share_and_shrinks(k in 0usize..200, more in 0usize..200, confidence in 0.01..0.99f64) {
             let n = k + more;

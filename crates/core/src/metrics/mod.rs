@@ -9,7 +9,7 @@
 //! - [`calibration`]: does a score come true as often as it says?
 //! - [`regression`]: a line, its p-value and its band
 //! - [`bootstrap`]: how sure a number is, by resampling
-//! - [`exact`]: how sure a share is, and a difference of two, by counting
+//! - [`exact`]: how sure a share is, by counting
 //!
 //! A number over no samples is `None`, never 0.
 
@@ -22,6 +22,8 @@ pub mod labels;
 pub mod prmbench;
 pub mod process;
 pub mod ranking;
+#[cfg(test)]
+mod reference;
 pub mod regression;
 
 fn share(part: usize, whole: usize) -> Option<f64> {

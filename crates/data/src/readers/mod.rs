@@ -234,7 +234,7 @@ impl Format {
     }
 
     /// Reads one row of model outputs, whose fields are what `map` says.
-    pub fn read_mapped(row: Metadata, map: &FieldMap) -> Result<Parsed, Fault> {
+    pub(crate) fn read_mapped(row: Metadata, map: &FieldMap) -> Result<Parsed, Fault> {
         let parsed = outputs::read(row, map)?;
         parsed.record.validate()?;
         Ok(parsed)

@@ -42,7 +42,7 @@ impl Weight {
 
     /// Like [`Weight::multiply`] for a few of the outputs only, in f32 everywhere: what is read is how far two large numbers are
     /// apart, and bf16 would leave eighths of it.
-    pub fn multiply_rows(&self, x: &Tensor, wanted: &[u32]) -> Result<Tensor> {
+    pub(crate) fn multiply_rows(&self, x: &Tensor, wanted: &[u32]) -> Result<Tensor> {
         if let Self::Packed(matrix) = self {
             return ops::multiply_rows(x, matrix, wanted);
         }

@@ -31,7 +31,8 @@ pub enum BlockKind {
 
 impl BlockKind {
     /// Every kind.
-    pub const ALL: [BlockKind; 10] = [
+    #[cfg(test)]
+    pub(crate) const ALL: [BlockKind; 10] = [
         BlockKind::Q4_0,
         BlockKind::Q4_1,
         BlockKind::Q5_0,
@@ -53,7 +54,7 @@ impl BlockKind {
     }
 
     /// Bytes of a block.
-    pub const fn block_bytes(self) -> usize {
+    pub(crate) const fn block_bytes(self) -> usize {
         match self {
             BlockKind::Q4_0 => 18,
             BlockKind::Q4_1 => 20,

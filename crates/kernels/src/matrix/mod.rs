@@ -48,7 +48,7 @@ pub enum Precision {
 
 impl Precision {
     /// All of them, the most exact first.
-    pub const ALL: [Precision; 3] = [Precision::F32, Precision::Bf16x3, Precision::Bf16];
+    pub(crate) const ALL: [Precision; 3] = [Precision::F32, Precision::Bf16x3, Precision::Bf16];
 
     /// The name that command lines and recipes use.
     pub fn name(self) -> &'static str {

@@ -24,7 +24,7 @@ pub use activation::{gelu, silu_mul};
 pub use activation_backward::silu_mul_backward;
 pub use dropout::dropout;
 pub use logits::{argmax, log_sum_exp, shares};
-pub use norm::{add, add_bias, add_rms_norm, layer_norm, rms_norm};
+pub use norm::{add, add_bias, layer_norm, rms_norm};
 pub use norm_backward::{rms_norm_backward, rms_norm_weight_gradient};
 pub use rope::{rope_backward_in_place, rope_in_place};
 

@@ -3,10 +3,9 @@
 //! rms:   y = x / √(mean(x²) + ε) · weight
 //! layer: y = (x − mean(x)) / √(var(x) + ε) · weight + bias, with the variance over n
 
-use super::{rows_per_task, share};
+use super::share;
 use crate::cpu::Level;
 use crate::simd::{Simd, versions};
-use rayon::prelude::*;
 
 /// RMS norm of each row of `x`, rows as long as `weight`.
 ///
@@ -70,38 +69,6 @@ pub fn add_bias(x: &mut [f32], bias: &[f32]) {
             unsafe { add_values(level, row, bias) }
         }
     });
-}
-
-/// `residual += x`, and the RMS norm of the sum to `out`, in one pass over memory.
-///
-/// # Panics
-/// When the lengths do not fit.
-pub fn add_rms_norm(residual: &mut [f32], x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
-    add_rms_norm_at(Level::current(), residual, x, weight, eps, out);
-}
-
-fn add_rms_norm_at(level: Level, residual: &mut [f32], x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
-    check(weight.len(), &[x.len(), residual.len(), out.len()]);
-    let rows = |residual: &mut [f32], x: &[f32], out: &mut [f32]| {
-        let width = weight.len();
-        let parts =
-            residual.chunks_exact_mut(width).zip(x.chunks_exact(width)).zip(out.chunks_exact_mut(width));
-        for ((residual, x), out) in parts {
-            // SAFETY: the machine has the level; all are rows of the same length.
-            unsafe {
-                add_values(level, residual, x);
-                rms_rows(level, residual, weight, eps, out);
-            }
-        }
-    };
-    match rows_per_task(x.len(), weight.len()) {
-        None => rows(residual, x, out),
-        Some(count) => {
-            let step = count * weight.len();
-            let parts = residual.par_chunks_mut(step).zip(x.par_chunks(step)).zip(out.par_chunks_mut(step));
-            parts.for_each(|((residual, x), out)| rows(residual, x, out));
-        }
-    }
 }
 
 pub(super) fn check(width: usize, lengths: &[usize]) {
@@ -234,16 +201,9 @@ mod tests {
                 let mut out = vec![0.0; x.len()];
                 rms_norm_at(level, &x, &weight, 1e-5, &mut out);
                 assert_close(&out, &rms(&x, &weight, 1e-5), 1e-6, &what);
-                let plain = out.clone();
                 layer_norm_at(level, &x, &weight, &bias, 1e-5, &mut out);
                 // A row of one value has no variance: what is left of it is the rounding of its mean.
                 assert_close(&out, &layer(&x, &weight, &bias, 1e-5), 3e-6, &what);
-
-                let half: Vec<f32> = x.iter().map(|x| x / 2.0).collect();
-                let mut residual = half.clone();
-                add_rms_norm_at(level, &mut residual, &half, &weight, 1e-5, &mut out);
-                assert_eq!(residual, x, "{what}");
-                assert_eq!(out, plain, "{what}");
             }
         }
     }

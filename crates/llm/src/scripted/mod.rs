@@ -1,12 +1,9 @@
-//! A model that plays prepared answers and faults: an ordinary backend for tests and demonstrations.
+//! A model that plays prepared answers: an ordinary backend for tests and demonstrations.
 //!
 //! A request is answered by the first rule whose text equals its key, every time; otherwise by the next entry of the
 //! queue, once; otherwise it fails with a sentence that shows the key. The key of a [`GenerateRequest`] is its text or the
 //! last message of its conversation, that of a [`ScoreRequest`] its problem. Words, cut at white space, count as tokens;
 //! stop texts and `max_tokens` are obeyed, seeds, temperatures and constraints have no meaning here.
-//!
-//! Faults come first: each of the next calls fails, then each of the next is garbled. A garbled text is no sentence and no
-//! JSON; garbled scores are one too many.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,23 +19,18 @@ use crate::scores;
 mod replies;
 pub mod server;
 
-/// What a garbled text reads.
-const GARBAGE: &str = "\u{fffd}{\"}] \\boxed{";
-
 /// The fake model.
 ///
 /// ```
-/// use gradus_core::contracts::{CallError, Generate, GenerateRequest, Prompt, ScoreRequest, ScoreSteps};
+/// use gradus_core::contracts::{Generate, GenerateRequest, Prompt, ScoreRequest, ScoreSteps};
 /// use gradus_llm::Scripted;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let model = Scripted::new()
 ///     .on("2 + 2 =", ["4", "four"])
 ///     .then("whatever comes next")
-///     .score("1 + 1?", [0.9, 0.2])
-///     .failing(1);
+///     .score("1 + 1?", [0.9, 0.2]);
 /// let ask = |text: &str| GenerateRequest::new(Prompt::Text(text.into()), 16);
 ///
-/// assert!(matches!(model.generate(ask("2 + 2 =")).await, Err(CallError::Failed(_))));
 /// let both = model.generate(GenerateRequest { n: 2, ..ask("2 + 2 =") }).await.unwrap();
 /// assert_eq!([&*both.choices[0].text, &*both.choices[1].text], ["4", "four"]);
 /// assert_eq!(model.generate(ask("?")).await.unwrap().choices[0].text, "whatever comes next");
@@ -46,7 +38,7 @@ const GARBAGE: &str = "\u{fffd}{\"}] \\boxed{";
 /// let request = ScoreRequest { problem: "1 + 1?".into(), steps: vec!["a".into(), "b".into()], ..Default::default() };
 /// let scores = model.score_steps(vec![request]).await.unwrap();
 /// assert_eq!(scores[0].as_ref().unwrap().scores, [0.9, 0.2]);
-/// assert_eq!(model.generated().len(), 3);
+/// assert_eq!(model.generated().len(), 2);
 /// # }
 /// ```
 #[derive(Debug, Default)]
@@ -60,15 +52,7 @@ pub struct Scripted {
 #[derive(Debug, Default)]
 struct State {
     texts: VecDeque<String>,
-    failing: usize,
-    garbled: usize,
     generated: Vec<GenerateRequest>,
-    scored: Vec<ScoreRequest>,
-}
-
-enum Fault {
-    None,
-    Garbled,
 }
 
 impl Scripted {
@@ -105,28 +89,9 @@ impl Scripted {
         self
     }
 
-    /// The next `calls` calls fail. A call for scores fails as a whole.
-    #[must_use]
-    pub fn failing(self, calls: usize) -> Self {
-        self.lock().failing = calls;
-        self
-    }
-
-    /// The next `calls` calls that do not fail are answered with garbage; rules and queue stay as they are.
-    #[must_use]
-    pub fn garbled(self, calls: usize) -> Self {
-        self.lock().garbled = calls;
-        self
-    }
-
     /// The requests for text so far, those that failed included.
     pub fn generated(&self) -> Vec<GenerateRequest> {
         self.lock().generated.clone()
-    }
-
-    /// The solutions that were to be scored so far, those that failed included.
-    pub fn scored(&self) -> Vec<ScoreRequest> {
-        self.lock().scored.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -141,9 +106,6 @@ impl Scripted {
             return Err(CallError::Invalid("a script has no log-probabilities".to_owned()));
         }
         let mut state = self.lock();
-        if let Fault::Garbled = state.fault()? {
-            return Ok(vec![GARBAGE.to_owned(); request.n]);
-        }
         let key = key(&request.prompt);
         if let Some((_, texts)) = self.texts.iter().find(|(rule, texts)| rule == key && !texts.is_empty()) {
             return Ok(texts.iter().cycle().take(request.n).cloned().collect());
@@ -154,11 +116,10 @@ impl Scripted {
         Ok(state.texts.drain(..request.n).collect())
     }
 
-    fn scores(&self, request: &ScoreRequest, garbled: bool) -> Result<StepScores, CallError> {
+    fn scores(&self, request: &ScoreRequest) -> Result<StepScores, CallError> {
         scores::check_request(request)?;
         let rule = self.scores.iter().find(|(problem, _)| *problem == request.problem);
         let scores = match rule {
-            _ if garbled => vec![0.5; request.steps.len() + 1],
             Some((_, scores)) => scores.clone(),
             None => return Err(no_answer(&request.problem)),
         };
@@ -166,21 +127,6 @@ impl Scripted {
         let prompt_tokens =
             words(&request.problem) + request.steps.iter().map(|step| words(step)).sum::<u64>();
         Ok(StepScores { scores, usage: Usage { prompt_tokens, completion_tokens: 0 } })
-    }
-}
-
-impl State {
-    /// Uses up one fault, if any is left.
-    fn fault(&mut self) -> Result<Fault, CallError> {
-        if self.failing > 0 {
-            self.failing -= 1;
-            return Err(CallError::Failed("the script says that this call fails".to_owned()));
-        }
-        if self.garbled > 0 {
-            self.garbled -= 1;
-            return Ok(Fault::Garbled);
-        }
-        Ok(Fault::None)
     }
 }
 
@@ -206,10 +152,8 @@ impl Generate for Scripted {
 impl ScoreSteps for Scripted {
     fn score_steps(&self, requests: Vec<ScoreRequest>) -> Answer<'_, Vec<Result<StepScores, CallError>>> {
         Box::pin(async move {
-            self.lock().scored.extend(requests.iter().cloned());
             tokio::time::sleep(self.delay).await;
-            let garbled = matches!(self.lock().fault()?, Fault::Garbled);
-            Ok(requests.iter().map(|request| self.scores(request, garbled)).collect())
+            Ok(requests.iter().map(|request| self.scores(request)).collect())
         })
     }
 }
@@ -294,18 +238,6 @@ mod tests {
         assert_eq!(stopped.choices[0].finish, FinishReason::Stop);
         let error = model.generate(ask("q")).await.unwrap_err();
         assert_eq!(error, CallError::Failed("the script has no answer left for \"q\"".into()));
-    }
-
-    #[tokio::test]
-    async fn faults_come_first_and_use_nothing_up() {
-        let model = Scripted::new().then("real").score("p", [0.5]).failing(1).garbled(2);
-        model.generate(ask("q")).await.unwrap_err();
-        assert_eq!(model.generate(ask("q")).await.unwrap().choices[0].text, "\u{fffd}{\"}] \\boxed{");
-        let garbled = model.score_steps(vec![steps("p", 1)]).await.unwrap();
-        assert!(garbled[0].as_ref().unwrap_err().to_string().contains("1 steps but 2 scores"));
-        assert_eq!(model.generate(ask("q")).await.unwrap().choices[0].text, "real");
-        assert_eq!(model.score_steps(vec![steps("p", 1)]).await.unwrap()[0].as_ref().unwrap().scores, [0.5]);
-        assert_eq!((model.generated().len(), model.scored().len()), (3, 2));
     }
 
     #[tokio::test]

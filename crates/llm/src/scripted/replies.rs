@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 
 use super::server::{Act, Seen};
-use super::{GARBAGE, cut_text, words};
+use super::{cut_text, words};
+
+/// What a garbled text reads.
+const GARBAGE: &str = "\u{fffd}{\"}] \\boxed{";
 
 /// Answers `/v1/chat/completions` and `/v1/completions`, and nothing else.
 ///

@@ -170,7 +170,8 @@ impl Server {
     }
 
     /// The number of connections so far.
-    pub fn connections(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn connections(&self) -> usize {
         self.log.connections.load(Ordering::SeqCst)
     }
 

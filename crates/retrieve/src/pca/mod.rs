@@ -29,15 +29,9 @@ pub struct Pca {
 impl Pca {
     /// Rows of the kept dimensions, in order.
     ///
-    /// ```
-    /// use gradus_retrieve::pca::Pca;
-    /// let pca = Pca { mean: vec![1.0, 1.0], components: vec![0.0, 1.0], kept: 1 };
-    /// assert_eq!(pca.apply(&[1.0, 3.0, 5.0, 0.0]), [2.0, -1.0]);
-    /// ```
-    ///
     /// # Panics
     /// When `rows` is no whole number of vectors.
-    pub fn apply(&self, rows: &[f32]) -> Vec<f32> {
+    pub(crate) fn apply(&self, rows: &[f32]) -> Vec<f32> {
         let dimension = self.mean.len().max(1);
         assert_eq!(rows.len() % dimension, 0, "vectors come whole");
         let mut reduced = vec![0.0; rows.len() / dimension * self.kept];

@@ -2,14 +2,12 @@
 
 use gradus_data::dedup::{DedupConfig, Filing, normalize};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
 use super::Pool;
 
 /// How a question of a pool is the target's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Duplicate {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Duplicate {
     /// Equal after normalization.
     Exact,
     /// The share of word shingles in common reaches the threshold.
@@ -19,7 +17,7 @@ pub enum Duplicate {
 impl Pool {
     /// The questions that are this one, in ascending order. A `threshold` (similarity from 0 to 1) below the one that
     /// the pool was built with finds fewer than there are.
-    pub fn duplicates(&self, question: &str, threshold: f64) -> Vec<(u32, Duplicate)> {
+    pub(crate) fn duplicates(&self, question: &str, threshold: f64) -> Vec<(u32, Duplicate)> {
         let config = DedupConfig { threshold, ..self.manifest.guard.clone() };
         let (keys, questions) = self.guard_table();
         let mut candidates: Vec<u32> = Vec::new();

@@ -31,7 +31,7 @@ use gradus_kernels::vectors::normalize;
 pub use build::{Encoder, PoolBuildSummary, Progress, Settings, add, build};
 pub use draft::Dropped;
 use files::Mapped;
-pub use guard::Duplicate;
+pub(crate) use guard::Duplicate;
 pub use manifest::{Counts, Entry, PoolManifest};
 
 use crate::error::{Error, Result};
@@ -170,29 +170,29 @@ impl Pool {
     }
 
     /// The components that vectors were reduced with.
-    pub fn pca(&self) -> Option<&Pca> {
+    pub(crate) fn pca(&self) -> Option<&Pca> {
         self.pca.as_ref()
     }
 
     /// Dimensions of the pool's vectors, which are those that were kept.
     #[allow(clippy::misnamed_getters)]
-    pub fn dimension(&self) -> usize {
+    pub(crate) fn dimension(&self) -> usize {
         self.manifest.kept
     }
 
     /// The questions' vectors, one after another.
-    pub fn question_rows(&self) -> &[f32] {
+    pub(crate) fn question_rows(&self) -> &[f32] {
         self.questions.numbers()
     }
 
     /// The step texts' vectors, one after another.
-    pub fn step_rows(&self) -> &[f32] {
+    pub(crate) fn step_rows(&self) -> &[f32] {
         self.steps.numbers()
     }
 
     /// For each query, a vector of the pool's dimensions, the `k` nearest questions that `keep` allows: exactly (see
     /// [`top_k`]), or in a large pool as far as its graph leads to them.
-    pub fn nearest(
+    pub(crate) fn nearest(
         &self,
         queries: &[f32],
         k: usize,
@@ -205,7 +205,7 @@ impl Pool {
     }
 
     /// An encoder's vectors as the pool's own were made: length 1, reduced, length 1.
-    pub fn project(&self, vectors: Vec<f32>) -> Vec<f32> {
+    pub(crate) fn project(&self, vectors: Vec<f32>) -> Vec<f32> {
         project(vectors, self.manifest.dimension, self.pca.as_ref())
     }
 
@@ -213,7 +213,7 @@ impl Pool {
     ///
     /// # Panics
     /// When there is none.
-    pub fn question(&self, index: usize) -> Question<'_> {
+    pub(crate) fn question(&self, index: usize) -> Question<'_> {
         let questions = self.manifest.counts.questions;
         assert!(index < questions, "question {index} of {questions}");
         Question { pool: self, index, text: self.text(index), id: self.text(questions + index) }
@@ -225,7 +225,7 @@ impl Pool {
     }
 
     /// The text of each row of [`Self::step_rows`].
-    pub fn step_texts(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn step_texts(&self) -> impl Iterator<Item = &str> {
         (0..self.manifest.counts.step_texts).map(|row| self.step_text(row))
     }
 
@@ -290,7 +290,7 @@ impl<'a> Question<'a> {
     }
 
     /// Its vector.
-    pub fn vector(&self) -> &'a [f32] {
+    pub(crate) fn vector(&self) -> &'a [f32] {
         let kept = self.pool.manifest.kept;
         &self.pool.question_rows()[self.index * kept..][..kept]
     }

@@ -7,7 +7,6 @@
 
 use gradus_kernels::vectors::{self, TILE};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
 /// Bytes of rows in a block: half of a small first cache.
 const BLOCK: usize = 16 * 1024;
@@ -19,12 +18,12 @@ const GROUP: usize = 256;
 const LEAST: usize = 16;
 
 /// A row that was found.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Hit {
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Hit {
     /// Row number.
-    pub row: u32,
+    pub(crate) row: u32,
     /// Its dot product with the query: cosine similarity where both have length 1.
-    pub similarity: f32,
+    pub(crate) similarity: f32,
 }
 
 /// For each query the `k` most similar rows that `keep` allows, the most similar first; fewer where there are fewer.
@@ -32,16 +31,9 @@ pub struct Hit {
 /// `keep(query, row, similarity)` is asked about every row that would be among the best `k` so far, at least once
 /// about every one that is better than all that is kept. A row without a similarity (NaN) is never found.
 ///
-/// ```
-/// use gradus_retrieve::search::top_k;
-/// let rows = [1.0, 0.0, 0.0, 1.0, 0.6, 0.8];
-/// let found = top_k(&rows, 2, &[0.0, 1.0], 2, |_, _, _| true);
-/// assert_eq!(found[0].iter().map(|hit| hit.row).collect::<Vec<_>>(), [1, 2]);
-/// ```
-///
 /// # Panics
 /// When `rows` or `queries` is no whole number of vectors.
-pub fn top_k(
+pub(crate) fn top_k(
     rows: &[f32],
     dimension: usize,
     queries: &[f32],

@@ -1,7 +1,7 @@
 //! Search among vectors of length 1, where cosine similarity is the dot product.
 
-pub mod approximate;
-pub mod exact;
+pub(crate) mod approximate;
+mod exact;
 
-pub use approximate::Approximate;
-pub use exact::{Hit, top_k};
+pub(crate) use approximate::Approximate;
+pub(crate) use exact::{Hit, top_k};

@@ -43,17 +43,17 @@ pub(crate) struct DataConfig {
 
 /// How step labels become targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StepLabels {
+pub(crate) struct StepLabels {
     /// What a neutral label counts as.
-    pub neutral: NeutralLabels,
+    pub(crate) neutral: NeutralLabels,
     /// Whether labels after the first error are targets; by default their source says.
-    pub after_error: Option<LabelsAfterError>,
+    pub(crate) after_error: Option<LabelsAfterError>,
 }
 
 /// What a neutral step label counts as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum NeutralLabels {
+pub(crate) enum NeutralLabels {
     /// A correct step.
     Correct,
     /// An incorrect step.

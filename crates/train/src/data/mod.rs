@@ -16,15 +16,16 @@ mod steps;
 
 pub(crate) use chat::{Conversation, read_conversations};
 pub(crate) use config::DataConfig;
-pub use config::{NeutralLabels, StepLabels};
+#[cfg(test)]
+pub(crate) use config::{NeutralLabels, StepLabels};
 pub(crate) use left_out::Examples;
 pub use left_out::LeftOut;
 pub(crate) use outcomes::last_steps;
 pub(crate) use pairs::{Pair, PairRule, pairs};
 pub(crate) use prompt::{SOLVE, SolvePrompt};
-pub use solutions::SolutionPrompts;
+pub(crate) use solutions::SolutionPrompts;
 pub(crate) use source::DataSource;
-pub use steps::labeled_steps;
+pub(crate) use steps::labeled_steps;
 
 #[cfg(test)]
 mod tests;

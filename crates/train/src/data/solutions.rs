@@ -13,16 +13,16 @@ use crate::example::Example;
 
 /// How solutions become prompts.
 #[derive(Clone, Copy)]
-pub struct SolutionPrompts<'a> {
+pub(crate) struct SolutionPrompts<'a> {
     /// Formats solutions by a profile.
-    pub assembler: &'a Assembler,
+    pub(crate) assembler: &'a Assembler,
     /// The model's tokenizer.
-    pub tokenizer: &'a Tokenizer,
+    pub(crate) tokenizer: &'a Tokenizer,
     /// Maximum tokens per prompt; solutions with a longer one are left out and counted. The prompts of a solution's
     /// steps, packed into one tree, may have more together.
-    pub max_tokens: usize,
+    pub(crate) max_tokens: usize,
     /// Merge the solutions of one problem into one example, as many as `max_tokens` hold.
-    pub by_problem: bool,
+    pub(crate) by_problem: bool,
 }
 
 /// One example per solution for which `targets` gives steps and their targets, or a reason to leave it out. All cores

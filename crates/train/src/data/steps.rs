@@ -3,19 +3,19 @@
 use gradus_core::{Mark, Record, StepLabel};
 
 use super::config::{NeutralLabels, StepLabels};
-use super::left_out::LeftOut;
+use super::left_out::Examples;
 use super::solutions::{SolutionPrompts, examples};
 use crate::Result;
 use crate::example::Example;
 
 /// One example per solution, with a target in [0, 1] for each step that may be trained on: the known ones, up to and
 /// including the first error unless `labels` keeps those after it. `soft` takes a label's own value where it has one.
-pub fn labeled_steps(
+pub(crate) fn labeled_steps(
     records: &[Record],
     prompts: &SolutionPrompts<'_>,
     labels: StepLabels,
     soft: bool,
-) -> Result<(Vec<Example<f32>>, LeftOut)> {
+) -> Result<Examples<Example<f32>>> {
     examples(records, prompts, |solution| {
         let annotation = solution.annotations.first().ok_or("solution without labels")?;
         let targets: Vec<(usize, f32)> = annotation

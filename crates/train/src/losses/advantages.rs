@@ -13,24 +13,18 @@ const SAME_REWARD: f64 = 1e-9;
 
 /// Advantages of one group.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Advantages {
+pub(crate) struct Advantages {
     /// One per reward, in their order.
-    pub values: Vec<f64>,
+    pub(crate) values: Vec<f64>,
     /// True when all rewards are equal: the group teaches nothing and every advantage is 0.
-    pub zero_variance: bool,
+    pub(crate) zero_variance: bool,
 }
 
 /// The advantages of a group's samples.
 ///
 /// The standard deviation divides by n − 1, as `torch.std` does in TRL and verl. Nothing is added to it, since a
 /// group without variance is told apart.
-///
-/// ```
-/// use gradus_train::losses::advantages;
-/// assert_eq!(advantages(&[0.0, 1.0, 2.0], true).values, [-1.0, 0.0, 1.0]);
-/// assert!(advantages(&[0.9, 0.9], true).zero_variance);
-/// ```
-pub fn advantages(rewards: &[f64], normalize_std: bool) -> Advantages {
+pub(crate) fn advantages(rewards: &[f64], normalize_std: bool) -> Advantages {
     let first = rewards.first().copied().unwrap_or(0.0);
     if rewards.iter().all(|reward| (reward - first).abs() <= SAME_REWARD) {
         return Advantages { values: vec![0.0; rewards.len()], zero_variance: true };

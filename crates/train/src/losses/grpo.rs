@@ -88,11 +88,10 @@ pub(crate) enum LengthWeight {
 }
 
 /// How the tokens of samples of different lengths become one loss.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LengthNormalization {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(test, derive(Deserialize), serde(rename_all = "snake_case"))]
+pub(crate) enum LengthNormalization {
     /// Mean over a sample's tokens, then over samples: GRPO as published.
-    #[default]
     PerSample,
     /// Sum over a sample's tokens divided by this constant, then mean over samples: Dr.GRPO. The constant is the
     /// longest completion allowed.
@@ -102,79 +101,55 @@ pub enum LengthNormalization {
 }
 
 /// What the loss depends on besides the samples.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct GrpoLossConfig {
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(test, derive(Deserialize), serde(deny_unknown_fields))]
+pub(crate) struct GrpoLossConfig {
     /// How far the ratio may fall below 1.
-    pub clip_low: f64,
+    pub(crate) clip_low: f64,
     /// How far the ratio may rise above 1.
-    pub clip_high: f64,
+    pub(crate) clip_high: f64,
     /// β, the weight of the KL term; it has an effect on samples with reference log-probabilities.
-    pub kl: f64,
+    pub(crate) kl: f64,
     /// How tokens become a loss.
-    pub length: LengthNormalization,
+    pub(crate) length: LengthNormalization,
     /// Whether both ground-truth classes weigh the same.
-    pub class_level: bool,
-}
-
-impl Default for GrpoLossConfig {
-    fn default() -> Self {
-        Self {
-            clip_low: 0.2,
-            clip_high: 0.2,
-            kl: 0.04,
-            length: LengthNormalization::PerSample,
-            class_level: false,
-        }
-    }
+    pub(crate) class_level: bool,
 }
 
 /// One sampled critique. The slices have one log-probability per token of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct GrpoSample<'a> {
+pub(crate) struct GrpoSample<'a> {
     /// Under the policy that is being trained.
-    pub now: &'a [f32],
+    pub(crate) now: &'a [f32],
     /// Under the policy that sampled it.
-    pub old: &'a [f32],
+    pub(crate) old: &'a [f32],
     /// Under the policy that training started from; without it the sample has no KL term.
-    pub reference: Option<&'a [f32]>,
+    pub(crate) reference: Option<&'a [f32]>,
     /// How much better than its group it is.
-    pub advantage: f64,
+    pub(crate) advantage: f64,
     /// What the critique should have said.
-    pub truth: Verdict,
+    pub(crate) truth: Verdict,
 }
 
 /// The loss of a batch, what it is made of, and its gradient.
 #[derive(Debug, Clone, PartialEq)]
-pub struct GrpoLoss {
+pub(crate) struct GrpoLoss {
     /// `policy + β · kl`.
-    pub value: f64,
+    pub(crate) value: f64,
     /// The clipped policy term, averaged as the loss is.
-    pub policy: f64,
+    pub(crate) policy: f64,
     /// The KL estimate without its weight, averaged as the loss is.
-    pub kl: f64,
+    pub(crate) kl: f64,
     /// The share of tokens that clipping took the gradient from.
-    pub clip_share: f64,
+    pub(crate) clip_share: f64,
     /// Mean ratio over all tokens.
-    pub mean_ratio: f64,
+    pub(crate) mean_ratio: f64,
     /// One entry per sample: the gradient with respect to `now`.
-    pub gradients: Vec<Vec<f32>>,
+    pub(crate) gradients: Vec<Vec<f32>>,
 }
 
 /// The loss of a batch of samples. A sample without tokens has loss 0.
-///
-/// ```
-/// use gradus_train::critic::Verdict;
-/// use gradus_train::losses::{GrpoSample, GrpoLossConfig, grpo};
-/// let sample = |advantage| GrpoSample {
-///     now: &[-1.0, -2.0], old: &[-1.0, -2.0], reference: None, advantage, truth: Verdict::Correct,
-/// };
-/// // On the policy that sampled, the value is minus the mean advantage; the gradient is not 0.
-/// let loss = grpo(&[sample(1.0), sample(-1.0)], &GrpoLossConfig::default());
-/// assert_eq!(loss.value, 0.0);
-/// assert_eq!(loss.gradients, [[-0.25, -0.25], [0.25, 0.25]]);
-/// ```
-pub fn grpo(samples: &[GrpoSample<'_>], config: &GrpoLossConfig) -> GrpoLoss {
+pub(crate) fn grpo(samples: &[GrpoSample<'_>], config: &GrpoLossConfig) -> GrpoLoss {
     let sums: Vec<SampleSums> = samples.iter().map(|sample| SampleSums::of(sample, config)).collect();
     let shares = shares(samples, &sums, config);
 
@@ -330,6 +305,15 @@ mod tests {
             assert_eq!(loss.clip_share, f64::from(u8::from(gradient == 0.0)));
             near(loss.mean_ratio, f64::from(now[0]).exp());
         }
+    }
+
+    #[test]
+    fn on_the_policy_that_sampled_only_the_gradient_is_left() {
+        let (now, old) = ([-1.0, -2.0], [-1.0, -2.0]);
+        let loss =
+            grpo(&[1.0, -1.0].map(|advantage| sample(&now, &old, advantage, Verdict::Correct)), &PLAIN);
+        assert_eq!(loss.value, 0.0);
+        assert_eq!(loss.gradients, [[-0.25, -0.25], [0.25, 0.25]]);
     }
 
     #[test]

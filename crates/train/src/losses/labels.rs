@@ -24,13 +24,7 @@ pub(crate) enum LabelLoss {
 }
 
 /// Cross-entropy of rows of `classes` logits; `targets` has the right class of each row.
-///
-/// ```
-/// let loss = gradus_train::losses::cross_entropy(&[0.0, 0.0], 2, &[1]);
-/// assert!((loss.value - 2f64.ln()).abs() < 1e-12);
-/// assert_eq!(loss.gradient, [0.5, -0.5]);
-/// ```
-pub fn cross_entropy(logits: &[f32], classes: usize, targets: &[usize]) -> Loss {
+pub(crate) fn cross_entropy(logits: &[f32], classes: usize, targets: &[usize]) -> Loss {
     check_rows(logits, classes, targets.len());
     let mut loss = Accumulator::over(targets.len());
     for (row, &target) in logits.chunks_exact(classes).zip(targets) {
@@ -45,7 +39,7 @@ pub fn cross_entropy(logits: &[f32], classes: usize, targets: &[usize]) -> Loss 
 }
 
 /// Binary cross-entropy of a value head's outputs before the sigmoid; targets in [0, 1].
-pub fn binary_cross_entropy(values: &[f32], targets: &[f32]) -> Loss {
+pub(crate) fn binary_cross_entropy(values: &[f32], targets: &[f32]) -> Loss {
     check_values(values, targets);
     let mut loss = Accumulator::over(values.len());
     for (value, target) in pairs(values, targets) {
@@ -56,7 +50,7 @@ pub fn binary_cross_entropy(values: &[f32], targets: &[f32]) -> Loss {
 }
 
 /// Squared error of the probability of class `positive`; targets in [0, 1].
-pub fn squared_error_of_probability(
+pub(crate) fn squared_error_of_probability(
     logits: &[f32],
     classes: usize,
     positive: usize,
@@ -85,12 +79,7 @@ pub fn squared_error_of_probability(
 }
 
 /// Squared error of the sigmoid of a value head's outputs; targets in [0, 1].
-///
-/// ```
-/// let loss = gradus_train::losses::squared_error_of_sigmoid(&[0.0], &[0.875]);
-/// assert_eq!(loss.value, 0.375 * 0.375);
-/// ```
-pub fn squared_error_of_sigmoid(values: &[f32], targets: &[f32]) -> Loss {
+pub(crate) fn squared_error_of_sigmoid(values: &[f32], targets: &[f32]) -> Loss {
     check_values(values, targets);
     let mut loss = Accumulator::over(values.len());
     for (value, target) in pairs(values, targets) {

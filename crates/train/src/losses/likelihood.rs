@@ -33,12 +33,7 @@ impl Default for SftConfig {
 ///
 /// A weight of 0 masks a token: whatever its log-probability is, it has no part in the loss. Weights that are
 /// all 0 give loss 0.
-///
-/// ```
-/// let loss = gradus_train::losses::negative_log_likelihood(&[-1.0, -3.0, -9.0], &[1.0, 1.0, 0.0]);
-/// assert_eq!((loss.value, loss.gradient), (2.0, vec![-0.5, -0.5, 0.0]));
-/// ```
-pub fn negative_log_likelihood(logprobs: &[f32], weights: &[f32]) -> Loss {
+pub(crate) fn negative_log_likelihood(logprobs: &[f32], weights: &[f32]) -> Loss {
     assert!(
         logprobs.len() == weights.len(),
         "{} log-probabilities for {} weights: every token needs exactly one",

@@ -17,27 +17,22 @@ mod likelihood;
 mod orpo;
 mod stable;
 
-pub use advantages::{Advantages, advantages};
-pub(crate) use advantages::{JudgedCritique, perplexity_weights};
-pub(crate) use grpo::GrpoConfig;
+pub(crate) use advantages::{JudgedCritique, advantages, perplexity_weights};
+pub(crate) use grpo::{GrpoConfig, GrpoLossConfig, GrpoSample, grpo};
 #[cfg(test)]
-pub(crate) use grpo::LengthWeight;
-pub use grpo::{GrpoLoss, GrpoLossConfig, GrpoSample, LengthNormalization, grpo};
-pub(crate) use labels::LabelLoss;
-pub use labels::{
-    binary_cross_entropy, cross_entropy, squared_error_of_probability, squared_error_of_sigmoid,
+pub(crate) use grpo::{LengthNormalization, LengthWeight};
+pub(crate) use labels::{
+    LabelLoss, binary_cross_entropy, cross_entropy, squared_error_of_probability, squared_error_of_sigmoid,
 };
-pub(crate) use likelihood::SftConfig;
-pub use likelihood::negative_log_likelihood;
-pub(crate) use orpo::OrpoConfig;
-pub use orpo::{OrpoBatch, OrpoLoss, OrpoPair, PairGradient, orpo};
+pub(crate) use likelihood::{SftConfig, negative_log_likelihood};
+pub(crate) use orpo::{OrpoBatch, OrpoConfig, OrpoLoss, OrpoPair, orpo};
 pub(crate) use stable::{sigmoid, softmax};
 
 /// A loss and its gradient with respect to the inputs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Loss {
+pub(crate) struct Loss {
     /// The loss.
-    pub value: f64,
+    pub(crate) value: f64,
     /// One entry per input, in the inputs' order.
-    pub gradient: Vec<f32>,
+    pub(crate) gradient: Vec<f32>,
 }

@@ -53,68 +53,60 @@ impl Default for OrpoConfig {
 
 /// Log-probabilities of the tokens of two answers to one prompt.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct OrpoPair<'a> {
+pub(crate) struct OrpoPair<'a> {
     /// The better answer's tokens.
-    pub chosen: &'a [f32],
+    pub(crate) chosen: &'a [f32],
     /// The worse answer's tokens.
-    pub rejected: &'a [f32],
+    pub(crate) rejected: &'a [f32],
 }
 
 /// The loss of a batch, what it is made of, and its gradient.
 #[derive(Debug, Clone, PartialEq)]
-pub struct OrpoLoss {
+pub(crate) struct OrpoLoss {
     /// `nll + λ · odds_ratio`.
-    pub value: f64,
+    pub(crate) value: f64,
     /// −log p of the chosen answers, mean over all their tokens.
-    pub nll: f64,
+    pub(crate) nll: f64,
     /// −log σ of the log odds ratio, mean over pairs.
-    pub odds_ratio: f64,
+    pub(crate) odds_ratio: f64,
     /// Mean log odds of the chosen answers.
-    pub chosen_log_odds: f64,
+    pub(crate) chosen_log_odds: f64,
     /// Mean log odds of the rejected answers.
-    pub rejected_log_odds: f64,
+    pub(crate) rejected_log_odds: f64,
     /// The share of pairs whose chosen answer has the higher odds.
-    pub chosen_above: f64,
+    pub(crate) chosen_above: f64,
     /// One entry per pair.
-    pub gradients: Vec<PairGradient>,
+    pub(crate) gradients: Vec<PairGradient>,
 }
 
 /// The gradient with respect to a pair's log-probabilities.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PairGradient {
+pub(crate) struct PairGradient {
     /// One entry per chosen token.
-    pub chosen: Vec<f32>,
+    pub(crate) chosen: Vec<f32>,
     /// One entry per rejected token.
-    pub rejected: Vec<f32>,
+    pub(crate) rejected: Vec<f32>,
 }
 
 /// How many pairs and chosen tokens the whole batch has, of which a call may see a part: the parts' losses add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OrpoBatch {
+pub(crate) struct OrpoBatch {
     /// Pairs.
-    pub pairs: usize,
+    pub(crate) pairs: usize,
     /// Tokens of the chosen answers.
-    pub chosen_tokens: usize,
+    pub(crate) chosen_tokens: usize,
 }
 
+#[cfg(test)]
 impl OrpoBatch {
     /// A batch of these pairs alone.
-    pub fn of(pairs: &[OrpoPair<'_>]) -> Self {
+    pub(crate) fn of(pairs: &[OrpoPair<'_>]) -> Self {
         Self { pairs: pairs.len(), chosen_tokens: pairs.iter().map(|pair| pair.chosen.len()).sum() }
     }
 }
 
 /// The share of some pairs in the ORPO loss of `batch`; `lambda` weighs the odds ratio (0.1 in the paper's experiments).
-///
-/// ```
-/// use gradus_train::losses::{OrpoBatch, OrpoPair, orpo};
-/// let half = 0.5f32.ln();
-/// let pairs = [OrpoPair { chosen: &[half, half], rejected: &[half] }];
-/// let loss = orpo(&pairs, 0.1, OrpoBatch::of(&pairs));
-/// assert!(loss.chosen_log_odds.abs() < 1e-6);
-/// assert!((loss.value - 1.1 * 2f64.ln()).abs() < 1e-6);
-/// ```
-pub fn orpo(pairs: &[OrpoPair<'_>], lambda: f64, batch: OrpoBatch) -> OrpoLoss {
+pub(crate) fn orpo(pairs: &[OrpoPair<'_>], lambda: f64, batch: OrpoBatch) -> OrpoLoss {
     let count = batch.pairs.max(1) as f64;
     let chosen_tokens = batch.chosen_tokens;
     let mut nll = 0.0;

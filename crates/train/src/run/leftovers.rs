@@ -39,7 +39,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join(".unfinished-abc/deep")).unwrap();
         fs::write(root.path().join(".unfinished-file"), "x").unwrap();
-        fs::write(root.path().join(format!("{}x1", gradus_durable::UNFINISHED)), "x").unwrap();
+        fs::write(root.path().join(".gradus-unfinished-x1"), "x").unwrap();
         gradus_durable::replace_file(&root.path().join("kept"), b"y").unwrap();
         assert_eq!(remove(root.path()).unwrap(), 3);
         assert_eq!(fs::read(root.path().join("kept")).unwrap(), b"y");

@@ -75,7 +75,7 @@ impl Judging {
     fn new(judge: &JudgeOptions, name: String, backend: Backend) -> Self {
         Self {
             name: judge.name.clone().unwrap_or(name),
-            kind: ScorerKind::Recorded.description(),
+            kind: "scores in the data",
             profile: None,
             base: None,
             ahead: AHEAD,

@@ -5,29 +5,19 @@
 //! are there for the next.
 
 /// How many tokens may still be generated.
-///
-/// ```
-/// use gradus_core::select::search::budget::Budget;
-/// let mut budget = Budget::new(Some(100));
-/// assert_eq!(budget.largest(4, 30), Some((3, 30)));
-/// budget.spend(80);
-/// assert_eq!(budget.largest(4, 30), Some((1, 20)));
-/// budget.spend(20);
-/// assert_eq!(budget.largest(4, 30), None);
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Budget {
+pub(super) struct Budget {
     left: Option<u64>,
 }
 
 impl Budget {
     /// A budget of `tokens`; none is no limit.
-    pub fn new(tokens: Option<u64>) -> Self {
+    pub(super) fn new(tokens: Option<u64>) -> Self {
         Self { left: tokens }
     }
 
     /// Equal shares that add up to `tokens`; the first ones take what does not divide.
-    pub fn shares(tokens: Option<u64>, count: usize) -> impl Iterator<Item = Self> {
+    pub(super) fn shares(tokens: Option<u64>, count: usize) -> impl Iterator<Item = Self> {
         let count = count as u64;
         (0..count).map(move |index| Self::new(tokens.map(|all| all / count + u64::from(index < all % count))))
     }
@@ -38,12 +28,12 @@ impl Budget {
     }
 
     /// Whether `tokens` more may be generated.
-    pub fn covers(self, tokens: u64) -> bool {
+    pub(super) fn covers(self, tokens: u64) -> bool {
         self.left.is_none_or(|left| tokens <= left)
     }
 
     /// The largest request that fits: samples, and most tokens of each; none when nothing is left.
-    pub fn largest(self, samples: usize, max_tokens: usize) -> Option<(usize, usize)> {
+    pub(super) fn largest(self, samples: usize, max_tokens: usize) -> Option<(usize, usize)> {
         let Some(left) = self.left else { return Some((samples, max_tokens)) };
         let left = usize::try_from(left).unwrap_or(usize::MAX);
         if left == 0 || samples == 0 || max_tokens == 0 {
@@ -53,7 +43,7 @@ impl Budget {
     }
 
     /// Takes off what was generated.
-    pub fn spend(&mut self, tokens: u64) {
+    pub(super) fn spend(&mut self, tokens: u64) {
         self.left = self.left.map(|left| left.saturating_sub(tokens));
     }
 }
@@ -88,6 +78,16 @@ mod tests {
             prop_assert_eq!(shares.iter().sum::<u64>(), tokens);
             prop_assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
         }
+    }
+
+    #[test]
+    fn less_and_less_fits() {
+        let mut budget = Budget::new(Some(100));
+        assert_eq!(budget.largest(4, 30), Some((3, 30)));
+        budget.spend(80);
+        assert_eq!(budget.largest(4, 30), Some((1, 20)));
+        budget.spend(20);
+        assert_eq!(budget.largest(4, 30), None);
     }
 
     #[test]

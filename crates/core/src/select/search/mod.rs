@@ -6,7 +6,7 @@
 //!   diverse verifier tree search (DVTS) of Hugging Face's search-and-learn
 //!
 //! All three see only [`Generate`](crate::contracts::Generate) and [`ScoreSteps`](crate::contracts::ScoreSteps), keep
-//! one token budget to the token ([`budget`]), and give the same [`SearchOutcome`]. The same seed gives the same
+//! one token budget to the token (`budget`), and give the same [`SearchOutcome`]. The same seed gives the same
 //! outcome, if the models keep their promise. Left out: lookahead rollouts and values that are backed up a tree (MCTS).
 //!
 //! When is a solution complete? Only the model knows when it has ended, and `FinishReason::Stop` does not tell its end
@@ -19,7 +19,7 @@
 
 mod ask;
 mod beam;
-pub mod budget;
+mod budget;
 mod outcome;
 mod run;
 mod sample;

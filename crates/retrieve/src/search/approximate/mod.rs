@@ -32,13 +32,13 @@ const SEARCHES: usize = 3;
 /// Parameters of the HNSW graph. Larger values find more and take longer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// HNSW's M: neighbors of a row in the upper layers; twice as many in the lowest one.
-    pub connectivity: usize,
+    pub(crate) connectivity: usize,
     /// `ef_construction`: rows that are considered as neighbors of a new row.
-    pub expansion_add: usize,
+    pub(crate) expansion_add: usize,
     /// `ef_search`: rows that a search considers. By default from the number of rows, for a recall@10 of 98 %.
-    pub expansion_search: Option<usize>,
+    pub(crate) expansion_search: Option<usize>,
 }
 
 impl Default for Settings {
@@ -74,16 +74,7 @@ impl Settings {
 }
 
 /// A graph over rows.
-///
-/// ```
-/// use gradus_retrieve::search::{Approximate, approximate::Settings};
-/// let rows = [1.0, 0.0, 0.0, 1.0, 0.6, 0.8];
-/// let graph = Approximate::build(&rows, 2, &Settings::default())?;
-/// let found = graph.search(&rows, &[0.0, 1.0], 2, |_, _, _| true);
-/// assert_eq!(found[0].iter().map(|hit| hit.row).collect::<Vec<_>>(), [1, 2]);
-/// # Ok::<(), gradus_retrieve::Error>(())
-/// ```
-pub struct Approximate {
+pub(crate) struct Approximate {
     // Dropped first: it may look into the map.
     index: Index,
     /// The file, where it was opened from one.
@@ -99,7 +90,7 @@ impl Approximate {
     ///
     /// # Panics
     /// When `rows` is no whole number of vectors.
-    pub fn build(rows: &[f32], dimension: usize, settings: &Settings) -> Result<Self> {
+    pub(crate) fn build(rows: &[f32], dimension: usize, settings: &Settings) -> Result<Self> {
         settings.check()?;
         let count = whole(rows, dimension);
         let Some(scale) = Scale::of(rows) else {
@@ -116,7 +107,7 @@ impl Approximate {
     }
 
     /// Writes the graph to a file, which is replaced if there is one.
-    pub fn save(&self, path: &Path) -> Result<()> {
+    pub(crate) fn save(&self, path: &Path) -> Result<()> {
         let about = file::About {
             rows: self.rows,
             dimension: self.dimension,
@@ -131,7 +122,7 @@ impl Approximate {
     }
 
     /// Opens a file by memory map. Its checksum is always compared: a walk through a damaged graph would leave it.
-    pub fn open(path: &Path) -> Result<Self> {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
         let (about, map) = file::read(path)?;
         let refused = |error: &dyn Display| {
             Error::pool(path, format!("cannot be opened: {error}; build the index again"))
@@ -151,22 +142,24 @@ impl Approximate {
     }
 
     /// How many rows it knows.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
     /// How long they are.
-    pub fn dimension(&self) -> usize {
+    pub(crate) fn dimension(&self) -> usize {
         self.dimension
     }
 
     /// What it was built with.
-    pub fn settings(&self) -> &Settings {
+    #[cfg(test)]
+    pub(crate) fn settings(&self) -> &Settings {
         &self.settings
     }
 
     /// Bytes of its file.
-    pub fn bytes(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
         file::HEADER + self.index.serialized_length()
     }
 
@@ -178,7 +171,7 @@ impl Approximate {
     ///
     /// # Panics
     /// When `rows` are not as many, or as long, as those it was built over, or `queries` is no whole number of vectors.
-    pub fn search(
+    pub(crate) fn search(
         &self,
         rows: &[f32],
         queries: &[f32],

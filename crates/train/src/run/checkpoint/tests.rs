@@ -71,7 +71,7 @@ fn what_a_kill_leaves_is_no_checkpoint() {
     let root = tempfile::tempdir().unwrap();
     save(root.path(), &example(10)).unwrap();
     // As after a kill while step 20 was being written.
-    let half = root.path().join(format!("{}x1", gradus_durable::UNFINISHED));
+    let half = root.path().join(".gradus-unfinished-x1");
     fs::create_dir(&half).unwrap();
     fs::write(half.join(TENSORS), b"half").unwrap();
     let (latest, warnings) = load_latest(root.path()).unwrap();

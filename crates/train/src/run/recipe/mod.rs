@@ -49,7 +49,7 @@ pub(crate) use objective::Objective;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recipe {
     /// Random seed. Default 0.
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// The base model.
     pub(crate) model: ModelConfig,
     /// Which weights are trained.
@@ -112,17 +112,7 @@ impl Recipe {
     }
 
     /// Like [`Recipe::read`] for a recipe in memory; `name` stands in messages.
-    ///
-    /// ```
-    /// use gradus_train::run::Recipe;
-    ///
-    /// let text = "objective = 'sft'\nmodel.base = 'smollm2-135m'\ndata.train = ['a.jsonl']\n\
-    ///             optimizer.learning_rate = 1e-4\nsteps.total = 100";
-    /// let recipe = Recipe::parse(text, "recipe.toml", &["seed=7".to_owned()])?;
-    /// assert_eq!(recipe.seed, 7);
-    /// # Ok::<(), gradus_train::Error>(())
-    /// ```
-    pub fn parse(text: &str, name: &str, sets: &[String]) -> Result<Self> {
+    pub(crate) fn parse(text: &str, name: &str, sets: &[String]) -> Result<Self> {
         let mut table: toml::Table = text.parse().map_err(|error| messages::syntax(name, text, &error))?;
         overrides::modernize(&mut table)
             .map_err(|message| Error::Recipe { location: name.to_owned(), message })?;
@@ -144,7 +134,7 @@ impl Recipe {
     }
 
     /// The recipe as TOML, every default written out. Reading it again gives the same recipe.
-    pub fn to_toml(&self) -> String {
+    pub(crate) fn to_toml(&self) -> String {
         toml::to_string(&RecipeFile::from(self)).expect("a recipe has only what TOML can hold")
     }
 

@@ -10,7 +10,6 @@ Floats have 17 significant digits; a number that is undefined is null.
 `ranking`     roc_auc_score (a tie counts half) and average_precision_score (Σ (Rₙ - Rₙ₋₁)·Pₙ over distinct scores, from the highest; no interpolation);
               one class only: no AUC
 `calibration` brier = mean (p - y)²; ece = Σ_b n_b/n·|mean y - mean p| over ten bins of equal width, bin = min(⌊10·p⌋, 9): the left edge belongs to the bin, 1 to the last
-`mcnemar`     exact two-sided: binomtest(b, b + c, 0.5); 1 when b + c = 0
 `wilson`      95 % interval of k of n without continuity correction: binomtest(k, n).proportion_ci(method="wilson")
 Left out: bootstrap intervals, which depend on the generator.
 """
@@ -88,10 +87,6 @@ def calibration(name, labels, scores):
     }
 
 
-def mcnemar(b, c):
-    return {"b": b, "c": c, "p": stats.binomtest(b, b + c, 0.5).pvalue if b + c else 1.0}
-
-
 def wilson(k, n):
     interval = stats.binomtest(k, n).proportion_ci(confidence_level=0.95, method="wilson")
     return {"k": k, "n": n, "low": interval.low, "high": interval.high}
@@ -154,7 +149,6 @@ def main():
             calibration("certain and right", [1, 0, 1], [1.0, 0.0, 1.0]),
             calibration("certain and wrong", [0, 1, 0], [1.0, 0.0, 1.0]),
         ],
-        "mcnemar": [mcnemar(b, c) for b, c in [(0, 0), (0, 1), (5, 5), (1, 9), (10, 3), (12, 30), (100, 140)]],
         "wilson": [wilson(k, n) for k, n in [(0, 10), (10, 10), (1, 2), (3, 17), (88, 237), (211, 237), (5000, 10000)]],
     }
     with open(os.path.join(HERE, "statistics.json"), "w") as out:

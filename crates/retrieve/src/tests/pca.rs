@@ -3,11 +3,12 @@
 //! The bound is 1e-5 of the largest expected value. Found: components 5e-8, projections 6e-8, and 2e-6 where the mean,
 //! kept in f32, is far from 0.
 
-use gradus_retrieve::pca::{Fitted, Keep, fit};
 use serde_json::Value;
 
+use crate::pca::{Fitted, Keep, fit};
+
 fn cases() -> Vec<Value> {
-    serde_json::from_str(include_str!("../reference/pca.json")).unwrap()
+    serde_json::from_str(include_str!("../../tests/reference/pca.json")).unwrap()
 }
 
 fn numbers(case: &Value, field: &str) -> Vec<f64> {

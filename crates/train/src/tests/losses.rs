@@ -1,9 +1,10 @@
-//! Every loss against PyTorch's autograd (`reference/make_losses.py`) and against finite differences.
+//! Every loss against PyTorch's autograd (`tests/reference/make_losses.py`) and against finite differences.
 
-use gradus_train::critic::Verdict;
-use gradus_train::losses::*;
 use proptest::prelude::*;
 use serde::Deserialize;
+
+use crate::critic::Verdict;
+use crate::losses::*;
 
 #[derive(Deserialize)]
 struct Reference {
@@ -60,7 +61,7 @@ struct AdvantageCase {
 }
 
 fn reference() -> Reference {
-    serde_json::from_str(include_str!("../reference/losses.json")).unwrap()
+    serde_json::from_str(include_str!("../../tests/reference/losses.json")).unwrap()
 }
 
 /// Near in relative terms, or in absolute ones below 1.
@@ -212,7 +213,7 @@ proptest! {
         let length = [
             LengthNormalization::PerSample, LengthNormalization::Constant(9), LengthNormalization::PerBatchToken,
         ][way];
-        let config = GrpoLossConfig { length, class_level, ..GrpoLossConfig::default() };
+        let config = GrpoLossConfig { length, class_level, ..GrpoConfig::default().loss() };
         let old: Vec<f32> = now.iter().zip(&drift).map(|(now, drift)| now + drift).collect();
         // The loss has a kink where a token is at a clipping bound.
         for (now, old) in now.iter().zip(&old) {

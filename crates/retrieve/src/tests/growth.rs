@@ -1,16 +1,16 @@
-//! How search grows with the number of vectors, exact and approximate:
-//! `cargo run --release -p gradus-retrieve --example growth -- --sizes 10000,100000 --json growth.json`
+//! How search grows with the number of vectors, exact and approximate: `make bench-growth`.
 //!
-//! Options: `--sizes` (10000,100000,1000000,10000000), `--threads` (all), `--json FILE`, `--html FILE` (the same as a page of
-//! charts), `--from FILE` (draws what an earlier run wrote instead of measuring; may be given several times), `--fast` (fewer queries and
-//! repetitions), `--connectivity`, `--expansion-add`, `--expansion-search` (the index's own where not given).
+//! `GRADUS_GROWTH` has the options, none by default: `--sizes` (10000,100000,1000000,10000000), `--threads` (all),
+//! `--json FILE`, `--html FILE` (the same as a page of charts), `--from FILE` (draws what an earlier run wrote instead of
+//! measuring; may be given several times), `--fast` (fewer queries and repetitions), `--connectivity`, `--expansion-add`,
+//! `--expansion-search` (the index's own where not given).
 //!
 //! Vectors are made up, the same for every run, but not noise: like sentence embeddings after principal components they
 //! come in clusters of very different sizes, and their variance falls from dimension to dimension. Queries are drawn from
 //! the same mixture and are no rows. Latency is of one query at a time, exact search with all threads and the graph with
 //! one; throughput is of a batch with all threads. Memory's speed is that of a plain sum by all threads over the same
 //! kind of array, at least 1 GiB, measured in turn with the searches; the best of several.
-#![allow(clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "shows what it measures, and how far it is")]
 
 use std::collections::HashSet;
 use std::f32::consts::TAU;
@@ -19,12 +19,13 @@ use std::time::Instant;
 
 use gradus_plot::lines::{LineSeries, Lines};
 use gradus_plot::{Block, Estimate, Page, Section, Spacing, Unit};
-use gradus_retrieve::search::approximate::Settings;
-use gradus_retrieve::search::{Approximate, Hit, top_k};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+
+use crate::search::approximate::Settings;
+use crate::search::{Approximate, Hit, top_k};
 
 const DIMENSION: usize = 128;
 const K: usize = 10;
@@ -67,7 +68,9 @@ struct Options {
     settings: Settings,
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+#[test]
+#[ignore = "a measurement: make bench-growth"]
+fn of_search() -> Result<(), Box<dyn std::error::Error>> {
     let options = options()?;
     if !options.from.is_empty() {
         let mut all: Vec<Figures> = Vec::new();
@@ -331,7 +334,8 @@ fn options() -> Result<Options, Box<dyn std::error::Error>> {
         fast: false,
         settings: Settings::default(),
     };
-    let mut words = std::env::args().skip(1);
+    let given = std::env::var("GRADUS_GROWTH").unwrap_or_default();
+    let mut words = given.split_whitespace().map(str::to_owned);
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
         match word.as_str() {

@@ -1,60 +1,77 @@
 //! How fast LoRA training is: forward, backward and AdamW over random tokens, every one of them predicted.
 //!
-//! `train_speed MODEL [--device cuda] [--precision bf16] [--sequences 4] [--length 1024] [--steps 8] [--rank 32]
-//! [--targets q_proj,v_proj] [--keep GIB]` prints one JSON line, like its peer `benches/peers/train.py`.
+//! `GRADUS_TRAIN_SPEED` is `MODEL [--device cuda] [--precision bf16] [--sequences 4] [--length 1024] [--steps 8]
+//! [--rank 32] [--targets q_proj,v_proj] [--keep GIB]`. Prints one JSON line, like its peer `benches/peers/train.py`;
+//! `make bench-train` runs both.
 
+use std::error::Error;
 use std::time::Instant;
 
 use gradus_engine::batch::{Batch, Forest};
 use gradus_engine::{Device, LoadOptions, Model, Precision, models};
-use gradus_train::losses::negative_log_likelihood;
-use gradus_train::{AdamW, Gradients, LoraConfig, TrainableModel, TrainableOptions, Tuning, scatter, select};
+
+use crate::lora::LoraConfig;
+use crate::losses::negative_log_likelihood;
+use crate::optimizer::AdamW;
+use crate::parameters::Gradients;
+use crate::readout::{scatter, select};
+use crate::trainable::{TrainableModel, TrainableOptions, Tuning};
 
 /// Steps before the clock starts.
 const WARM_UP: usize = 2;
 
-fn option(name: &str, default: &str) -> String {
-    let arguments: Vec<String> = std::env::args().collect();
-    let at = arguments.iter().position(|argument| argument == name);
-    at.and_then(|at| arguments.get(at + 1)).cloned().unwrap_or_else(|| default.to_owned())
+/// The words of `GRADUS_TRAIN_SPEED`.
+struct Options(Vec<String>);
+
+impl Options {
+    fn text(&self, name: &str, default: &str) -> String {
+        let at = self.0.iter().position(|word| word == name);
+        at.and_then(|at| self.0.get(at + 1)).cloned().unwrap_or_else(|| default.to_owned())
+    }
+
+    fn number(&self, name: &str, default: usize) -> usize {
+        let text = self.text(name, &default.to_string());
+        text.parse().unwrap_or_else(|_| panic!("{name} is {text}: expected a number"))
+    }
 }
 
-fn number(name: &str, default: usize) -> usize {
-    option(name, &default.to_string()).parse().unwrap_or_else(|_| panic!("{name} is not a number"))
-}
-
-#[allow(clippy::print_stdout, reason = "the program's only output")]
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let name = std::env::args().nth(1).ok_or("usage: train_speed MODEL [options]")?;
-    let on_gpu = option("--device", "cpu") == "cuda";
-    let precision = match option("--precision", if on_gpu { "bf16" } else { "bf16x3" }).as_str() {
+#[test]
+#[ignore = "a measurement: make bench-train"]
+#[expect(clippy::print_stdout, reason = "what it measures is printed")]
+fn of_lora_training() -> Result<(), Box<dyn Error>> {
+    let words = std::env::var("GRADUS_TRAIN_SPEED").map_err(|_| "GRADUS_TRAIN_SPEED names no model")?;
+    let options = Options(words.split_whitespace().map(str::to_owned).collect());
+    let name = options.0.first().ok_or("GRADUS_TRAIN_SPEED names no model")?;
+    let on_gpu = options.text("--device", "cpu") == "cuda";
+    let precision = match options.text("--precision", if on_gpu { "bf16" } else { "bf16x3" }).as_str() {
         "f32" => Precision::F32,
         "bf16x3" => Precision::Bf16x3,
         _ => Precision::Bf16,
     };
     let (sequences, length, steps) =
-        (number("--sequences", 4), number("--length", 1024), number("--steps", 8));
+        (options.number("--sequences", 4), options.number("--length", 1024), options.number("--steps", 8));
     let device = if on_gpu { Device::Cuda(0) } else { Device::Cpu };
     let load = LoadOptions { device, precision: Some(precision), dequantize: Some(true), adapter: None };
-    let model = Model::load(&models::resolve(&name)?, &load)?;
+    let model = Model::load(&models::resolve(name)?, &load)?;
     let vocabulary = model.decoder()?.config.vocabulary as u64;
-    let targets = option("--targets", "q_proj,v_proj").split(',').map(str::to_owned).collect();
+    let targets = options.text("--targets", "q_proj,v_proj").split(',').map(str::to_owned).collect();
     let lora = LoraConfig {
-        rank: number("--rank", 32),
+        rank: options.number("--rank", 32),
         alpha: 64.0,
         dropout: 0.0,
         targets,
         ..LoraConfig::default()
     };
-    let activation_bytes = number("--keep", if on_gpu { 16 } else { 4 }) << 30;
-    let options = TrainableOptions {
+    let activation_bytes = options.number("--keep", if on_gpu { 16 } else { 4 }) << 30;
+    let trained = TrainableOptions {
         tuning: Tuning::Lora(lora),
         precision,
         quantized: false,
         activation_bytes,
         seed: 0,
     };
-    let mut trainable = TrainableModel::new(model, options)?;
+    let mut trainable = TrainableModel::new(model, trained)?;
+    let adam = AdamW { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.0 };
     let mut seconds = Vec::new();
     let mut loss = 0.0;
     for step in 0..steps + WARM_UP {
@@ -79,7 +96,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         trainable.backward(tape, &d_hidden, &mut gradients)?;
         // The norm is a number on the host, so everything before it has been computed.
         gradients.clip(1.0)?;
-        trainable.update(&gradients, 1e-4, step + 1, &AdamW::default())?;
+        trainable.update(&gradients, 1e-4, step + 1, &adam)?;
         trainable.device()?.synchronize()?;
         if step >= WARM_UP {
             seconds.push(began.elapsed().as_secs_f64());

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use gradus_core::{Problem, Record};
 use gradus_data::dedup::{DedupConfig, normalize};
 use gradus_data::files;
-use gradus_retrieve::pool::{self, Encoder, Pool};
-use gradus_retrieve::two_stage::{Settings, Target, retrieve};
 use rayon::prelude::*;
 
-use crate::fake::Words;
+use super::fake::Words;
+use crate::pool::{self, Encoder, Pool};
+use crate::two_stage::{Settings, Target, retrieve};
 
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 fn records(name: &str) -> Option<Vec<Record>> {

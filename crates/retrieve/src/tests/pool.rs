@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use gradus_core::{Mark, Problem, Record};
-use gradus_retrieve::pca::Pca;
-use gradus_retrieve::pool::{self, Encoder, Pool, PoolBuildSummary, Settings};
-use gradus_retrieve::{Error, Result};
 
-use crate::fake::{DIMENSION, Words, record, records, vector};
+use super::fake::{DIMENSION, Words, record, records, vector};
+use crate::pca::Pca;
+use crate::pool::{self, Encoder, Pool, PoolBuildSummary, Settings};
+use crate::{Error, Result};
 
 fn settings() -> Settings {
     Settings { batch: 8, ahead: 2, ..Settings::default() }

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use gradus_core::Mark;
-use gradus_retrieve::pool::{self, Encoder, Pool};
-use gradus_retrieve::two_stage::{Excluded, Settings, Strategy, Target, retrieve};
 
-use crate::fake::{Words, record, records};
+use super::fake::{Words, record, records};
+use crate::pool::{self, Encoder, Pool};
+use crate::two_stage::{Excluded, Settings, Strategy, Target, retrieve};
 
 async fn pool_of(folder: &Path, count: usize) -> Pool {
     let path = folder.join("p");
@@ -59,7 +59,7 @@ async fn the_steps_are_the_nearest_of_the_database_by_brute_force() {
     let found = &found.targets[0];
     let of: Vec<&str> = found.seen.questions.iter().map(|question| question.question.as_str()).collect();
     for (step, neighbors) in stranger().steps.iter().zip(&found.seen.steps) {
-        let query = pool.project(crate::fake::vector(step).to_vec());
+        let query = pool.project(super::fake::vector(step).to_vec());
         let mut best = std::collections::BTreeMap::new();
         for question in pool.questions().filter(|question| of.contains(&question.id)) {
             for step in question.solutions().flat_map(|solution| solution.steps()) {
@@ -219,7 +219,7 @@ async fn retrieval_stops_when_it_is_told_to() {
     let folder = tempfile::tempdir().unwrap();
     let pool = pool_of(folder.path(), 9).await;
     let stopped = retrieve(&pool, &Words::default(), &[stranger()], &Settings::default(), |_, _| false).await;
-    assert!(matches!(stopped, Err(gradus_retrieve::Error::Stopped)));
+    assert!(matches!(stopped, Err(crate::Error::Stopped)));
 }
 
 #[tokio::test]

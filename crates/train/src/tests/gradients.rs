@@ -10,9 +10,13 @@ use candle_core::{DType, Device, Tensor};
 use gradus_engine::batch::{Batch, Forest};
 use gradus_engine::models::ModelPath;
 use gradus_engine::{LoadOptions, Model, Precision};
-use gradus_train::losses::{self, Loss};
-use gradus_train::{Gradients, LoraConfig, TrainableModel, TrainableOptions, Tuning, scatter, select};
 use serde::Deserialize;
+
+use crate::lora::LoraConfig;
+use crate::losses::{self, Loss};
+use crate::parameters::Gradients;
+use crate::readout::{scatter, select};
+use crate::trainable::{TrainableModel, TrainableOptions, Tuning};
 
 #[derive(Deserialize)]
 struct Index {

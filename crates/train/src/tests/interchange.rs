@@ -11,12 +11,16 @@ use candle_core::{Device, Tensor};
 use gradus_engine::batch::{Batch, Forest};
 use gradus_engine::models::ModelPath;
 use gradus_engine::{LoadOptions, Model, Precision};
-use gradus_train::losses::{self, Loss};
-use gradus_train::{
-    AdamW, Gradients, LoraConfig, TrainableModel, TrainableOptions, Tuning, adapter, scatter, select,
-};
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::adapter;
+use crate::lora::LoraConfig;
+use crate::losses::{self, Loss};
+use crate::optimizer::AdamW;
+use crate::parameters::Gradients;
+use crate::readout::{scatter, select};
+use crate::trainable::{TrainableModel, TrainableOptions, Tuning};
 
 const NAMES: [&str; 5] = ["llama", "qwen2", "qwen2-token-classification", "qwen2-prm", "skywork"];
 

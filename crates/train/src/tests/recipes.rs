@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use gradus_engine::profile::Profile;
-use gradus_train::run::Recipe;
+
+use crate::run::Recipe;
 
 fn toml_files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {

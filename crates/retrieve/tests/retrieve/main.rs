@@ -1,8 +1,0 @@
-//! Pools and retrieval with made-up records and an encoder that counts words; TF-IDF and PCA against scikit-learn.
-
-mod fake;
-mod leak;
-mod pca;
-mod pool;
-mod tfidf;
-mod two_stage;
