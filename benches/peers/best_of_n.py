@@ -20,9 +20,11 @@ is missing or not a number, has -inf: it is chosen only when all are, and weighs
 `expected` is the exact mean over all subsets of N drawn without replacement, the file order kept inside (n candidates, c right):
   best      sorted by aggregate (ties: file order) the candidate of rank i, from 0, is best in C(n-1-i, N-1) of the C(n, N) subsets
   pass      1 - C(n-c, N) / C(n, N); chance: c / n
+`by_outcome`: of the candidates with scores whose outcome is right and of those where it is wrong, their number, the mean and the median of their aggregates;
+  auc       the share of pairs of a right and a wrong one, over all problems, in which the right one has the higher aggregate; equals count half
 
 Output: {"data", "grouped_by", "problems", "n": [1, 2, 4, …], "first": {"pass", "chance", "majority": [one per N], "prms": {prm: {aggregate: {"best", "vote"}}}},
-"expected": {"pass", "chance", "prms": {prm: {aggregate: {"best"}}}}, "counts": {…}}. Accuracies are shares of problems. Left out: bootstrap intervals.
+"expected": {"pass", "chance", "prms": {prm: {aggregate: {"best"}}}}, "by_outcome": {prm: {aggregate: {"right", "wrong", "auc"}}}, "counts": {…}}. Accuracies are shares of problems. Left out: bootstrap intervals.
 """
 
 import argparse
@@ -138,6 +140,19 @@ def pass_expected(correct, counts, size):
     return found
 
 
+def by_outcome(scores, correct):
+    """Pair by pair, a wrong one at a time; no sorting, no ranks."""
+    scored = np.isfinite(scores)
+    right, wrong = scores[scored & correct], scores[scored & ~correct]
+    above = sum(float((right > score).sum()) + 0.5 * float((right == score).sum()) for score in wrong)
+
+    def of(values):
+        return {"solutions": len(values), "mean": float(np.mean(values)), "median": float(np.median(values))} if len(values) else {"solutions": 0}
+
+    pairs = len(right) * len(wrong)
+    return {"right": of(right), "wrong": of(wrong), "auc": above / pairs if pairs else None}
+
+
 def over(values):
     return float(np.mean(values))
 
@@ -161,11 +176,11 @@ def evaluate(problems, groups, sizes, power):
         "chance": [over(correct.sum(axis=1) / counts) for _ in sizes],
         "prms": {},
     }
-    missing = {}
+    missing, outcomes = {}, {}
     for prm in names:
         steps = [[(candidate.get("prm_scores") or {}).get(prm) for candidate in problem["candidates"]] for problem in problems]
         missing[prm] = sum(not usable(scores) for row in steps for scores in row)
-        first["prms"][prm], expected["prms"][prm] = {}, {}
+        first["prms"][prm], expected["prms"][prm], outcomes[prm] = {}, {}, {}
         for name, aggregate in AGGREGATES.items():
             rows = [[float(aggregate(scores)) if usable(scores) else NEVER for scores in row] for row in steps]
             scores = padded(rows, width, NEVER)
@@ -174,6 +189,7 @@ def evaluate(problems, groups, sizes, power):
                 "best": [over(best_first(scores, correct, size)) for size in sizes],
                 "vote": [over(voted(weights, groups, correct, size)) for size in sizes],
             }
+            outcomes[prm][name] = by_outcome(scores, correct)
             expected["prms"][prm][name] = {"best": [over(best_expected(scores, correct, counts, size)) for size in sizes]}
 
     answered = groups >= 0
@@ -184,6 +200,7 @@ def evaluate(problems, groups, sizes, power):
         "n": sizes,
         "first": first,
         "expected": expected,
+        "by_outcome": outcomes,
         "counts": {
             "candidates": int(counts.sum()),
             "fewest_candidates": int(counts.min()),
@@ -220,6 +237,12 @@ def largest_difference(result, report_path, subset):
             pair(f"{prm} {aggregation} best", twin["best"], choice["best"])
             pair(f"{prm} {aggregation} vote", twin["vote"], choice["vote"])
             pair(f"{prm} {aggregation} expected best", result["expected"]["prms"][prm][aggregation]["best"], choice["expected_best"])
+            twin, found = result["by_outcome"][prm][aggregation], choice["by_outcome"]
+            for kind in ("right", "wrong"):
+                for name, value in twin[kind].items():
+                    pairs.append((abs(value - found[kind][name]), f"{prm} {aggregation} {kind} {name}"))
+            if twin["auc"] is not None:
+                pairs.append((abs(twin["auc"] - found["auc"]["value"]), f"{prm} {aggregation} auc"))
     return len(pairs), max(pairs)
 
 

@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use gradus_core::metrics::alignment::{AlignedLabels, by_alignment};
 use gradus_core::metrics::bootstrap::{self, Interval};
 use gradus_core::metrics::labels::{Agreement, Step, agreement};
 use gradus_core::metrics::process::{Located, ProcessScores, scores};
-use gradus_core::metrics::ranking::roc_auc;
+use gradus_core::metrics::ranking::roc_auc_by_group;
 use gradus_core::{Annotation, Cost, Mark, Outcome};
 use serde::Serialize;
 
@@ -89,6 +90,9 @@ pub struct AnnotatorSummary {
     pub cost: Option<Cost>,
     /// Agreement with truth, step by step.
     pub agreement: Option<Agreement>,
+    /// Labels by what their step is aligned with; empty for an annotator that aligns nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by_alignment: Vec<AlignedLabels>,
     /// Agreement with truth about the first error.
     pub first_errors: Option<ProcessScores>,
     /// How well labels predict the outcome.
@@ -249,6 +253,9 @@ fn annotator(
         errors: votes.iter().flatten().flatten().count(),
         cost: (!costs.is_empty()).then_some(cost),
         agreement: (!steps.is_empty()).then(|| agreement(&steps)),
+        by_alignment: by_alignment(
+            rows.iter().filter_map(|row| Some((row.annotations[at].as_ref()?, row.truth.as_ref()))),
+        ),
         first_errors: first_errors(rows, votes),
         outcome_prediction: outcome_prediction(rows, votes, settings),
     }
@@ -433,8 +440,7 @@ fn outcome_prediction_by(
     }
     let groups: Vec<Vec<(f64, bool)>> = groups.into_values().collect();
     let all: Vec<(f64, bool)> = groups.concat();
-    let auc = roc_auc(&all)
-        .map(|value| AucEstimate { value, interval: bootstrap::by_group(&groups, roc_auc, settings) });
+    let auc = roc_auc_by_group(&groups, settings).map(|(value, interval)| AucEstimate { value, interval });
     let share = |fine: bool| {
         let of: Vec<bool> = all
             .iter()

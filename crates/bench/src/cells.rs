@@ -42,6 +42,11 @@ pub(crate) fn estimate(estimate: &MetricEstimate) -> Cell {
     Cell::Number(estimate.for_chart(100.0))
 }
 
+/// A number with its interval, as it is.
+pub(crate) fn decimal(estimate: &MetricEstimate) -> Cell {
+    Cell::Number(estimate.for_chart(1.0))
+}
+
 pub(crate) fn nothing() -> Cell {
     Cell::Number(None)
 }

@@ -3,8 +3,14 @@
 //! Such a model gives its lowest score to the last step, where the answer is, and accepts solutions that reach the right
 //! answer by a wrong process. Reported: where the lowest score lies, on wrong and on right answers, against chance; how many
 //! right-answer solutions with a wrong step are detected, and how many without one are flagged.
+//!
+//! Intervals: where a problem has several solutions, which are alike, whole problems are drawn (bootstrap); otherwise they are
+//! Wilson's, which have a width at 0 and at 1, too.
+
+use std::collections::BTreeMap;
 
 use gradus_core::FirstError;
+use gradus_core::metrics::bootstrap::{Settings, by_weight};
 use gradus_core::metrics::drift::{self, Drift, Scored};
 use gradus_core::metrics::exact::wilson;
 use gradus_plot::bars::{BarSeries, Bars};
@@ -34,43 +40,79 @@ pub struct DriftResults {
     pub false_alarms: MetricEstimate,
 }
 
-/// The numbers over samples whose outcome is known. Intervals are Wilson's, at 95 %.
-pub fn measure(samples: &[Sample], judged: &[Judged], threshold: f64) -> Result<DriftResults> {
-    let scored: Vec<Scored<'_>> = samples
-        .iter()
-        .zip(judged)
-        .filter_map(|(sample, judged)| {
-            Some(Scored {
-                scores: judged.opinion.scores(),
-                right_answer: sample.solution.outcome.is_correct()?,
-                first_error: match sample.first_error() {
-                    FirstError::Unknown => None,
-                    FirstError::None => Some(None),
-                    FirstError::At(step) => Some(Some(step)),
-                },
-            })
-        })
-        .collect();
+/// The numbers over samples whose outcome is known.
+pub fn measure(
+    samples: &[Sample],
+    judged: &[Judged],
+    threshold: f64,
+    settings: &Settings,
+) -> Result<DriftResults> {
+    let mut problems: BTreeMap<(&str, &str), Vec<Scored<'_>>> = BTreeMap::new();
+    for (sample, judged) in samples.iter().zip(judged) {
+        let Some(right_answer) = sample.solution.outcome.is_correct() else { continue };
+        problems.entry((&sample.subset, &sample.problem.id)).or_default().push(Scored {
+            scores: judged.opinion.scores(),
+            right_answer,
+            first_error: match sample.first_error() {
+                FirstError::Unknown => None,
+                FirstError::None => Some(None),
+                FirstError::At(step) => Some(Some(step)),
+            },
+        });
+    }
+    let problems: Vec<Vec<Scored<'_>>> = problems.into_values().collect();
+    let scored = problems.concat();
     if scored.iter().all(|scored| scored.scores.is_none()) {
         return Err(Error::Data(
             "this benchmark needs step scores and outcomes: no solution has both".to_owned(),
         ));
     }
     let drift = drift::drift(&scored, threshold);
+    let by_problem: Vec<Drift> = problems.iter().map(|scored| drift::drift(scored, threshold)).collect();
+    let share = |of: fn(&Drift) -> (Option<f64>, usize)| {
+        let counts: Vec<Counted> = by_problem.iter().map(|drift| Counted::of(of(drift))).collect();
+        MetricEstimate { value: of(&drift).0, interval: interval(&counts, settings) }
+    };
     Ok(DriftResults {
         threshold,
-        wrong_at_last: of(drift.wrong_answer.at_last, drift.wrong_answer.solutions),
-        right_at_last: of(drift.right_answer.at_last, drift.right_answer.solutions),
-        detected: of(drift.detected.share, drift.detected.solutions),
-        false_alarms: of(drift.false_alarms.share, drift.false_alarms.solutions),
+        wrong_at_last: share(|drift| (drift.wrong_answer.at_last, drift.wrong_answer.solutions)),
+        right_at_last: share(|drift| (drift.right_answer.at_last, drift.right_answer.solutions)),
+        detected: share(|drift| (drift.detected.share, drift.detected.solutions)),
+        false_alarms: share(|drift| (drift.false_alarms.share, drift.false_alarms.solutions)),
         drift,
     })
 }
 
-fn of(share: Option<f64>, count: usize) -> MetricEstimate {
-    let hits = share.map(|share| (share * count as f64).round() as usize);
-    let interval = hits.and_then(|hits| wilson(hits, count, 0.95));
-    MetricEstimate { value: share, interval: interval.map(|found| (found.low, found.high)) }
+/// A problem's solutions of one kind.
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    hits: usize,
+    solutions: usize,
+}
+
+impl Counted {
+    fn of((share, solutions): (Option<f64>, usize)) -> Self {
+        Self { hits: (share.unwrap_or_default() * solutions as f64).round() as usize, solutions }
+    }
+}
+
+fn interval(problems: &[Counted], settings: &Settings) -> Option<(f64, f64)> {
+    let sum = |weight: &dyn Fn(usize) -> usize| {
+        let add = |all: Counted, (index, problem): (usize, &Counted)| Counted {
+            hits: all.hits + weight(index) * problem.hits,
+            solutions: all.solutions + weight(index) * problem.solutions,
+        };
+        problems.iter().enumerate().fold(Counted::default(), add)
+    };
+    if problems.iter().all(|problem| problem.solutions <= 1) {
+        let all = sum(&|_| 1);
+        return wilson(all.hits, all.solutions, settings.confidence).map(|found| (found.low, found.high));
+    }
+    let share = |drawn: &[u32]| {
+        let all = sum(&|index| drawn[index] as usize);
+        (all.solutions > 0).then(|| all.hits as f64 / all.solutions as f64)
+    };
+    by_weight(problems.len(), share, settings).map(|found| (found.low, found.high))
 }
 
 /// The page's sections.
@@ -133,7 +175,46 @@ pub fn sections(numbers: &DriftResults, judge: &str) -> Vec<Section> {
     };
     vec![Section {
         heading: "Process or outcome".to_owned(),
-        intro: "Whiskers are 95 % Wilson intervals.".to_owned(),
+        intro: "Whiskers are 95 % intervals: Wilson's, or bootstrap over problems where a problem has several solutions.".to_owned(),
         blocks: vec![Block::Bars(last), Block::Histogram(positions), Block::Bars(flagged)],
     }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::Opinion;
+    use gradus_core::{Outcome, Problem, Solution};
+    use std::sync::Arc;
+
+    /// Wrong answers of each problem, and whether the lowest score is at the last step.
+    fn at_last(problems: &[&[bool]]) -> MetricEstimate {
+        let (mut samples, mut judged) = (Vec::new(), Vec::new());
+        for (index, solutions) in problems.iter().enumerate() {
+            let problem = Arc::new(Problem { id: index.to_string(), ..Problem::default() });
+            for last in *solutions {
+                let solution = Solution { outcome: Outcome::from_correct(false), ..Solution::default() };
+                samples.push(Sample { subset: String::new(), problem: problem.clone(), solution });
+                let scores = if *last { vec![0.9, 0.1] } else { vec![0.1, 0.9] };
+                judged.push(Judged::free(Opinion::Scores(scores)));
+            }
+        }
+        measure(&samples, &judged, 0.5, &Settings::default()).unwrap().wrong_at_last
+    }
+
+    #[test]
+    fn solutions_of_one_problem_are_drawn_together() {
+        let alone = at_last(&[[true].as_slice(), &[false]].repeat(20));
+        assert_eq!(alone.value, Some(0.5));
+        let found = wilson(20, 40, 0.95).unwrap();
+        assert_eq!(alone.interval, Some((found.low, found.high)));
+        // Ten times as many solutions that say the same tell nothing more.
+        let together = at_last(&[[true; 10].as_slice(), &[false; 10]].repeat(20));
+        let width = |estimate: MetricEstimate| estimate.interval.map(|(low, high)| high - low).unwrap();
+        assert!((width(together) - width(alone)).abs() < 0.05, "{together:?} {alone:?}");
+        assert_eq!(
+            at_last(&[&[false], &[false]]).interval.map(|(low, high)| (low, high > 0.5)),
+            Some((0.0, true))
+        );
+    }
 }

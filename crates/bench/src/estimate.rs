@@ -33,7 +33,7 @@ impl MetricEstimate {
     /// assert_eq!(MetricEstimate::default().percent(), "–");
     /// ```
     pub fn percent(&self) -> String {
-        self.written("–", |percent| format!("{percent:.1}"))
+        self.written("–", |share| format!("{:.1}", 100.0 * share))
     }
 
     /// A difference, in percent: `+1.3 (-0.4 to +3.0)`; a dash where it is not defined.
@@ -43,15 +43,25 @@ impl MetricEstimate {
     /// assert_eq!(MetricEstimate { value: Some(0.013), interval: Some((-0.004, 0.03)) }.signed(), "+1.3 (-0.4 to +3.0)");
     /// ```
     pub fn signed(&self) -> String {
-        self.written(" to ", |percent| format!("{percent:+.1}"))
+        self.written(" to ", |share| format!("{:+.1}", 100.0 * share))
+    }
+
+    /// As it is: `0.741 (0.720–0.762)`; a dash where it is not defined.
+    ///
+    /// ```
+    /// use gradus_bench::MetricEstimate;
+    /// assert_eq!(MetricEstimate { value: Some(0.741), interval: Some((0.72, 0.7624)) }.decimal(), "0.741 (0.720–0.762)");
+    /// ```
+    pub fn decimal(&self) -> String {
+        self.written("–", |value| format!("{value:.3}"))
     }
 
     fn written(&self, between: &str, number: fn(f64) -> String) -> String {
         let Some(value) = self.value else { return "–".to_owned() };
-        let value = number(100.0 * value);
+        let value = number(value);
         match self.interval {
             Some((low, high)) => {
-                format!("{value} ({}{between}{})", number(100.0 * low), number(100.0 * high))
+                format!("{value} ({}{between}{})", number(low), number(high))
             }
             None => value,
         }

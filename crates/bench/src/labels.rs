@@ -7,11 +7,13 @@
 
 use std::collections::BTreeMap;
 
+use gradus_core::metrics::alignment::{AlignedLabels, by_alignment};
+use gradus_core::metrics::exact::Share;
 use gradus_core::metrics::labels::{self, Agreement, Step};
 use gradus_core::metrics::process::ProcessScores;
 use gradus_core::{Annotation, Mark};
 use gradus_plot::bars::{BarSeries, Bars};
-use gradus_plot::table::{Best, Table};
+use gradus_plot::table::{Best, Cell, Table};
 use gradus_plot::{Block, Estimate, Section, Unit};
 use serde::{Deserialize, Serialize};
 
@@ -27,8 +29,9 @@ pub struct AnnotatorResults {
     pub solutions: usize,
     /// Over all steps.
     pub steps: Agreement,
-    /// By how many reference steps a step was aligned with, where the annotator says so.
-    pub by_alignment: BTreeMap<String, Agreement>,
+    /// By what a step is aligned with, where the annotator says so.
+    #[serde(default)]
+    pub by_alignment: Vec<AlignedLabels>,
     /// Where the first error is.
     pub first_errors: ProcessScores,
     /// Tokens per solution, where the cost is known.
@@ -47,7 +50,7 @@ pub struct LabelResults {
 #[derive(Default)]
 struct Gathered<'a> {
     solutions: Vec<Vec<Step>>,
-    aligned: Vec<(&'static str, Step)>,
+    labeled: Vec<(&'a Annotation, Option<&'a Annotation>)>,
     costs: Vec<&'a gradus_core::Cost>,
 }
 
@@ -69,6 +72,7 @@ pub fn measure(
                 .collect();
             let gathered = found.entry(name).or_default();
             gathered.add(&truth, &said, Some(annotation));
+            gathered.labeled.push((annotation, sample.solution.truth()));
         }
         if let Some((name, judged)) = judged {
             let said = judged_labels(&judged[index].opinion, truth.len(), threshold);
@@ -90,20 +94,9 @@ pub fn measure(
 impl<'a> Gathered<'a> {
     fn add(&mut self, truth: &[Option<Mark>], said: &[Option<bool>], annotation: Option<&'a Annotation>) {
         let mut steps = Vec::new();
-        for (index, (mark, annotator)) in truth.iter().zip(said).enumerate() {
+        for (mark, annotator) in truth.iter().zip(said) {
             let Some(mark) = mark else { continue };
-            let step = Step { human: *mark != Mark::Incorrect, annotator: *annotator };
-            steps.push(step);
-            let evidence =
-                annotation.and_then(|annotation| annotation.labels[index].as_ref()?.evidence.as_ref());
-            if let Some(evidence) = evidence {
-                let kind = match evidence.reference.len() {
-                    0 => "not aligned",
-                    1 => "aligned with one step",
-                    _ => "aligned with several steps",
-                };
-                self.aligned.push((kind, step));
-            }
+            steps.push(Step { human: *mark != Mark::Incorrect, annotator: *annotator });
         }
         if !steps.is_empty() {
             self.solutions.push(steps);
@@ -122,7 +115,7 @@ impl<'a> Gathered<'a> {
             steps: labels::agreement(&all),
             tokens_per_solution: mean(|cost| (cost.prompt_tokens + cost.completion_tokens) as f64),
             seconds_per_solution: mean(|cost| cost.seconds),
-            by_alignment: labels::by_group(self.aligned),
+            by_alignment: by_alignment(self.labeled),
             first_errors: labels::first_errors(&self.solutions),
         }
     }
@@ -211,32 +204,65 @@ pub fn sections(numbers: &LabelResults) -> Vec<Section> {
     let mut blocks = vec![Block::Bars(bars), Block::Table(table)];
     for (name, found) in &numbers.annotators {
         if !found.by_alignment.is_empty() {
+            blocks.push(Block::Bars(alignment_bars(name, &found.by_alignment)));
             blocks.push(Block::Table(alignment_table(name, &found.by_alignment)));
         }
     }
     vec![Section { heading: "Label agreement".to_owned(), intro: String::new(), blocks }]
 }
 
-fn alignment_table(name: &str, groups: &BTreeMap<String, Agreement>) -> Table {
-    let row = |(kind, found): (&String, &Agreement)| {
+/// A share of 1 with its interval, in percent.
+fn in_percent(share: Option<Share>) -> Option<Estimate> {
+    share.map(|found| Estimate::between(100.0 * found.share, 100.0 * found.low, 100.0 * found.high))
+}
+
+fn alignment_bars(name: &str, cases: &[AlignedLabels]) -> Bars {
+    let series = |name: &str, of: fn(&AlignedLabels) -> Option<Share>| BarSeries {
+        name: name.to_owned(),
+        values: cases.iter().map(|case| in_percent(of(case))).collect(),
+    };
+    Bars {
+        title: format!("{name}: labels by alignment"),
+        caption: "Whiskers: 95 % Wilson intervals over steps.".to_owned(),
+        value_label: "%".to_owned(),
+        unit: Unit::Score,
+        categories: cases.iter().map(|case| case.alignment.to_string().trim().to_owned()).collect(),
+        series: vec![
+            series("labeled wrong", |case| case.labeled_wrong),
+            series("accuracy", |case| case.accuracy),
+        ],
+        references: Vec::new(),
+    }
+}
+
+fn alignment_table(name: &str, cases: &[AlignedLabels]) -> Table {
+    let share = |share: Option<Share>| Cell::Number(in_percent(share));
+    let row = |found: &AlignedLabels| {
         vec![
-            text(kind),
+            text(found.alignment.to_string()),
             count(found.steps),
-            percent(found.accuracy),
-            percent(found.right.recall),
-            percent(found.wrong.recall),
+            percent(found.share),
+            share(found.labeled_wrong),
+            count(found.with_truth),
+            share(found.accuracy),
+            share(found.recall_right),
+            share(found.recall_wrong),
+            share(found.precision_wrong),
         ]
     };
     Table {
-        title: format!("{name}: by alignment with the reference"),
-        caption: String::new(),
+        title: format!("{name}: by alignment"),
+        caption: "What a step is aligned with; steps with a label. The columns after 'with truth' are over those whose true label is known."
+            .to_owned(),
         columns: [
-            columns(Unit::Number, &["steps that are"]),
+            columns(Unit::Number, &["aligned with"]),
             columns(Unit::Count, &["steps"]),
-            columns(Unit::Score, &["accuracy", "recall, right", "recall, wrong"]),
+            columns(Unit::Score, &["share", "labeled wrong"]),
+            columns(Unit::Count, &["with truth"]),
+            columns(Unit::Score, &["accuracy", "recall, right", "recall, wrong", "precision, wrong"]),
         ]
         .concat(),
-        rows: groups.iter().map(row).collect(),
+        rows: cases.iter().map(row).collect(),
     }
 }
 
@@ -244,6 +270,7 @@ fn alignment_table(name: &str, groups: &BTreeMap<String, Agreement>) -> Table {
 mod tests {
     use super::*;
     use gradus_core::LabelSource;
+    use gradus_core::metrics::alignment::Alignment;
     use gradus_core::{Evidence, Solution, StepLabel};
     use std::sync::Arc;
 
@@ -270,7 +297,21 @@ mod tests {
         let found = measure(&samples, None, 0.5).unwrap();
         let numbers = &found.annotators["reference m"];
         assert_eq!((numbers.solutions, numbers.steps.steps, numbers.steps.accuracy), (1, 2, Some(1.0)));
-        assert_eq!(numbers.by_alignment["aligned with several steps"].steps, 1);
+        let cases: Vec<(Alignment, usize)> =
+            numbers.by_alignment.iter().map(|case| (case.alignment, case.with_truth)).collect();
+        assert_eq!(
+            cases,
+            [
+                (Alignment::OneToOne, 1),
+                (Alignment::ReferenceStep, 1),
+                (Alignment::OneToMany, 1),
+                (Alignment::SeveralReferenceSteps, 1)
+            ]
+        );
+        let written = serde_json::to_string(&found).unwrap();
+        assert!(serde_json::from_str::<LabelResults>(&written).is_ok(), "{written}");
+        let [section] = &sections(&found)[..] else { panic!("one section") };
+        assert_eq!(section.blocks.len(), 4, "agreement and alignment, each as bars and as a table");
         assert_eq!(numbers.first_errors.acc_err, Some(1.0));
         let judged = [Judged::free(Opinion::Scores(vec![0.9, 0.8, 0.1]))];
         let found = measure(&samples, Some(("prm", &judged)), 0.5).unwrap();

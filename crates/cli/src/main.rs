@@ -3,6 +3,7 @@
 //! Exit codes: 0 success; 1 success, but `data check` found problems or `data dedup` without `-o` duplicates;
 //! 2 invalid command line; 3 invalid input or output; 130 interrupted with Ctrl-C.
 
+mod alignment;
 mod arguments;
 mod commands;
 mod cost;

@@ -8,10 +8,14 @@
 //! Two readings of N: *first* takes the first N candidates as they stand in the file; *expected* is the exact mean over
 //! all subsets of N, with far less variance (`best`, `pass`). A candidate without scores is never chosen over one that
 //! has some and weighs nothing in a vote; it is counted. Equals: the earliest candidate wins.
+//!
+//! Beside the choices: the scores of solutions with a right and with a wrong answer.
 
+mod by_outcome;
 mod page;
 mod results;
 
+pub use by_outcome::{OutcomeScores, ScoresByOutcome};
 pub use page::sections;
 pub use results::{
     BestOfNResults, Choice, DatasetResults, OverN, Pool, ScorerResults, measure, pools, sizes, write_groups,

@@ -7,6 +7,7 @@ use gradus_plot::lines::{LineSeries, Lines};
 use gradus_plot::table::{Best, Table};
 use gradus_plot::{Block, Section, Spacing, Unit};
 
+use super::by_outcome;
 use super::results::{BestOfNResults, Choice, DatasetResults, OverN, ScorerResults};
 use crate::cells::{column, estimate, nothing, ranked, text};
 use crate::estimate::MetricEstimate;
@@ -14,7 +15,8 @@ use crate::published;
 
 /// The page's sections.
 pub fn sections(numbers: &BestOfNResults) -> Vec<Section> {
-    let mut sections: Vec<Section> = numbers.sets.iter().map(|set| set_section(numbers, set)).collect();
+    let of_set = |set: &DatasetResults| [set_section(numbers, set), by_outcome::section(set)];
+    let mut sections: Vec<Section> = numbers.sets.iter().flat_map(of_set).collect();
     let table = |published: published::Published, title: &str| {
         Block::Table(published.beside(
             title,

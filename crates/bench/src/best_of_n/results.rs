@@ -12,6 +12,7 @@ use gradus_grade::{Verdict, compare};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::by_outcome::{self, ScoresByOutcome};
 use crate::error::{Error, Result};
 use crate::estimate::MetricEstimate;
 use crate::fact::{Fact, Observation};
@@ -25,14 +26,14 @@ pub struct Pool {
     pub id: String,
     /// The data set it is from.
     pub subset: String,
-    /// Which candidates are right.
+    /// Which candidates are right; those of which nobody knows count as wrong.
     pub correct: Vec<bool>,
+    /// Which candidates are right, where that is known.
+    pub outcomes: Vec<Option<bool>>,
     /// For each candidate the earliest one with an equivalent answer; none without an answer.
     pub groups: Vec<Option<usize>>,
     /// Step scores of each candidate, by scorer.
     pub scores: BTreeMap<String, Vec<Option<Vec<f64>>>>,
-    /// Candidates of which nobody knows whether they are right: they count as wrong.
-    pub unknown: usize,
 }
 
 /// One number for each N.
@@ -55,6 +56,9 @@ pub struct Choice {
     /// How much more often `vote` is right than `majority`, over pairs.
     #[serde(default)]
     pub vote_over_majority: OverN,
+    /// Its scores of solutions with a right and with a wrong answer.
+    #[serde(default)]
+    pub by_outcome: ScoresByOutcome,
 }
 
 /// One scorer.
@@ -141,8 +145,8 @@ fn pool(samples: &[Sample], judged: Option<(&str, &[Judged])>) -> Pool {
     Pool {
         id: samples[0].problem.id.clone(),
         subset: samples[0].subset.clone(),
-        unknown: outcomes.iter().filter(|outcome| outcome.is_none()).count(),
-        correct: outcomes.into_iter().map(|outcome| outcome == Some(true)).collect(),
+        correct: outcomes.iter().map(|outcome| *outcome == Some(true)).collect(),
+        outcomes,
         groups: vote::groups(&answers),
         scores,
     }
@@ -253,6 +257,10 @@ fn set(name: &str, pools: &[&Pool], sizes: &[usize], power: Power, settings: &Se
             [best, vote, expected, gains.0, gains.1]
         })
         .collect();
+    let mut by_outcome = (choices.par_iter())
+        .map(|(scorer, aggregation)| by_outcome::measure(pools, scorer, *aggregation, settings))
+        .collect::<Vec<ScoresByOutcome>>()
+        .into_iter();
     let all: Vec<Columns> = held_against.into_iter().chain(found.into_iter().flatten()).collect();
     let mut estimates = estimates(&all, settings).into_iter();
     let mut next = || estimates.next().unwrap_or_default();
@@ -260,7 +268,11 @@ fn set(name: &str, pools: &[&Pool], sizes: &[usize], power: Power, settings: &Se
         name: name.to_owned(),
         problems: pools.len(),
         candidates: pools.iter().map(|pool| pool.correct.len()).sum(),
-        unknown_outcomes: pools.iter().map(|pool| pool.unknown).sum(),
+        unknown_outcomes: pools
+            .iter()
+            .flat_map(|pool| &pool.outcomes)
+            .filter(|known| known.is_none())
+            .count(),
         pass: next(),
         expected_pass: next(),
         chance: next(),
@@ -278,6 +290,7 @@ fn set(name: &str, pools: &[&Pool], sizes: &[usize], power: Power, settings: &Se
                         expected_best: next(),
                         best_over_chance: next(),
                         vote_over_majority: next(),
+                        by_outcome: by_outcome.next().unwrap_or_default(),
                     })
                     .to_vec(),
             })
@@ -320,7 +333,7 @@ fn estimates(all: &[Columns], settings: &Settings) -> Vec<OverN> {
     all.iter().map(|columns| found.by_ref().take(columns.len()).collect()).collect()
 }
 
-fn aggregated(pool: &Pool, scorer: &str, aggregation: Aggregation) -> Vec<Option<f64>> {
+pub(super) fn aggregated(pool: &Pool, scorer: &str, aggregation: Aggregation) -> Vec<Option<f64>> {
     match pool.scores.get(scorer) {
         Some(column) => column.iter().map(|scores| aggregation.of(scores.as_deref()?)).collect(),
         None => vec![None; pool.correct.len()],

@@ -75,6 +75,17 @@ fn hold_against_the_twin(file: &str, power: f64) {
             }
             let twin = &all["prms"][name][aggregation]["best"];
             assert_close(&format!("{name} {aggregation} expected"), &choice.expected_best, twin);
+            let twin = &expected["by_outcome"][name][aggregation];
+            let found = &choice.by_outcome;
+            for (class, twin) in [(&found.right, &twin["right"]), (&found.wrong, &twin["wrong"])] {
+                assert_eq!(Some(class.solutions as u64), twin["solutions"].as_u64());
+                assert_eq!(class.by_score.iter().sum::<u64>(), class.solutions as u64);
+                for (value, twin) in [(class.mean, &twin["mean"]), (class.median, &twin["median"])] {
+                    let (value, twin) = (value.unwrap(), twin.as_f64().unwrap());
+                    assert!((value - twin).abs() < 1e-9, "{name} {aggregation}: {value} against {twin}");
+                }
+            }
+            assert_close(&format!("{name} {aggregation} AUC"), &[found.auc], &[twin["auc"].clone()].into());
         }
     }
 }

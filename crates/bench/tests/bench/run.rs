@@ -197,6 +197,6 @@ fn recorded_scores_need_no_judge() {
     assert_eq!(judged[0].opinion, Opinion::Scores(vec![0.2, 0.9, 0.9]));
     let why = reasons(&judged);
     assert_eq!((why["not one score per step"], why["no scores of that name"]), (1, 1));
-    let numbers = drift::measure(&samples, &judged, 0.5).unwrap();
+    let numbers = drift::measure(&samples, &judged, 0.5, &Settings::default()).unwrap();
     assert_eq!((numbers.drift.undecided, numbers.drift.wrong_answer.solutions), (2, 1));
 }

@@ -108,6 +108,16 @@ fn every_annotator_against_a_server() {
     shown += &folder.run("annotate report mc.jsonl judge.jsonl reference.jsonl --resamples 20").succeeds();
     shown += &folder.run("annotate export agreed.jsonl --to trl -o trl.jsonl").succeeds();
     assert_snapshot!("combined", shown);
+    // Steps by what they are aligned with: all six with the reference's step, five with a true label.
+    let labels = folder.run("bench labels reference.jsonl -o labels --json").json();
+    let found = &labels["numbers"]["labels"]["annotators"]["reference tiny"]["by_alignment"];
+    let cases: Vec<&Value> = found.as_array().unwrap().iter().map(|case| &case["alignment"]).collect();
+    assert_eq!(cases, ["one_to_one", "reference_step"]);
+    assert_eq!((&found[1]["steps"], &found[1]["with_truth"]), (&json!(6), &json!(5)));
+    assert_eq!(found[1]["accuracy"]["share"], 1.0);
+    assert!((found[1]["labeled_wrong"]["share"].as_f64().unwrap() - 1.0 / 3.0).abs() < 1e-9);
+    let page = String::from_utf8(folder.bytes("labels/report.html")).unwrap();
+    assert!(page.contains("reference tiny: by alignment"));
     let row = &folder.rows("trl.jsonl")[1];
     assert_eq!(row["completions"].as_array().unwrap().len(), 2, "up to and including the error: {row}");
     assert_eq!(row["labels"], serde_json::json!([true, false]));

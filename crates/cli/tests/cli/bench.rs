@@ -159,6 +159,10 @@ fn best_of_n_by_recorded_scores() {
     let shown = folder.run("bench best-of-n scored.jsonl -o run").succeeds();
     insta::assert_snapshot!(timeless(&shown));
     assert_eq!(folder.rows("run/groups.jsonl").len(), 30);
+    let page = String::from_utf8(folder.bytes("run/report.html")).unwrap();
+    for part in ["scored: scores by outcome", "perfect: min score of right and wrong answers"] {
+        assert!(page.contains(part), "{part}");
+    }
 }
 
 #[test]

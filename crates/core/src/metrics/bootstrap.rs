@@ -2,7 +2,7 @@
 //!
 //! - [`resampled`]: several numbers over the same resamples, drawn within strata; what the others are made of
 //! - [`interval`]: of any number of independent samples
-//! - [`by_group`]: of samples that come in groups, such as the solutions of one problem
+//! - [`by_group`]: of samples that come in groups, such as the solutions of one problem; [`by_weight`], where weights will do
 //! - [`paired`]: of the difference of two numbers over the same samples
 //! - [`means`]: of many means over the same samples, fast
 //!
@@ -128,6 +128,40 @@ pub fn by_group<T: Copy>(
             resample.extend_from_slice(&groups[draw(&mut random, groups.len())]);
         }
         numbers.extend(number(&resample));
+    }
+    percentiles(&mut numbers, settings.confidence)
+}
+
+/// As [`by_group`], for a number that needs only how often each of `groups` was drawn: what is sorted once need not be sorted
+/// for every resample.
+///
+/// ```
+/// use gradus_core::metrics::bootstrap::{Settings, by_group, by_weight};
+/// let problems = [vec![0.0, 1.0], vec![1.0, 1.0], vec![0.0, 0.0]];
+/// let mean = |sample: &[f64]| Some(sample.iter().sum::<f64>() / sample.len() as f64);
+/// let sums = [1.0, 2.0, 0.0];
+/// let weighted =
+///     |drawn: &[u32]| Some(drawn.iter().zip(sums).map(|(times, sum)| f64::from(*times) * sum).sum::<f64>() / 6.0);
+/// let settings = Settings::default();
+/// assert_eq!(by_weight(3, weighted, &settings), by_group(&problems, mean, &settings));
+/// ```
+pub fn by_weight(
+    groups: usize,
+    number: impl Fn(&[u32]) -> Option<f64>,
+    settings: &Settings,
+) -> Option<Interval> {
+    if groups == 0 {
+        return None;
+    }
+    let mut random = ChaCha8Rng::seed_from_u64(settings.seed);
+    let mut drawn = vec![0; groups];
+    let mut numbers = Vec::with_capacity(settings.resamples);
+    for _ in 0..settings.resamples {
+        drawn.fill(0);
+        for _ in 0..groups {
+            drawn[draw(&mut random, groups)] += 1;
+        }
+        numbers.extend(number(&drawn));
     }
     percentiles(&mut numbers, settings.confidence)
 }

@@ -4,8 +4,6 @@
 //! counted apart. It claims nothing, so precision leaves it out. F1 = 2·hits / (2·hits + wrong claims + missed), where
 //! an undecided step is missed.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use super::process::{Located, ProcessScores, scores};
@@ -103,22 +101,6 @@ pub fn agreement(steps: &[Step]) -> Agreement {
     }
 }
 
-/// The agreement in each group, by its name: single- and multi-aligned steps, say.
-///
-/// ```
-/// use gradus_core::metrics::labels::{Step, by_group};
-/// let step = |annotator| Step { human: false, annotator: Some(annotator) };
-/// let found = by_group([("single", step(false)), ("multi", step(true)), ("multi", step(false))]);
-/// assert_eq!((found["single"].accuracy, found["multi"].accuracy), (Some(1.0), Some(0.5)));
-/// ```
-pub fn by_group<'a>(steps: impl IntoIterator<Item = (&'a str, Step)>) -> BTreeMap<String, Agreement> {
-    let mut groups: BTreeMap<String, Vec<Step>> = BTreeMap::new();
-    for (group, step) in steps {
-        groups.entry(group.to_owned()).or_default().push(step);
-    }
-    groups.into_iter().map(|(group, steps)| (group, agreement(&steps))).collect()
-}
-
 /// Where the first error of a solution is, for humans and for the annotator. An undecided step before the first that
 /// the annotator called wrong leaves open where its first error is.
 ///
@@ -167,7 +149,6 @@ mod tests {
     #[test]
     fn no_steps_no_numbers() {
         assert_eq!(agreement(&[]), Agreement::default());
-        assert!(by_group([]).is_empty());
         assert_eq!(first_errors::<Vec<Step>>(&[]), ProcessScores::default());
     }
 

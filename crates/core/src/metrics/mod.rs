@@ -4,6 +4,7 @@
 //! - [`prmbench`]: PRMBench: is every step judged right?
 //! - [`bias`]: does a judge lean towards 'correct' or 'wrong'?
 //! - [`labels`]: does an annotator label steps as humans do?
+//! - [`alignment`]: what do reference-guided labels rest on?
 //! - [`drift`]: does a process reward model look at the steps, or at the answer?
 //! - [`ranking`]: do right things score above wrong ones?
 //! - [`calibration`]: does a score come true as often as it says?
@@ -13,6 +14,7 @@
 //!
 //! A number over no samples is `None`, never 0.
 
+pub mod alignment;
 pub mod bias;
 pub mod bootstrap;
 pub mod calibration;

@@ -6,6 +6,8 @@
 //!
 //! A score that is not a number is no verdict and ranks below all others.
 
+use super::bootstrap::{Interval, Settings, by_weight};
+
 /// The area under the ROC curve; none without both right and wrong things.
 ///
 /// ```
@@ -14,13 +16,47 @@
 /// assert_eq!(roc_auc(&[(0.9, true)]), None);
 /// ```
 pub fn roc_auc(scored: &[(f64, bool)]) -> Option<f64> {
-    let levels = levels(scored);
-    let right: u64 = levels.iter().map(|level| level.right).sum();
-    let wrong = scored.len() as u64 - right;
-    let (mut above, mut doubled) = (0, 0);
-    for level in &levels {
-        doubled += level.wrong * (2 * above + level.right);
-        above += level.right;
+    area(levels(scored).into_iter())
+}
+
+/// The area under the ROC curve of scores in groups, such as the solutions of one problem, and its bootstrap interval: whole
+/// groups are drawn, as in [`by_group`](super::bootstrap::by_group), but scores are sorted only once.
+///
+/// ```
+/// use gradus_core::metrics::bootstrap::{Settings, by_group};
+/// use gradus_core::metrics::ranking::{roc_auc, roc_auc_by_group};
+/// let groups = [vec![(0.9, true), (0.2, false)], vec![(0.4, true), (0.5, false)], vec![(0.7, true)]];
+/// let (area, interval) = roc_auc_by_group(&groups, &Settings::default()).unwrap();
+/// assert_eq!(Some(area), roc_auc(&groups.concat()));
+/// assert_eq!(interval, by_group(&groups, roc_auc, &Settings::default()));
+/// ```
+pub fn roc_auc_by_group(groups: &[Vec<(f64, bool)>], settings: &Settings) -> Option<(f64, Option<Interval>)> {
+    let mut ranked: Vec<(f64, bool, usize)> = Vec::new();
+    for (group, scored) in groups.iter().enumerate() {
+        ranked.extend(scored.iter().map(|&(score, right)| (rank(score), right, group)));
+    }
+    ranked.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+    let weighted = |drawn: &[u32]| {
+        let level = |level: &[(f64, bool, usize)]| {
+            let mut found = Level { right: 0, wrong: 0 };
+            for &(_, right, group) in level {
+                *(if right { &mut found.right } else { &mut found.wrong }) += u64::from(drawn[group]);
+            }
+            found
+        };
+        area(ranked.chunk_by(|a, b| a.0 == b.0).map(level))
+    };
+    let area = weighted(&vec![1; groups.len()])?;
+    Some((area, by_weight(groups.len(), weighted, settings)))
+}
+
+/// The area, from the levels of scores downwards; none without both right and wrong things.
+fn area(levels: impl Iterator<Item = Level>) -> Option<f64> {
+    let (mut right, mut wrong, mut doubled) = (0, 0, 0);
+    for level in levels {
+        doubled += level.wrong * (2 * right + level.right);
+        right += level.right;
+        wrong += level.wrong;
     }
     (right > 0 && wrong > 0).then(|| doubled as f64 / (2 * right * wrong) as f64)
 }
@@ -49,10 +85,13 @@ struct Level {
     wrong: u64,
 }
 
+/// Where a score stands; adding 0 makes −0 and 0 one score.
+fn rank(score: f64) -> f64 {
+    if score.is_nan() { f64::NEG_INFINITY } else { score + 0.0 }
+}
+
 /// From the highest score down.
 fn levels(scored: &[(f64, bool)]) -> Vec<Level> {
-    // Adding 0 makes −0 and 0 one score.
-    let rank = |score: f64| if score.is_nan() { f64::NEG_INFINITY } else { score + 0.0 };
     let mut ranked: Vec<(f64, bool)> = scored.iter().map(|&(score, right)| (rank(score), right)).collect();
     ranked.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
     let count = |level: &[(f64, bool)]| {
@@ -67,6 +106,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::metrics::bootstrap;
 
     /// By the definition: every pair.
     fn by_pairs(scored: &[(f64, bool)]) -> Option<f64> {
@@ -100,6 +140,20 @@ mod tests {
                 (Some(found), Some(expected)) => prop_assert!((found - expected).abs() < 1e-12),
                 (found, expected) => prop_assert_eq!(found, expected),
             }
+        }
+
+        #[test]
+        fn groups_are_drawn_whole(
+            groups in prop::collection::vec(prop::collection::vec((0u8..4, any::<bool>()), 0..5), 0..8)
+        ) {
+            let groups: Vec<Vec<(f64, bool)>> = groups
+                .into_iter()
+                .map(|group| group.into_iter().map(|(score, right)| (f64::from(score), right)).collect())
+                .collect();
+            let settings = Settings { resamples: 20, ..Settings::default() };
+            let expected =
+                roc_auc(&groups.concat()).map(|area| (area, bootstrap::by_group(&groups, roc_auc, &settings)));
+            prop_assert_eq!(roc_auc_by_group(&groups, &settings), expected);
         }
 
         #[test]

@@ -6,6 +6,7 @@ use gradus_annotate::report::{AnnotatorReport, AnnotatorSummary, AucEstimate, Ou
 use gradus_core::metrics::bootstrap;
 
 use super::sources::{SourcesArgs, gather};
+use crate::alignment;
 use crate::arguments::JsonOption;
 use crate::exit::Status;
 use crate::terminal::paint;
@@ -67,6 +68,9 @@ fn show(printer: Printer, report: &AnnotatorReport) -> Result<()> {
             "first error F1",
         ];
         printer.table(&heading, &rows)?;
+    }
+    for annotator in &report.annotators {
+        alignment::show(printer, &annotator.name, &annotator.by_alignment)?;
     }
     if !report.repeats.is_empty() {
         let rows: Vec<Vec<String>> = (report.repeats.iter())

@@ -15,7 +15,7 @@ use super::tables::cell;
 use crate::exit::Status;
 use crate::terminal::paint;
 use crate::terminal::printer::Printer;
-use gradus_core::count::counted;
+use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
 pub(crate) struct BestOfNArgs {
@@ -73,16 +73,22 @@ fn show(numbers: &best_of_n::BestOfNResults, printer: Option<Printer>) -> Result
             over_n("majority".to_owned(), &set.majority, &[]),
             over_n("chance".to_owned(), &set.chance, &[]),
         ];
+        let mut by_outcome = Vec::new();
         for scorer in &set.scorers {
             let shown = [Aggregation::Last, Aggregation::Min, Aggregation::Product, Aggregation::Mean];
             for choice in scorer.choices.iter().filter(|choice| shown.contains(&choice.aggregation)) {
                 let name = format!("{} {}", scorer.name, choice.aggregation);
+                by_outcome.push(outcome_row(&name, &choice.by_outcome));
                 rows.push(over_n(format!("{name} best"), &choice.best, &choice.best_over_chance));
                 rows.push(over_n(format!("{name} vote"), &choice.vote, &choice.vote_over_majority));
             }
         }
         let heading: Vec<&str> = heading.iter().map(String::as_str).collect();
         printer.table(&heading, &rows)?;
+        printer.line("\nscores of solutions with a correct and with a wrong answer")?;
+        let heading =
+            ["score", "correct", "mean", "median", "wrong", "mean", "median", "AUC (correct above wrong)"];
+        printer.table(&heading, &by_outcome)?;
         for scorer in set.scorers.iter().filter(|scorer| scorer.unscored > 0) {
             printer.line(format!(
                 "{}: {} without scores",
@@ -96,4 +102,13 @@ fn show(numbers: &best_of_n::BestOfNResults, printer: Option<Printer>) -> Result
         }
     }
     Ok(())
+}
+
+fn outcome_row(name: &str, found: &best_of_n::ScoresByOutcome) -> Vec<String> {
+    let class = |of: &best_of_n::OutcomeScores| {
+        let number = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.3}"));
+        [grouped(of.solutions), number(of.mean), number(of.median)]
+    };
+    let classes = [class(&found.right), class(&found.wrong)].concat();
+    [vec![name.to_owned()], classes, vec![found.auc.decimal()]].concat()
 }

@@ -17,7 +17,7 @@ pub(super) fn run(args: &BenchArgs) -> Result<Status> {
     job.keep("it has no steps", |sample| !sample.solution.steps.is_empty());
     let judging = job.judge()?;
     let judged = job.ask(&judging)?;
-    let numbers = drift::measure(&job.samples, &judged, args.judge.threshold)?;
+    let numbers = drift::measure(&job.samples, &judged, args.judge.threshold, &job.settings)?;
     show(&numbers, &judging.name, job.printer(args))?;
     let sections = drift::sections(&numbers, &judging.name);
     job.finish(args, &judging, BenchmarkResults::Drift(Box::new(numbers)), sections, &[])

@@ -13,6 +13,7 @@ use super::args::BenchArgs;
 use super::judging::Judging;
 use super::measurement::Measurement;
 use super::tables::cell;
+use crate::alignment;
 use crate::arguments::annotator::AnnotatorOption;
 use crate::exit::Status;
 use crate::input;
@@ -116,5 +117,9 @@ fn show(numbers: &labels::LabelResults, printer: Option<Printer>) -> Result<()> 
         "recall wrong",
         "first-error f1",
     ];
-    printer.table(&heading, &rows)
+    printer.table(&heading, &rows)?;
+    for (name, found) in &numbers.annotators {
+        alignment::show(printer, name, &found.by_alignment)?;
+    }
+    Ok(())
 }
