@@ -17,7 +17,7 @@ if [ -n "$SMALL" ]; then
     samples=1 sampling="--max-tokens 96" rollouts="-k 2 --max-tokens 48" splits=train=0.6,eval=0.4
     # This model's tokenizer does not know Qwen's token after each step, and its completions find no correct solution to
     # measure F1 with.
-    profile='--set prm.profile=gradus --set steps.best={metric="loss",is="lowest"}'
+    profile="${PROFILE:---set prm.profile=gradus}"' --set steps.best={metric="loss",is="lowest"}'
 else
     : "${TRAIN:?names the problems to train on}" "${TEST:?names the benchmark}"
     : "${JUDGE:=Qwen/Qwen2.5-72B-Instruct}" "${JUDGE_ENDPOINT:=$ENDPOINT}"
