@@ -70,7 +70,7 @@ mod tests {
     fn files_are_joined_and_one_annotation_counts() {
         let folder = tempfile::tempdir().unwrap();
         let judge = LabelSource::Judge { model: "m".to_owned(), agreeing: 1, votes: 1 };
-        let counted = LabelSource::MonteCarlo { successes: 1, samples: 4 };
+        let counted = LabelSource::MonteCarlo { model: "m".to_owned(), successes: 1, samples: 4 };
         let mut paths = Vec::new();
         for (name, source) in [("a.jsonl", counted), ("b.jsonl", judge)] {
             let solution = Solution {
@@ -94,7 +94,7 @@ mod tests {
             solution.annotations.iter().map(Annotation::source_name).collect::<Vec<_>>()
         };
         assert_eq!(used(None), ["judge m"]);
-        assert_eq!(used(Some("monte-carlo")), ["monte-carlo"]);
+        assert_eq!(used(Some("monte-carlo")), ["monte-carlo m"]);
         assert!(used(Some("human")).is_empty());
     }
 }

@@ -48,7 +48,7 @@ fn steps(
 #[test]
 fn labels_after_an_error_are_trained_on_as_their_source_means_them() {
     let reference = LabelSource::Reference { model: "m".to_owned() };
-    let monte_carlo = LabelSource::MonteCarlo { successes: 0, samples: 8 };
+    let monte_carlo = LabelSource::MonteCarlo { model: String::new(), successes: 0, samples: 8 };
     let targets = |source: &LabelSource, rule| steps(labeled(source), "brief", 4096, rule);
     assert_eq!(targets(&reference, None), [0.0, 1.0, 0.0]);
     assert_eq!(targets(&monte_carlo, None), [0.0]);
