@@ -39,7 +39,7 @@ pub(crate) fn train(
             max_tokens,
             by_problem: set.training && config.by_problem,
         };
-        labeled_steps(&set.records()?, &prompts, labels, soft)
+        set.examples(|records| labeled_steps(records, &prompts, labels, soft))
     })?;
     train_on(prepared, verdict, &examples, true, observer)
 }
