@@ -174,6 +174,12 @@ fn an_adapter_carries_its_base_profile_and_head() {
     let canonical = std::fs::canonicalize(&base).unwrap().display().to_string();
     assert_eq!(json("run/adapter/adapter_config.json")["base_model_name_or_path"], canonical);
     std::fs::remove_file(folder.path("mine.toml")).unwrap();
+    assert_eq!(folder.run("models show run/adapter --json").json()["trained"], note);
+    let shown = folder.run("models show run/adapter").succeeds();
+    for (what, value) in [("objective", "prm"), ("profile", "profile.toml"), ("head", "class head")] {
+        let is_row = |line: &str| line.starts_with(what) && line.trim_end().ends_with(value);
+        assert!(shown.lines().any(is_row), "{what}: {shown}");
+    }
 
     let scores = |options: &str| -> Vec<Value> {
         let command = format!("score eval.jsonl --name tiny -o scored.jsonl --json {options}");
