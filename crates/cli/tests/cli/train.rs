@@ -251,6 +251,9 @@ fn a_run_that_is_killed_ends_as_if_it_had_not_been() {
     assert_eq!(curve("killed"), curve("whole"));
 }
 
+/// The best checkpoint by F1, which needs solutions with and without an error.
+const F1: &str = "steps.best={ metric = \"f1\", is = \"highest\" }";
+
 #[test]
 fn bad_input_is_one_sentence_and_leaves_nothing() {
     let folder = prepared();
@@ -260,6 +263,7 @@ fn bad_input_is_one_sentence_and_leaves_nothing() {
     folder.file("syntax.toml", text.replace("[batch]", "[batch"));
     let good = r#"{"prompt": "1 + 1?", "completions": ["1 + 1 = 2"], "labels": [true]}"#;
     folder.file("labels.jsonl", format!("{good}\n{}\n", good.replace("[true]", "[true, false]")));
+    folder.file("right.jsonl", good);
     folder.file("bare.jsonl", r#"{"gradus": 1, "problem": {"id": "p", "text": "1 + 1?"}}"#);
     folder.file(
         "words.toml",
@@ -292,6 +296,7 @@ fn bad_input_is_one_sentence_and_leaves_nothing() {
         &["prm", "prm.toml", "--set", "model.base=no-such-model"],
         &["prm", "prm.toml", "--set", "model.adapter=nowhere"],
         &["prm", "prm.toml", "--set", "optimiser.learning_rate=-1"],
+        &["prm", "prm.toml", "--set", "data.eval=[\"right.jsonl\"]", "--set", F1],
     ];
     let mut said = String::new();
     for line in lines {
