@@ -146,13 +146,13 @@ mod tests {
     #[test]
     fn soft_values_are_kept() {
         let counted = |successes| {
-            let source = LabelSource::MonteCarlo { successes, samples: 4 };
+            let source = LabelSource::MonteCarlo { model: "m".into(), successes, samples: 4 };
             Some(StepLabel::soft(f64::from(successes) / 4.0, source))
         };
         let monte_carlo = Annotation::from_labels(vec![counted(3), counted(1)]);
         let judge = LabelSource::Judge { model: "m".into(), agreeing: 1, votes: 1 };
         let judged = Annotation::from_first_error(2, Some(1), &judge);
-        let names = ["monte-carlo".to_owned(), "judge m".to_owned()];
+        let names = ["monte-carlo m".to_owned(), "judge m".to_owned()];
         let found = annotation(2, Some(1), &names, &[Some(monte_carlo), Some(judged)]);
         let values: Vec<_> = found.labels.iter().flatten().map(|label| (label.mark, label.value)).collect();
         assert_eq!(values, [(Mark::Correct, Some(0.75)), (Mark::Incorrect, Some(0.25))]);

@@ -118,6 +118,17 @@ impl MonteCarloConfig {
     }
 }
 
+/// Who completes, and how prefixes are put: the model's name stands in the labels.
+#[derive(Clone, Copy)]
+pub struct Completer<'a> {
+    /// The model.
+    pub model: &'a dyn Generate,
+    /// Its name.
+    pub name: &'a str,
+    /// How it is asked to complete a prefix.
+    pub ask: &'a dyn Ask,
+}
+
 /// What is known of a prefix.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
@@ -129,8 +140,7 @@ struct Counts {
 
 /// Labels the steps of one solution.
 pub async fn annotate(
-    model: &dyn Generate,
-    ask: &dyn Ask,
+    completer: Completer<'_>,
     problem: &Problem,
     solution: &Solution,
     config: &MonteCarloConfig,
@@ -141,8 +151,8 @@ pub async fn annotate(
         return Ok(refused);
     }
     let mut sampler = RolloutSampler {
-        model: MeteredModel::new(model),
-        ask,
+        model: MeteredModel::new(completer.model),
+        ask: completer.ask,
         problem,
         question: problem.question(),
         solution,
@@ -157,7 +167,11 @@ pub async fn annotate(
     };
     let label = |step: usize, mark: Mark| {
         let counts = seen[step].unwrap_or_default();
-        let source = LabelSource::MonteCarlo { successes: counts.right, samples: counts.samples };
+        let source = LabelSource::MonteCarlo {
+            model: completer.name.to_owned(),
+            successes: counts.right,
+            samples: counts.samples,
+        };
         let soft = config.labels == Labels::Soft && counts.samples > 0;
         let value = soft.then(|| f64::from(counts.right) / f64::from(counts.samples));
         StepLabel { value, ..StepLabel::hard(mark, source) }

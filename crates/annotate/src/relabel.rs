@@ -46,11 +46,12 @@ pub fn most_samples(annotation: &Annotation) -> Option<u32> {
 /// ```
 /// use gradus_annotate::relabel::{RelabelConfig, relabel};
 /// use gradus_core::{Annotation, FirstError, LabelSource, Mark, Solution, StepLabel};
-/// let label = |successes| Some(StepLabel::hard(Mark::Correct, LabelSource::MonteCarlo { successes, samples: 8 }));
+/// let counted = |successes| LabelSource::MonteCarlo { model: "m".into(), successes, samples: 8 };
+/// let label = |successes| Some(StepLabel::hard(Mark::Correct, counted(successes)));
 /// let solution = Solution { steps: vec!["One.".into(), "Two.".into()], ..Solution::default() };
 /// let at_0 = Annotation::from_labels(vec![label(6), label(2)]);
 /// let at_3 = relabel(&at_0, &solution, RelabelConfig { threshold: 3, samples: 8 }).unwrap();
-/// assert_eq!(at_3.first_error, FirstError::At(1));
+/// assert_eq!((at_3.first_error, at_3.source_name().as_str()), (FirstError::At(1), "monte-carlo m"));
 /// ```
 pub fn relabel(
     annotation: &Annotation,
@@ -70,12 +71,13 @@ pub fn relabel(
             }
         });
     }
-    Ok(Annotation { cost: annotation.cost.clone(), ..Annotation::from_labels(labels) })
+    let Annotation { cost, unseeded, .. } = annotation.clone();
+    Ok(Annotation { cost, unseeded, ..Annotation::from_labels(labels) })
 }
 
 fn counts(label: &StepLabel) -> Option<(u32, u32)> {
     match label.source {
-        LabelSource::MonteCarlo { successes, samples } => Some((successes, samples)),
+        LabelSource::MonteCarlo { successes, samples, .. } => Some((successes, samples)),
         _ => None,
     }
 }
@@ -108,8 +110,9 @@ mod tests {
     fn annotation(counts: &[(u32, u32)], threshold: u32) -> Annotation {
         let mut labels: Vec<Option<StepLabel>> = Vec::new();
         for (successes, samples) in counts {
-            let source = LabelSource::MonteCarlo { successes: *successes, samples: *samples };
-            labels.push(Some(StepLabel::hard(Mark::from_correct(*successes > threshold), source)));
+            let (successes, samples) = (*successes, *samples);
+            let source = LabelSource::MonteCarlo { model: String::new(), successes, samples };
+            labels.push(Some(StepLabel::hard(Mark::from_correct(successes > threshold), source)));
         }
         Annotation::from_labels(labels)
     }

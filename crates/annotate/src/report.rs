@@ -330,14 +330,13 @@ fn repeat(name: &str, runs: &[usize], rows: &[PanelRow]) -> RepeatSummary {
     }
 }
 
-/// The name of Monte Carlo among annotators.
-const MONTE_CARLO: &str = "monte-carlo";
-
-/// Every annotator with a cost against the first run of Monte Carlo.
+/// Every other annotator with a cost against the first run of Monte Carlo.
 fn cost_ratios(panel: &Panel) -> Vec<CostRatio> {
-    let Some(base) = panel.annotators.iter().position(|name| name == MONTE_CARLO) else { return Vec::new() };
+    // The kind of an annotator is the first word of its name.
+    let is_monte_carlo = |name: &String| name.split(' ').next() == Some("monte-carlo");
+    let Some(base) = panel.annotators.iter().position(is_monte_carlo) else { return Vec::new() };
     let cost = |row: &PanelRow, at: usize| row.annotations[at].as_ref().and_then(|found| found.cost.clone());
-    let others = (0..panel.names.len()).filter(|at| panel.annotators[*at] != MONTE_CARLO);
+    let others = (0..panel.names.len()).filter(|at| panel.annotators[*at] != panel.annotators[base]);
     let ratio = |at: usize| {
         let both: Vec<(Cost, Cost)> =
             panel.rows.iter().filter_map(|row| Some((cost(row, base)?, cost(row, at)?))).collect();
@@ -566,8 +565,8 @@ mod tests {
                 }
             }
         }
-        let names = ["reference m", "reference m (1)", "reference m (2)", "monte-carlo"];
-        let annotators = ["reference m", "reference m", "reference m", "monte-carlo"];
+        let names = ["reference m", "reference m (1)", "reference m (2)", "monte-carlo m"];
+        let annotators = ["reference m", "reference m", "reference m", "monte-carlo m"];
         let panel = Panel {
             names: names.map(str::to_owned).to_vec(),
             annotators: annotators.map(str::to_owned).to_vec(),

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use gradus_backend::{
     Embedder, EndpointSettings, LocalSettings, ScoreApi, ScorerSettings, block_on, trained_profile,
 };
+use gradus_core::contracts::Embed;
 use gradus_engine::profile::{Profile, Templates};
 use gradus_retrieve::pool::{Encoder, Pool};
 use gradus_retrieve::two_stage::{self, Found, Neighbor, Settings, Target};
@@ -21,26 +22,28 @@ pub(crate) const PROFILE: &str = "retrieval-prm";
 
 /// An open pool with its encoder.
 pub(crate) struct Library {
-    pub(crate) pool: Pool,
-    embedder: Embedder,
+    pool: Pool,
+    /// None where references are random.
+    embedder: Option<Embedder>,
 }
 
 impl Library {
-    /// Opens a pool and starts its encoder: the given one, or the one recorded in the pool.
-    pub(crate) fn open(option: &PoolOption, options: &EncoderOptions) -> Result<Self> {
-        Self::open_in(&option.pool, option.encoder.as_deref(), options)
+    /// Opens a pool, and starts its encoder if the retrieval needs one.
+    pub(crate) fn open(option: &PoolOption, options: &EncoderOptions, settings: &Settings) -> Result<Self> {
+        Self::open_in(&option.pool, option.encoder.as_deref(), options, settings)
     }
 
-    fn open_in(folder: &Path, encoder: Option<&str>, options: &EncoderOptions) -> Result<Self> {
-        let pool = Pool::open_any(folder)?;
-        let embedder = Embedder::open(&options.settings(encoder.unwrap_or(&pool.manifest().encoder)))?;
-        pool.expect(&encoder_of(&embedder))?;
-        Ok(Self { pool, embedder })
-    }
-
-    /// The encoder, as pools know it.
-    pub(crate) fn encoder(&self) -> Encoder<'_> {
-        encoder_of(&self.embedder)
+    fn open_in(
+        folder: &Path,
+        encoder: Option<&str>,
+        options: &EncoderOptions,
+        settings: &Settings,
+    ) -> Result<Self> {
+        if !settings.embeds() {
+            return Ok(Self { pool: Pool::open_any(folder)?, embedder: None });
+        }
+        let (pool, embedder) = with_encoder(folder, encoder, options)?;
+        Ok(Self { pool, embedder: Some(embedder) })
     }
 
     /// The pool that a scoring command names, if it names one. The encoder is local, on the scorer's device.
@@ -48,7 +51,8 @@ impl Library {
         let Some(folder) = &augmentation.pool else { return Ok(None) };
         let local = LocalSettings { adapter: None, precision: None, ..local.clone() };
         let options = EncoderOptions { endpoints: EndpointSettings::default(), local };
-        Self::open_in(folder, augmentation.encoder.as_deref(), &options).map(Some)
+        let settings = augmentation.retrieval.settings();
+        Self::open_in(folder, augmentation.encoder.as_deref(), &options, &settings).map(Some)
     }
 
     /// Retrieves the references of all targets in one pass.
@@ -59,8 +63,21 @@ impl Library {
             bar.now(done as u64, "texts embedded for retrieval");
             !interrupt::asked()
         };
-        Ok(block_on(two_stage::retrieve(&self.pool, &self.embedder, targets, settings, watch))??)
+        let encoder = self.embedder.as_ref().map(|embedder| embedder as &dyn Embed);
+        Ok(block_on(two_stage::retrieve(&self.pool, encoder, targets, settings, watch))??)
     }
+}
+
+/// Opens a pool and starts its encoder: the given one, or the one recorded in the pool.
+pub(crate) fn with_encoder(
+    folder: &Path,
+    encoder: Option<&str>,
+    options: &EncoderOptions,
+) -> Result<(Pool, Embedder)> {
+    let pool = Pool::open_any(folder)?;
+    let embedder = Embedder::open(&options.settings(encoder.unwrap_or(&pool.manifest().encoder)))?;
+    pool.expect(&encoder_of(&embedder))?;
+    Ok((pool, embedder))
 }
 
 /// How near a reference is, for tables.

@@ -62,6 +62,9 @@ pub enum LabelSource {
     Injected,
     /// Completions sampled from the prefix that ends with this step.
     MonteCarlo {
+        /// The model that completed; empty where the file does not say.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        model: String,
         /// Completions that reached the right answer.
         successes: u32,
         /// Completions sampled.

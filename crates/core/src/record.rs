@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde::{Deserialize, Serialize};
 
-use super::{FirstError, Problem, Solution};
+use super::{FirstError, Outcome, Problem, Solution};
 use crate::Fault;
 use crate::count::counted;
 
@@ -53,6 +53,39 @@ impl Record {
             }));
         }
         earliest
+    }
+
+    /// Keeps each text once: the earliest solution with it gets the labels, the outcome and the references that only a
+    /// later one has. Returns how many were removed.
+    ///
+    /// ```
+    /// use gradus_core::{Problem, Record, Solution};
+    /// let drawn = |id: &str, step: &str| Solution { id: id.into(), steps: vec![step.into()], ..Solution::default() };
+    /// let solutions = vec![drawn("a", "So 5."), drawn("b", "So 6."), drawn("c", "So 5.")];
+    /// let mut record = Record::new(Problem::default(), solutions);
+    /// assert_eq!((record.unite_equal(), record.solutions.len()), (1, 2));
+    /// ```
+    pub fn unite_equal(&mut self) -> usize {
+        let earliest = self.earliest_equal();
+        let mut kept: Vec<Solution> = Vec::with_capacity(self.solutions.len());
+        let mut places = Vec::with_capacity(self.solutions.len());
+        for (index, solution) in std::mem::take(&mut self.solutions).into_iter().enumerate() {
+            if earliest[index] == index {
+                places.push(kept.len());
+                kept.push(solution);
+                continue;
+            }
+            let place = places[earliest[index]];
+            places.push(place);
+            let first = &mut kept[place];
+            first.annotations.extend(solution.annotations);
+            first.references = first.references.take().or(solution.references);
+            if first.outcome == Outcome::Unknown {
+                first.outcome = solution.outcome;
+            }
+        }
+        self.solutions = kept;
+        earliest.len() - self.solutions.len()
     }
 
     /// Checks what the types cannot: lengths, ranges and cross references.

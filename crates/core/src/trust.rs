@@ -69,9 +69,11 @@ impl LabelSource {
     /// The name of the annotator, such as `human` or `judge Qwen2.5-72B`.
     pub fn name(&self) -> String {
         match self {
-            Self::Judge { model, .. } | Self::Reference { model } | Self::Prm { model } => {
-                format!("{} {model}", self.kind())
-            }
+            Self::MonteCarlo { model, .. } if model.is_empty() => self.kind().to_owned(),
+            Self::MonteCarlo { model, .. }
+            | Self::Judge { model, .. }
+            | Self::Reference { model }
+            | Self::Prm { model } => format!("{} {model}", self.kind()),
             Self::Consensus { of } => format!("consensus of {}", of.join(", ")),
             other => other.kind().to_owned(),
         }
@@ -99,7 +101,7 @@ impl Annotation {
         sources.max_by_key(|source| source.rank()).unwrap_or(&LabelSource::Unstated)
     }
 
-    /// The name of who labeled, such as `human` or `monte-carlo`.
+    /// The name of who labeled, such as `human` or `monte-carlo Qwen2.5-7B`.
     pub fn source_name(&self) -> String {
         self.source().name()
     }
@@ -172,7 +174,7 @@ mod tests {
             LabelSource::Consensus { of: vec![model()] },
             LabelSource::Reference { model: model() },
             LabelSource::Judge { model: model(), agreeing: 1, votes: 1 },
-            LabelSource::MonteCarlo { successes: 1, samples: 2 },
+            LabelSource::MonteCarlo { model: model(), successes: 1, samples: 2 },
             LabelSource::Prm { model: model() },
         ];
         for best in 0..ordered.len() {
@@ -185,6 +187,20 @@ mod tests {
             assert_eq!(chosen(LabelChoice::Truth).is_some(), best < 3);
             assert_eq!(solution.truth().is_some(), best < 3);
             assert_eq!(chosen(LabelChoice::Annotator("prm".to_owned())), Some("prm m".to_owned()));
+        }
+    }
+
+    #[test]
+    fn monte_carlo_is_named_by_its_model_where_that_is_known() {
+        let read = |text: &str| serde_json::from_str::<LabelSource>(text).unwrap();
+        let (old, new) = (
+            r#"{"monte_carlo":{"successes":1,"samples":2}}"#,
+            r#"{"monte_carlo":{"model":"m","successes":1,"samples":2}}"#,
+        );
+        assert_eq!((read(old).name(), read(new).name()), ("monte-carlo".into(), "monte-carlo m".into()));
+        for text in [old, new] {
+            assert_eq!(read(text).kind(), "monte-carlo");
+            assert_eq!(serde_json::to_string(&read(text)).unwrap(), text);
         }
     }
 

@@ -19,7 +19,7 @@
 //! pool::build(folder, records, &named, &pool::Settings::default(), None, |_| true).await?;
 //! let pool = pool::Pool::open(folder, &named)?;
 //! let target = two_stage::Target { question: "What is 2 + 3?".to_owned(), ..Default::default() };
-//! let found = two_stage::retrieve(&pool, encoder, &[target], &two_stage::Settings::default(), |_, _| true).await?;
+//! let found = two_stage::retrieve(&pool, Some(encoder), &[target], &two_stage::Settings::default(), |_, _| true).await?;
 //! println!("{:?}", found.targets[0].references);
 //! # Ok(())
 //! # }

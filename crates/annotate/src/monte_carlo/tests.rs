@@ -24,9 +24,13 @@ fn script() -> Scripted {
         .on(prompt(&["2 + 3 = 5", "5 + 4 = 8", "Nearly there"]), ["so \\boxed{8}"])
 }
 
+fn by(model: &dyn Generate) -> Completer<'_> {
+    Completer { model, name: "m", ask: &Plain }
+}
+
 async fn label(model: &Scripted, config: &MonteCarloConfig) -> Annotated {
     let (problem, solution) = case();
-    annotate(model, &Plain, &problem, &solution, config).await.unwrap()
+    annotate(by(model), &problem, &solution, config).await.unwrap()
 }
 
 fn counts(annotated: &Annotated) -> Vec<Option<(Mark, u32, u32)>> {
@@ -35,10 +39,11 @@ fn counts(annotated: &Annotated) -> Vec<Option<(Mark, u32, u32)>> {
         .iter()
         .map(|label| {
             let label = label.as_ref()?;
-            let LabelSource::MonteCarlo { successes, samples } = label.source else {
+            let LabelSource::MonteCarlo { model, successes, samples } = &label.source else {
                 panic!("another source")
             };
-            Some((label.mark, successes, samples))
+            assert_eq!(model, "m");
+            Some((label.mark, *successes, *samples))
         })
         .collect()
 }
@@ -128,11 +133,11 @@ async fn what_is_not_sampled_changes_nothing() {
             let right: Vec<f64> = (0..steps).map(|step| 0.9 - 0.2 * step as f64).collect();
             let model = Chancy { right, asked: Default::default() };
             let config = MonteCarloConfig { threshold, early_stop: false, ..MonteCarloConfig::default() };
-            let whole = annotate(&model, &Plain, &problem, &solution, &config).await.unwrap();
+            let whole = annotate(by(&model), &problem, &solution, &config).await.unwrap();
             let spent = std::mem::take(&mut *model.asked.lock().unwrap());
             all = (all.0 + spent.0, all.1 + spent.1);
             let config = MonteCarloConfig { early_stop: true, ..config };
-            let short = annotate(&model, &Plain, &problem, &solution, &config).await.unwrap();
+            let short = annotate(by(&model), &problem, &solution, &config).await.unwrap();
             let spent = *model.asked.lock().unwrap();
             early = (early.0 + spent.0, early.1 + spent.1);
             let marks = |found: &Annotated| {
@@ -155,7 +160,7 @@ async fn bisection_finds_the_first_error_with_fewer_steps() {
         let right = (0..steps).map(|step| f64::from(step < first)).collect();
         let model = Chancy { right, asked: Default::default() };
         let config = MonteCarloConfig { search: Search::Binary, ..MonteCarloConfig::default() };
-        let found = annotate(&model, &Plain, &problem, &solution, &config).await.unwrap();
+        let found = annotate(by(&model), &problem, &solution, &config).await.unwrap();
         let expected = if first == steps { FirstError::None } else { FirstError::At(first) };
         assert_eq!(found.annotation.as_ref().unwrap().first_error, expected);
         let looked_at = counts(&found).into_iter().flatten().filter(|count| count.2 > 0).count();
@@ -168,11 +173,11 @@ async fn a_stated_answer_needs_no_completion_and_no_gold_no_labels() {
     let (problem, mut solution) = case();
     solution.steps = vec!["2 + 3 + 4 = 9".to_owned(), "The answer is 9.".to_owned()];
     let model = Scripted::new().on("What is 2 + 3 + 4?\n\n2 + 3 + 4 = 9\n\n", ["\\boxed{9}"]);
-    let found = annotate(&model, &Plain, &problem, &solution, &MonteCarloConfig::default()).await.unwrap();
+    let found = annotate(by(&model), &problem, &solution, &MonteCarloConfig::default()).await.unwrap();
     assert_eq!(counts(&found), [Some((Mark::Correct, 1, 1)), Some((Mark::Correct, 1, 1))]);
     assert_eq!(found.cost.requests, 1);
     let unknown = Problem { answer: None, ..problem };
-    let found = annotate(&model, &Plain, &unknown, &solution, &MonteCarloConfig::default()).await.unwrap();
+    let found = annotate(by(&model), &unknown, &solution, &MonteCarloConfig::default()).await.unwrap();
     assert_eq!(found.undecided.unwrap().reason, "the problem has no answer to grade by");
 }
 

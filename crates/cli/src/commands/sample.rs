@@ -10,7 +10,7 @@ use gradus_annotate::sample::{SampleConfig, Sampled, sample};
 use gradus_backend::{GeneratorSettings, block_on};
 use gradus_core::contracts::{CallError, Sampling};
 use gradus_core::steps;
-use gradus_core::{Outcome, Problem, Record};
+use gradus_core::{Domain, Outcome, Problem, Record};
 use gradus_data::files::{Sink, Target};
 use serde::Serialize;
 
@@ -113,7 +113,7 @@ pub(super) fn run(args: &SampleArgs) -> Result<Status> {
     let work = JobPlan {
         kind: "sample",
         output: &args.output,
-        determined_by: (generator.identity(), &config, texts(&problems)),
+        determined_by: (generator.identity(), &config, inputs(&problems)),
         tasks: problems.iter().map(|problem| problem.id.clone()).collect(),
         concurrency: generator.model.concurrency,
         skip_failed: args.run.skip_failed,
@@ -159,12 +159,25 @@ pub(super) fn run(args: &SampleArgs) -> Result<Status> {
     })?
 }
 
-/// The parts of problems that determine their solutions.
-fn texts(problems: &[Problem]) -> Vec<(&str, &[String], Option<&str>)> {
-    problems
-        .iter()
-        .map(|problem| (problem.text.as_str(), problem.context.as_slice(), problem.answer.as_deref()))
-        .collect()
+/// The parts of a problem that determine its solutions and their outcomes.
+#[derive(Serialize)]
+struct SampleInputs<'a> {
+    text: &'a str,
+    context: &'a [String],
+    domain: Domain,
+    answer: Option<&'a str>,
+    aliases: &'a [String],
+}
+
+fn inputs(problems: &[Problem]) -> Vec<SampleInputs<'_>> {
+    let inputs = problems.iter().map(|problem| SampleInputs {
+        text: &problem.text,
+        context: &problem.context,
+        domain: problem.domain,
+        answer: problem.answer.as_deref(),
+        aliases: &problem.aliases,
+    });
+    inputs.collect()
 }
 
 impl SampleSummary {

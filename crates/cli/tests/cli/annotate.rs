@@ -352,6 +352,20 @@ fn what_determines_labels_is_part_of_the_job() {
 }
 
 #[test]
+fn what_determines_outcomes_is_part_of_the_job() {
+    let (folder, server) = (folder(), Server::in_thread(replies(answer)));
+    let sample = |data: &str| {
+        let line = format!("sample {data} -n 2 -o out.jsonl --json");
+        let summary = asking(&folder, &server, &line).json();
+        (summary["resumed"].clone(), summary["right"].clone())
+    };
+    assert_eq!((sample("data.jsonl"), sample("data.jsonl")), ((0.into(), 2.into()), (2.into(), 2.into())));
+    // Every other sample says 7.
+    folder.file("aliases.jsonl", DATA.replace("\"answer\"", "\"aliases\":[\"7\"],\"answer\""));
+    assert_eq!(sample("aliases.jsonl"), (0.into(), 4.into()));
+}
+
+#[test]
 fn an_endpoint_that_is_down_is_one_sentence_and_a_job_that_goes_on() {
     let folder = folder();
     let line =

@@ -79,6 +79,9 @@ fn neighbours_are_found_and_the_targets_own_question_never() {
         let found = run(&["--strategy", strategy]);
         assert_eq!(found["questions"].as_array().unwrap().len(), 3, "{strategy}");
     }
+    // Random references need no encoder.
+    let found = run(&["--strategy", "random", "--encoder", "no-such-model"]);
+    assert_eq!(found["questions"].as_array().unwrap().len(), 3);
     let shown = folder.run_args(&["pool", "search", question, "--pool", "world.pool"]).succeeds();
     assert!(shown.contains("1 exact"), "{shown}");
     // A whole file in one pass: the world's questions are its own, the others' are strangers.

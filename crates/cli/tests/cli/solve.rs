@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 
-use gradus_llm::scripted::server::Server;
+use gradus_llm::scripted::server::{Act, Server, replies};
 use serde_json::{Value, json};
 
 use super::endpoints::pooling;
@@ -103,6 +103,32 @@ fn a_dataset_is_solved_and_goes_on_where_it_was() {
     assert_eq!((&report["resumed"], &report["refused"]), (&6.into(), &1.into()));
     assert_eq!(folder.bytes("solved.jsonl"), whole, "the same solutions");
     assert!(!folder.path("solved.jsonl.journal").exists());
+}
+
+#[test]
+fn what_was_asked_with_seeds_is_asked_again_without() {
+    let folder = Folder::new();
+    let problem =
+        |id: &str, text: &str| format!(r#"{{"gradus":1,"problem":{{"id":"{id}","text":"{text}"}}}}"#);
+    folder.file("data.jsonl", [problem("a", "What is 2 + 3?"), problem("b", "What is 4 + 4?")].join("\n"));
+    let server = Server::in_thread(|number, seen| match format!("{seen:?}").contains("4 + 4") {
+        true => Act::Say(400, "", json!({"error": {"message": "stopped by our content filter"}}).to_string()),
+        false => replies(|_, _, _| "The answer is 5.".to_owned())(number, seen),
+    });
+    let line = format!(
+        "solve --data data.jsonl --strategy majority -n 2 -o solved.jsonl --endpoint {} --model served",
+        server.url
+    );
+    folder.run_at_home(&line).fails(3);
+    assert!(folder.path("solved.jsonl.journal").exists(), "the first problem is solved");
+    let resumed = |more: &str| {
+        let copy = folder.bytes("solved.jsonl.journal");
+        let report = folder.run_at_home(&format!("{line} {more} --on-error skip --json")).json();
+        folder.file("solved.jsonl.journal", copy);
+        (report["resumed"].clone(), report["refused"].clone())
+    };
+    assert_eq!(resumed("--no-request-seed"), (0.into(), 1.into()));
+    assert_eq!(resumed(""), (1.into(), 1.into()));
 }
 
 #[test]

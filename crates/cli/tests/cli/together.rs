@@ -262,6 +262,39 @@ fn consensus_keeps_soft_values_and_monte_carlo_is_relabeled_without_sampling() {
 }
 
 #[test]
+fn monte_carlo_of_two_models_is_two_annotators() {
+    let folder = Folder::new();
+    let by = |model: &str| {
+        counted([6, 2], [5, 0])
+            .replace(r#""monte_carlo":{"#, &format!(r#""monte_carlo":{{"model":"{model}","#))
+    };
+    folder.file("a.jsonl", by("a"));
+    folder.file("b.jsonl", by("b"));
+    // They say the same of every solution, and are two all the same; one file twice is one.
+    let summary = folder.run("annotate consensus a.jsonl b.jsonl -o agreed.jsonl --json").json();
+    assert_eq!(summary["annotators"], json!(["monte-carlo a", "monte-carlo b"]));
+    assert_eq!(summary["kept"], 2);
+    folder.file("copy.jsonl", by("a"));
+    let sentence = folder.run("annotate consensus a.jsonl copy.jsonl -o x.jsonl").fails(3);
+    assert!(sentence.contains("only one annotator (monte-carlo a)"), "{sentence}");
+    // A kind names all of them.
+    let line = "annotate consensus a.jsonl b.jsonl --only monte-carlo -o agreed.jsonl --json";
+    assert_eq!(folder.run(line).json()["kept"], 2);
+    let line = "annotate export agreed.jsonl --to trl --annotator monte-carlo -o trl.jsonl --json";
+    assert_eq!(folder.run(line).json()["labels_by"], json!({ "monte-carlo a": 2 }));
+    // Each model's labels are relabeled, and stay its own.
+    folder.run("annotate relabel agreed.jsonl --threshold 3 -o strict.jsonl").succeeds();
+    let annotations = folder.rows("strict.jsonl")[0]["solutions"][0]["annotations"].clone();
+    let labels: Vec<(&Value, &Value)> = annotations
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|found| (&found["first_error"], &found["labels"][0]["source"]["monte_carlo"]["model"]))
+        .collect();
+    assert_eq!(labels, [(&json!(1), &json!("a")), (&json!(1), &json!("b"))]);
+}
+
+#[test]
 fn json_outputs_say_their_version_and_scores_have_steps() {
     let folder = Folder::new();
     folder.file("mc.jsonl", counted([6, 2], [5, 0]));

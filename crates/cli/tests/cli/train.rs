@@ -174,6 +174,12 @@ fn an_adapter_carries_its_base_profile_and_head() {
     let canonical = std::fs::canonicalize(&base).unwrap().display().to_string();
     assert_eq!(json("run/adapter/adapter_config.json")["base_model_name_or_path"], canonical);
     std::fs::remove_file(folder.path("mine.toml")).unwrap();
+    assert_eq!(folder.run("models show run/adapter --json").json()["trained"], note);
+    let shown = folder.run("models show run/adapter").succeeds();
+    for (what, value) in [("objective", "prm"), ("profile", "profile.toml"), ("head", "class head")] {
+        let is_row = |line: &str| line.starts_with(what) && line.trim_end().ends_with(value);
+        assert!(shown.lines().any(is_row), "{what}: {shown}");
+    }
 
     let scores = |options: &str| -> Vec<Value> {
         let command = format!("score eval.jsonl --name tiny -o scored.jsonl --json {options}");
@@ -245,6 +251,9 @@ fn a_run_that_is_killed_ends_as_if_it_had_not_been() {
     assert_eq!(curve("killed"), curve("whole"));
 }
 
+/// The best checkpoint by F1, which needs solutions with and without an error.
+const F1: &str = "steps.best={ metric = \"f1\", is = \"highest\" }";
+
 #[test]
 fn bad_input_is_one_sentence_and_leaves_nothing() {
     let folder = prepared();
@@ -254,6 +263,7 @@ fn bad_input_is_one_sentence_and_leaves_nothing() {
     folder.file("syntax.toml", text.replace("[batch]", "[batch"));
     let good = r#"{"prompt": "1 + 1?", "completions": ["1 + 1 = 2"], "labels": [true]}"#;
     folder.file("labels.jsonl", format!("{good}\n{}\n", good.replace("[true]", "[true, false]")));
+    folder.file("right.jsonl", good);
     folder.file("bare.jsonl", r#"{"gradus": 1, "problem": {"id": "p", "text": "1 + 1?"}}"#);
     folder.file(
         "words.toml",
@@ -286,6 +296,7 @@ fn bad_input_is_one_sentence_and_leaves_nothing() {
         &["prm", "prm.toml", "--set", "model.base=no-such-model"],
         &["prm", "prm.toml", "--set", "model.adapter=nowhere"],
         &["prm", "prm.toml", "--set", "optimiser.learning_rate=-1"],
+        &["prm", "prm.toml", "--set", "data.eval=[\"right.jsonl\"]", "--set", F1],
     ];
     let mut said = String::new();
     for line in lines {

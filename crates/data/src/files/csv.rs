@@ -1,8 +1,12 @@
 //! Tables of comma- or tab-separated values (RFC 4180), in and out.
 //!
-//! The first line names the columns. A cell is a text, but for what is surely something else: an empty cell is null, a number
-//! in its plain form is a number, `true` and `false` are booleans, and a JSON list or object is one. Written, a cell is
-//! the same: what is read back is what was written, except that a text such as `14` comes back as a number.
+//! The first line names the columns. A cell in quotes is a text. Another one is, too, but for what is surely something
+//! else: an empty cell is null, a number in its plain form is a number, and `true` and `false` are booleans, unless the
+//! column is of texts by its name, such as `answer`. A JSON list or object is one, in quotes or not. Where all names in
+//! the first line are in quotes, so is everything, and quotes say nothing.
+//!
+//! What is read back is what was written: a text that would be something else gets quotes, and one that is a JSON list or
+//! object is written as a JSON string.
 
 use std::io::{self, BufRead, Write};
 use std::path::Path;
@@ -10,13 +14,15 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::readers::is_usual_field;
+use crate::readers::{CHOICES, is_text_field, is_usual_field};
 use crate::{Error, Result, SourceLocation};
 use gradus_core::Fault;
 use gradus_core::count::counted;
 
 /// A longer row is a quote that is never closed.
 const MAX_ROW_BYTES: usize = 64 << 20;
+
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Rows that the columns of an output are taken from.
 const INFER_ROWS: usize = 4096;
@@ -49,21 +55,42 @@ pub(super) struct CsvRows {
     input: Box<dyn BufRead + Send>,
     path: Arc<Path>,
     separator: u8,
-    columns: Vec<String>,
+    columns: Vec<Column>,
+    /// Quotes tell a text from something else.
+    quotes_tell: bool,
     line: u64,
     done: bool,
 }
 
+/// A column's name, and whether it is a text by that.
+struct Column {
+    name: String,
+    is_text: bool,
+}
+
+/// What a cell says, and whether it stands in quotes.
+#[derive(Default)]
+struct Cell {
+    text: String,
+    quoted: bool,
+}
+
 impl CsvRows {
     pub(super) fn open(input: Box<dyn BufRead + Send>, path: Arc<Path>, separator: u8) -> Result<Self> {
-        let mut rows = Self { input, path, separator, columns: Vec::new(), line: 1, done: false };
-        let Some(columns) = rows.cells()? else { return Err(Error::Empty { path: rows.path.to_path_buf() }) };
-        rows.columns = columns;
-        if let Some(first) = rows.columns.first_mut() {
-            *first = first.trim_start_matches('\u{feff}').to_owned();
-        }
+        let (columns, quotes_tell) = (Vec::new(), true);
+        let mut rows = Self { input, path, separator, columns, quotes_tell, line: 1, done: false };
+        let Some(cells) = rows.cells()? else { return Err(Error::Empty { path: rows.path.to_path_buf() }) };
+        rows.quotes_tell = !cells.iter().all(|cell| cell.quoted);
+        // The answer to a question with choices may be the number of one.
+        let has_choices = cells.iter().any(|cell| CHOICES.contains(&cell.text.as_str()));
+        let column = |cell: Cell| {
+            let name = cell.text.trim_start_matches(BYTE_ORDER_MARK).to_owned();
+            Column { is_text: !has_choices && is_text_field(&name), name }
+        };
+        rows.columns = cells.into_iter().map(column).collect();
         let mut names = std::collections::HashSet::new();
-        if let Some(twice) = rows.columns.iter().find(|name| !name.is_empty() && !names.insert(*name)) {
+        let mut named = rows.columns.iter().map(|column| &column.name).filter(|name| !name.is_empty());
+        if let Some(twice) = named.find(|name| !names.insert(*name)) {
             let message = format!("two columns are called `{twice}`: rename one");
             return Err(rows.broken(1, message));
         }
@@ -75,7 +102,7 @@ impl CsvRows {
     }
 
     /// The cells of the next row; line breaks inside quotes are part of a cell.
-    fn cells(&mut self) -> Result<Option<Vec<String>>> {
+    fn cells(&mut self) -> Result<Option<Vec<Cell>>> {
         let start = self.line;
         let mut row = Vec::new();
         loop {
@@ -108,19 +135,22 @@ impl CsvRows {
 }
 
 /// The cells of a row whose quotes are closed.
-fn split(row: &str, separator: char) -> Vec<String> {
-    let mut cells = vec![String::new()];
+fn split(row: &str, separator: char) -> Vec<Cell> {
+    let mut cells = vec![Cell::default()];
     let (mut quoted, mut letters) = (false, row.chars().peekable());
     while let Some(letter) = letters.next() {
         let cell = cells.last_mut().expect("there is always a cell");
         match letter {
             '"' if quoted && letters.peek() == Some(&'"') => {
                 letters.next();
-                cell.push('"');
+                cell.text.push('"');
             }
-            '"' => quoted = !quoted,
-            letter if letter == separator && !quoted => cells.push(String::new()),
-            letter => cell.push(letter),
+            '"' => {
+                cell.quoted |= cell.text.trim_start_matches(BYTE_ORDER_MARK).is_empty();
+                quoted = !quoted;
+            }
+            letter if letter == separator && !quoted => cells.push(Cell::default()),
+            letter => cell.text.push(letter),
         }
     }
     cells
@@ -151,28 +181,56 @@ impl Iterator for CsvRows {
             return Some(Err(Error::Record { place, fault: Fault::new("", message) }));
         }
         // A column without a name is an index that nobody asked for.
-        let named = self.columns.iter().zip(cells).filter(|(name, _)| !name.is_empty());
-        let row: Map<String, Value> = named.map(|(name, cell)| (name.clone(), value_of(cell))).collect();
+        let named = self.columns.iter().zip(cells).filter(|(column, _)| !column.name.is_empty());
+        let quotes_tell = self.quotes_tell;
+        let value = |(column, cell): (&Column, Cell)| {
+            let quoted = cell.quoted && quotes_tell;
+            (column.name.clone(), value_of(Cell { quoted, ..cell }, column.is_text))
+        };
+        let row: Map<String, Value> = named.map(value).collect();
         Some(Ok((line, row.into())))
     }
 }
 
-fn value_of(cell: String) -> Value {
-    let is_json = cell.starts_with(['{', '[']) || cell.parse::<f64>().is_ok();
-    match cell.as_str() {
-        "" => Value::Null,
-        "true" | "True" => true.into(),
-        "false" | "False" => false.into(),
-        _ if is_json => match serde_json::from_str::<Value>(&cell) {
-            Ok(Value::Number(number)) => {
-                let plain = number.to_string();
-                if plain == cell { Value::Number(number) } else { cell.into() }
-            }
-            Ok(value) => value,
-            Err(_) => cell.into(),
-        },
-        _ => cell.into(),
+fn value_of(Cell { text, quoted }: Cell, is_text: bool) -> Value {
+    if text.is_empty() && !quoted {
+        return Value::Null;
     }
+    if let Some(value) = list_or_object(&text) {
+        // Such as the interval [1, 2].
+        let of_numbers = value.as_array().is_some_and(|items| items.iter().any(Value::is_number));
+        return if is_text && of_numbers { text.into() } else { value };
+    }
+    if let Some(text) = text_in_json(&text) {
+        return text.into();
+    }
+    let plain = if quoted || is_text { None } else { number_or_boolean(&text) };
+    plain.unwrap_or_else(|| text.into())
+}
+
+fn number_or_boolean(text: &str) -> Option<Value> {
+    match text {
+        "true" | "True" => Some(true.into()),
+        "false" | "False" => Some(false.into()),
+        _ => {
+            let number = serde_json::from_str::<serde_json::Number>(text).ok()?;
+            (number.to_string() == text).then_some(Value::Number(number))
+        }
+    }
+}
+
+fn list_or_object(text: &str) -> Option<Value> {
+    if text.starts_with(['{', '[']) { serde_json::from_str(text).ok() } else { None }
+}
+
+/// A text that would be read as something else, out of the JSON string that stands for it.
+fn text_in_json(cell: &str) -> Option<String> {
+    let text: String = if cell.starts_with('"') { serde_json::from_str(cell).ok()? } else { return None };
+    needs_json(&text).then_some(text)
+}
+
+fn needs_json(text: &str) -> bool {
+    list_or_object(text).is_some() || text_in_json(text).is_some()
 }
 
 /// Writes JSON objects as a table. The columns are those of the first [`INFER_ROWS`] rows.
@@ -226,6 +284,10 @@ impl<W: Write> CsvSink<W> {
         }
         let cell = |name: &String| match row.get(name) {
             None | Some(Value::Null) => String::new(),
+            Some(json @ Value::String(text)) if needs_json(text) => quoted(&json.to_string(), self.separator),
+            Some(Value::String(text)) if text.is_empty() || number_or_boolean(text).is_some() => {
+                format!("\"{text}\"")
+            }
             Some(Value::String(text)) => quoted(text, self.separator),
             Some(other) => quoted(&other.to_string(), self.separator),
         };
@@ -244,5 +306,43 @@ fn quoted(text: &str, separator: u8) -> String {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
         text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(table: &str) -> Vec<Value> {
+        let input = Box::new(io::Cursor::new(table.to_owned().into_bytes()));
+        let rows = CsvRows::open(input, Arc::from(Path::new("t.csv")), b',').unwrap();
+        rows.map(|row| row.unwrap().1).collect()
+    }
+
+    #[test]
+    fn what_is_read_back_is_what_was_written() {
+        let texts = [
+            "14", "-1.5", "true", "False", "", "null", " 14", "[1, 2]", "{}", "\"[1]\"", "\"so\"",
+            "a,\"b\"\nc",
+        ];
+        let mut rows: Vec<Value> = texts.iter().map(|text| json!({"x": text, "answer": text})).collect();
+        rows.extend([json!({"x": 14, "answer": null}), json!({"x": [1, "[2]"], "answer": ["5", "five"]})]);
+        rows.extend([json!({"x": true, "answer": "5"}), json!({"x": {"y": 1.5}, "answer": "5"})]);
+        let mut sink = CsvSink::new(Vec::new(), b',');
+        rows.iter().for_each(|row| sink.push(row.clone()).unwrap());
+        let table = String::from_utf8(sink.finish().unwrap()).unwrap();
+        assert_eq!(read(&table), rows, "{table}");
+    }
+
+    #[test]
+    fn names_and_quotes_say_what_is_text() {
+        let rows = |table: &str| read(table).remove(0);
+        assert_eq!(rows("id,answer,label\n7,14,3\n"), json!({"id": "7", "answer": "14", "label": 3}));
+        assert_eq!(rows("question,answer\nWhich?,\"[1, 2]\"\n")["answer"], "[1, 2]", "an interval");
+        assert_eq!(rows("question,label\nWhich?,\"3\"\n")["label"], "3");
+        // Everything is in quotes, or the answer is one of several choices.
+        assert_eq!(rows("\"question\",\"label\"\n\"Which?\",\"3\"\n")["label"], 3);
+        assert_eq!(rows("question,choices,answer\nWhich?,\"[\"\"1\"\",\"\"2\"\"]\",1\n")["answer"], 1);
     }
 }

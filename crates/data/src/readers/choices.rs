@@ -13,7 +13,7 @@ use super::fields::strings_of;
 use gradus_core::{Fault, Metadata};
 
 /// Names of the list.
-pub(super) const NAMES: [&str; 2] = ["choices", "options"];
+pub(crate) const NAMES: [&str; 2] = ["choices", "options"];
 
 /// The choices of one question.
 pub(super) struct Choices {

@@ -17,7 +17,7 @@ use gradus_core::{Fault, LabelSource, Mark, Record, StepLabel};
 const NAME: &str = "math-shepherd";
 
 /// Hard labels from completions that were counted, but whose counts were not published.
-const ESTIMATED: LabelSource = LabelSource::MonteCarlo { successes: 0, samples: 0 };
+const ESTIMATED: LabelSource = LabelSource::MonteCarlo { model: String::new(), successes: 0, samples: 0 };
 
 pub(super) const DATASET: Dataset = Dataset {
     name: NAME,

@@ -87,7 +87,7 @@ fn write(record: &Record) -> Written {
     let own = problem.source == NAME;
     let reference = (!problem.reference.is_empty()).then(|| problem.reference.join("\n"));
     for solution in &record.solutions {
-        let Some(annotation) = solution.annotations.first() else {
+        let Some(annotation) = solution.most_trusted() else {
             written.dropped.push("no step labels");
             continue;
         };

@@ -171,7 +171,7 @@ fn write(record: &Record) -> Written {
             // It is among what lies beside the path.
             continue;
         }
-        let Some(annotation) = solution.annotations.first() else {
+        let Some(annotation) = solution.most_trusted() else {
             written.dropped.push("no step labels");
             continue;
         };
@@ -245,7 +245,7 @@ fn restore<'a>(beside: &Value, path: &mut impl Iterator<Item = (&'a str, Option<
 fn restore_alternative(solution: &Solution, steps: &mut [Value]) {
     let place = |index: usize| solution.metadata.get(ALTERNATIVE)?.get(index)?.as_u64();
     let (Some(step), Some(completion)) = (place(0), place(1)) else { return };
-    let label = solution.annotations.first().and_then(|annotation| annotation.labels.last()?.as_ref());
+    let label = solution.most_trusted().and_then(|annotation| annotation.labels.last()?.as_ref());
     let slot = steps.get_mut(step as usize).and_then(|step| step["completions"].get_mut(completion as usize));
     if let (Some(Value::Object(slot)), Some(label)) = (slot, label) {
         slot.insert("rating".into(), label.mark.rating().into());

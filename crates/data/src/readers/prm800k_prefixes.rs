@@ -65,8 +65,7 @@ fn write(record: &Record) -> Written {
     let problem = &record.problem;
     let mut groups: Vec<(&[String], Vec<Value>, Vec<Value>)> = Vec::new();
     for solution in &record.solutions {
-        let (Some(annotation), Some((step, prefix))) =
-            (solution.annotations.first(), solution.steps.split_last())
+        let (Some(annotation), Some((step, prefix))) = (solution.most_trusted(), solution.steps.split_last())
         else {
             written.dropped.push("no step labels");
             continue;

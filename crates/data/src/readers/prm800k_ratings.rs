@@ -74,7 +74,7 @@ fn write(record: &Record) -> Written {
     let mut written = Written::default();
     let problem = &record.problem;
     for solution in &record.solutions {
-        let Some(annotation) = solution.annotations.first() else {
+        let Some(annotation) = solution.most_trusted() else {
             written.dropped.push("no step labels");
             continue;
         };

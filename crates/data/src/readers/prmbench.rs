@@ -99,7 +99,7 @@ fn write(record: &Record) -> Written {
     let problem = &record.problem;
     for solution in &record.solutions {
         let kept = solution.metadata.get(ERRORS).filter(|_| problem.source == NAME);
-        let now = solution.annotations.first().map(numbers);
+        let now = solution.most_trusted().map(numbers);
         let still_says = |kept: &Value| {
             let mut kept: Vec<usize> = kept
                 .as_array()

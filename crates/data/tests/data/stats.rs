@@ -53,7 +53,12 @@ fn a_small_dataset_is_counted_exactly() {
             .into(),
         ..solution("s0", &["2 + 3 = 5", "so 5", "5 + 1 = 7", &"long ".repeat(30)])
     };
-    let soft = |value| Some(StepLabel::soft(value, LabelSource::MonteCarlo { successes: 1, samples: 2 }));
+    let soft = |value| {
+        Some(StepLabel::soft(
+            value,
+            LabelSource::MonteCarlo { model: String::new(), successes: 1, samples: 2 },
+        ))
+    };
     let right = Solution {
         generator: Some("small".to_owned()),
         outcome: Outcome::Correct,

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::list::kind;
 use super::store::Store;
-use super::{ModelPath, folder};
+use super::{ModelPath, TrainedModel, folder};
 use crate::gguf::Gguf;
 use crate::{Error, Result};
 
@@ -43,6 +43,9 @@ pub struct Facts {
     pub parameters: Option<u64>,
     /// The model that an adapter belongs to.
     pub base_model: Option<String>,
+    /// What `gradus train` wrote about it: base, profile and head.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trained: Option<TrainedModel>,
     /// The license, as the source spells it.
     pub license: Option<String>,
     /// Where it was pulled from.
@@ -104,6 +107,7 @@ fn of_folder(folder: &Path) -> Result<Facts> {
             facts.architecture = Some(format!("{kind}{rank}"));
         }
     }
+    facts.trained = TrainedModel::read(folder)?;
     let mut parameters = BTreeMap::new();
     for (file, _) in facts.files.iter().filter(|(file, _)| file.ends_with(".safetensors")) {
         for (dtype, count) in of_safetensors(&folder.join(file))? {
@@ -251,6 +255,11 @@ mod tests {
         let facts = of_folder(folder.path()).unwrap();
         assert_eq!(facts.architecture.as_deref(), Some("LORA of rank 16"));
         assert_eq!((facts.base_model.as_deref(), facts.parameters), (Some("org/base"), Some(6)));
+        assert_eq!(facts.trained, None);
+        let mut trained = TrainedModel::new("prm", "org/base");
+        trained.profile = Some("gradus".to_owned());
+        trained.clone().write(folder.path()).unwrap();
+        assert_eq!(of_folder(folder.path()).unwrap().trained, Some(trained));
     }
 
     #[test]

@@ -69,7 +69,7 @@ async fn nothing_of_a_targets_own_question_is_retrieved() {
         .collect();
     // The vectors say nothing here: words in any order are alike. The texts decide.
     let settings = Settings { cosine: 2.0, ..Settings::default() };
-    let found = retrieve(&pool, &model, &asked, &settings, |_, _| true).await.unwrap();
+    let found = retrieve(&pool, Some(&model), &asked, &settings, |_, _| true).await.unwrap();
 
     // By brute force: every question of the pool against every target.
     let (config, questions): (_, Vec<(&str, &str)>) =

@@ -33,7 +33,7 @@ async fn the_nearest_questions_and_steps_are_found() {
     let pool = pool_of(folder.path(), 36).await;
     let model = Words::default();
     let targets = [stranger(), Target { id: "u".to_owned(), ..stranger() }];
-    let found = retrieve(&pool, &model, &targets, &Settings::default(), |_, _| true).await.unwrap();
+    let found = retrieve(&pool, Some(&model), &targets, &Settings::default(), |_, _| true).await.unwrap();
     // Two targets with the same four texts: each is embedded once.
     assert_eq!((found.embedded, model.most(), model.texts()), (4, 1, 4));
     let first = &found.targets[0];
@@ -55,7 +55,8 @@ async fn the_steps_are_the_nearest_of_the_database_by_brute_force() {
     let folder = tempfile::tempdir().unwrap();
     let pool = pool_of(folder.path(), 36).await;
     let settings = Settings { database: 4, steps: 3, questions: 4, ..Settings::default() };
-    let found = retrieve(&pool, &Words::default(), &[stranger()], &settings, |_, _| true).await.unwrap();
+    let found =
+        retrieve(&pool, Some(&Words::default()), &[stranger()], &settings, |_, _| true).await.unwrap();
     let found = &found.targets[0];
     let of: Vec<&str> = found.seen.questions.iter().map(|question| question.question.as_str()).collect();
     for (step, neighbors) in stranger().steps.iter().zip(&found.seen.steps) {
@@ -95,7 +96,7 @@ async fn the_guard_keeps_the_targets_own_question_out() {
     for strategy in [Strategy::Nearest, Strategy::Random { seed: 7 }] {
         // All of the pool is asked for, so that only the guard decides.
         let settings = Settings { questions: 36, database: 36, strategy, cosine: 1.1, ..Settings::default() };
-        let found = retrieve(&pool, &Words::default(), &targets, &settings, |_, _| true).await.unwrap();
+        let found = retrieve(&pool, Some(&Words::default()), &targets, &settings, |_, _| true).await.unwrap();
         for (found, (exact, near)) in found.targets.iter().zip([(1, 0), (1, 0), (0, 1)]) {
             assert_eq!((found.seen.excluded.exact, found.seen.excluded.own), (exact, 1));
             assert!(found.seen.excluded.near >= near);
@@ -108,7 +109,7 @@ async fn the_guard_keeps_the_targets_own_question_out() {
     let mut words: Vec<&str> = own.problem.text.split_whitespace().collect();
     words.sort_unstable();
     let settings = Settings { near: 1.0, cosine: 0.999, questions: 36, ..Settings::default() };
-    let found = retrieve(&pool, &Words::default(), &[target(&words.join(" "))], &settings, |_, _| true)
+    let found = retrieve(&pool, Some(&Words::default()), &[target(&words.join(" "))], &settings, |_, _| true)
         .await
         .unwrap();
     let found = &found.targets[0];
@@ -119,7 +120,8 @@ async fn the_guard_keeps_the_targets_own_question_out() {
     );
     // Those who know let the question pass; their own solution still does not.
     let settings = Settings { allow_duplicates: true, ..Settings::default() };
-    let found = retrieve(&pool, &Words::default(), &targets[..1], &settings, |_, _| true).await.unwrap();
+    let found =
+        retrieve(&pool, Some(&Words::default()), &targets[..1], &settings, |_, _| true).await.unwrap();
     let found = &found.targets[0];
     assert_eq!(
         (found.seen.questions[0].question.as_str(), found.seen.questions[0].solution.as_str()),
@@ -134,23 +136,23 @@ async fn parts_can_be_left_out_and_small_pools_give_what_they_have() {
     let pool = pool_of(folder.path(), 3).await;
     let model = Words::default();
     let no_steps = Settings { steps: 0, ..Settings::default() };
-    let found = retrieve(&pool, &model, &[stranger()], &no_steps, |_, _| true).await.unwrap();
+    let found = retrieve(&pool, Some(&model), &[stranger()], &no_steps, |_, _| true).await.unwrap();
     assert_eq!((found.embedded, found.targets[0].references.questions.len()), (1, 2));
     assert!(found.targets[0].references.steps.is_empty());
     let no_questions = Settings { questions: 0, ..Settings::default() };
-    let found = retrieve(&pool, &model, &[stranger()], &no_questions, |_, _| true).await.unwrap();
+    let found = retrieve(&pool, Some(&model), &[stranger()], &no_questions, |_, _| true).await.unwrap();
     assert!(found.targets[0].references.questions.is_empty() && found.targets[0].seen.nearest.is_some());
     assert_eq!(found.targets[0].references.steps.len(), 3);
     let many = Settings { questions: 100, database: 100, steps: 1000, ..Settings::default() };
-    let found = retrieve(&pool, &model, &[stranger()], &many, |_, _| true).await.unwrap();
+    let found = retrieve(&pool, Some(&model), &[stranger()], &many, |_, _| true).await.unwrap();
     assert_eq!(found.targets[0].references.questions.len(), 3);
     assert_eq!(found.targets[0].references.steps[0].len(), pool.manifest().counts.step_texts);
-    assert_eq!(retrieve(&pool, &model, &[], &many, |_, _| true).await.unwrap().targets, []);
+    assert_eq!(retrieve(&pool, Some(&model), &[], &many, |_, _| true).await.unwrap().targets, []);
     // Nothing is left when the only question is the target's own.
     let alone = tempfile::tempdir().unwrap();
     let pool = pool_of(alone.path(), 1).await;
     let own = Target { question: record(0).problem.text, ..stranger() };
-    let found = retrieve(&pool, &model, &[own], &Settings::default(), |_, _| true).await.unwrap();
+    let found = retrieve(&pool, Some(&model), &[own], &Settings::default(), |_, _| true).await.unwrap();
     assert!(found.targets[0].references.questions.is_empty() && found.targets[0].seen.nearest.is_none());
     assert_eq!(found.targets[0].references.steps, [vec![], vec![], vec![]]);
 }
@@ -163,14 +165,18 @@ async fn chance_is_seeded_by_target() {
     let settings = |seed| Settings { strategy: Strategy::Random { seed }, ..Settings::default() };
     let other = Target { id: "u".to_owned(), ..stranger() };
     let both =
-        retrieve(&pool, &model, &[stranger(), other.clone()], &settings(1), |_, _| true).await.unwrap();
-    let one = retrieve(&pool, &model, &[other], &settings(1), |_, _| true).await.unwrap();
+        retrieve(&pool, Some(&model), &[stranger(), other.clone()], &settings(1), |_, _| true).await.unwrap();
+    let one = retrieve(&pool, Some(&model), &[other], &settings(1), |_, _| true).await.unwrap();
     assert_eq!(both.targets[1], one.targets[0]);
     assert_ne!(both.targets[0].references, both.targets[1].references);
-    let seeded = retrieve(&pool, &model, &[stranger()], &settings(2), |_, _| true).await.unwrap();
+    let seeded = retrieve(&pool, Some(&model), &[stranger()], &settings(2), |_, _| true).await.unwrap();
     assert_ne!(both.targets[0].references, seeded.targets[0].references);
     // Chance needs no vectors: nothing is embedded, and nothing is said of similarity.
     assert_eq!((both.embedded, model.texts(), both.targets[0].seen.nearest), (0, 0, None));
+    let without = retrieve(&pool, None, &[stranger()], &settings(1), |_, _| true).await.unwrap();
+    assert_eq!(without.targets[0], both.targets[0]);
+    let nearest = retrieve(&pool, None, &[stranger()], &Settings::default(), |_, _| true).await.unwrap_err();
+    assert_eq!(nearest.to_string(), "encoder is missing: only random references need none");
     assert_eq!(both.targets[0].seen.questions[0].similarity, None);
     assert_eq!(both.targets[0].references.steps.len(), 3);
 }
@@ -187,8 +193,9 @@ async fn settings_that_cannot_hold_are_refused() {
         (Settings { cosine: f32::NAN, ..Settings::default() }, "cosine is no number"),
         (Settings { database: 0, ..Settings::default() }, "database is 0: expected at least 1"),
     ] {
-        let error =
-            retrieve(&pool, &Words::default(), &[stranger()], &settings, |_, _| true).await.unwrap_err();
+        let error = retrieve(&pool, Some(&Words::default()), &[stranger()], &settings, |_, _| true)
+            .await
+            .unwrap_err();
         assert_eq!(error.to_string(), expected);
     }
 }
@@ -201,7 +208,7 @@ async fn words_choose_as_the_guard_allows_and_need_no_vectors_of_steps() {
     let settings = Settings { strategy: Strategy::TfIdf, ..Settings::default() };
     let own = record(13);
     let copy = Target { id: "c".to_owned(), question: own.problem.text, ..stranger() };
-    let found = retrieve(&pool, &model, &[stranger(), copy], &settings, |_, _| true).await.unwrap();
+    let found = retrieve(&pool, Some(&model), &[stranger(), copy], &settings, |_, _| true).await.unwrap();
     assert_eq!(model.texts(), 2);
     let first = &found.targets[0];
     assert!(first.references.questions.iter().all(|reference| reference.question.contains("ladders")));
@@ -218,7 +225,8 @@ async fn words_choose_as_the_guard_allows_and_need_no_vectors_of_steps() {
 async fn retrieval_stops_when_it_is_told_to() {
     let folder = tempfile::tempdir().unwrap();
     let pool = pool_of(folder.path(), 9).await;
-    let stopped = retrieve(&pool, &Words::default(), &[stranger()], &Settings::default(), |_, _| false).await;
+    let stopped =
+        retrieve(&pool, Some(&Words::default()), &[stranger()], &Settings::default(), |_, _| false).await;
     assert!(matches!(stopped, Err(crate::Error::Stopped)));
 }
 
@@ -238,8 +246,9 @@ async fn a_question_that_holds_the_targets_is_its_own() {
     assert_eq!(pool.duplicates(&target.question, 0.8), [], "words alone do not reach the threshold");
     for strategy in [Strategy::Nearest, Strategy::TfIdf, Strategy::Random { seed: 1 }] {
         let settings = Settings { questions: 20, cosine: 0.999, strategy, ..Settings::default() };
-        let found =
-            retrieve(&pool, &model, std::slice::from_ref(&target), &settings, |_, _| true).await.unwrap();
+        let found = retrieve(&pool, Some(&model), std::slice::from_ref(&target), &settings, |_, _| true)
+            .await
+            .unwrap();
         let seen = &found.targets[0].seen;
         assert_eq!(seen.excluded, Excluded { near: 1, ..Excluded::default() }, "{strategy:?}");
         assert!(seen.questions.iter().all(|question| question.question != "p13"));

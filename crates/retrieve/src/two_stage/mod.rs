@@ -13,7 +13,7 @@ mod search;
 
 use std::collections::HashMap;
 
-use gradus_core::contracts::{Embed, ScoreRequest};
+use gradus_core::contracts::{Embed, Embeddings, ScoreRequest};
 use serde::{Deserialize, Serialize};
 
 pub use found::{Excluded, Found, Neighbor, Retrieved, Seen};
@@ -128,8 +128,8 @@ impl Settings {
         if self.steps == 0 { self.questions } else { self.questions.max(self.database) }
     }
 
-    /// Whether the vectors of a target's question are needed: to search, or for the leak guard.
-    fn embeds_questions(&self) -> bool {
+    /// Whether the vectors of a target's question are needed, to search or for the leak guard, and so an encoder.
+    pub fn embeds(&self) -> bool {
         !matches!(self.strategy, Strategy::Random { .. })
     }
 
@@ -140,10 +140,10 @@ impl Settings {
 }
 
 /// Finds the references of all targets. `watch` hears how many of how many texts are embedded and says whether to go
-/// on.
+/// on. Without an encoder, references can only be random ones.
 pub async fn retrieve(
     pool: &Pool,
-    encoder: &dyn Embed,
+    encoder: Option<&dyn Embed>,
     targets: &[Target],
     settings: &Settings,
     mut watch: impl FnMut(usize, usize) -> bool,
@@ -161,7 +161,7 @@ pub async fn retrieve(
         .iter()
         .map(|target| {
             let steps = if settings.embeds_steps() { &target.steps } else { &[][..] };
-            let question = settings.embeds_questions().then(|| number(target.question.as_str()));
+            let question = settings.embeds().then(|| number(target.question.as_str()));
             Asked { target, question, steps: steps.iter().map(|step| number(step.as_str())).collect() }
         })
         .collect();
@@ -170,7 +170,7 @@ pub async fn retrieve(
     let mut vectors = vec![0.0; texts.len() * dimension];
     let batches = Batches { size: settings.batch, ahead: settings.ahead };
     let mut done = 0;
-    embed(encoder, &texts, batches, |batch, answer| {
+    let take = |batch: &[usize], answer: Embeddings| {
         if answer.dimension != dimension {
             let found = answer.dimension;
             let message = format!("it gives {found} dimensions, and the pool was built with {dimension}");
@@ -183,8 +183,15 @@ pub async fn retrieve(
         found.tokens += answer.usage.prompt_tokens;
         done += batch.len();
         Ok(watch(done, texts.len()))
-    })
-    .await?;
+    };
+    match encoder {
+        Some(encoder) => embed(encoder, &texts, batches, take).await?,
+        None if settings.embeds() => {
+            let message = "is missing: only random references need none".to_owned();
+            return Err(Error::Setting { field: "encoder", message });
+        }
+        None => {}
+    }
     let vectors = pool.project(vectors);
     found.targets = search::search(pool, &asked, &vectors, settings);
     Ok(found)

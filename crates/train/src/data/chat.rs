@@ -27,23 +27,25 @@ pub(crate) struct Conversation {
     pub(crate) answer: String,
 }
 
-/// The conversations of some files. Rows with `messages` are taken as they are, the last message being the answer; rows
-/// of any dataset format give the right solutions of their records.
+/// The conversations of some files. Records of any dataset format give their right solutions, each text of a problem
+/// once; then come rows with `messages`, taken as they are, the last message being the answer.
 pub(crate) fn read_conversations(
     source: &DataSource<'_>,
     prompt: &SolvePrompt,
 ) -> Result<Examples<Conversation>> {
     let format = source.format()?;
-    let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
+    let (mut chats, mut datasets) = (Vec::new(), Vec::new());
     for path in source.paths {
-        let (here, without) = if format.is_none() && path.is_file() && is_chat(path)? {
-            (chat_rows(path)?, LeftOut::default())
-        } else {
-            let source = DataSource { paths: std::slice::from_ref(path), ..*source };
-            conversations(&source.records()?, prompt)
-        };
-        found.extend(here);
-        left_out.join(&without);
+        let chat = format.is_none() && path.is_file() && is_chat(path)?;
+        if chat { chats.push(path) } else { datasets.push(path.clone()) }
+    }
+    let (mut found, left_out) = match datasets.is_empty() {
+        true => Examples::default(),
+        false => DataSource { paths: &datasets, ..*source }
+            .examples(|records| Ok(conversations(records, prompt)))?,
+    };
+    for path in chats {
+        found.extend(chat_rows(path)?);
     }
     found.truncate(source.limit.unwrap_or(usize::MAX));
     Ok((found, left_out))

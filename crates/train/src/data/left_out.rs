@@ -15,7 +15,14 @@ pub struct LeftOut(BTreeMap<&'static str, u64>);
 impl LeftOut {
     /// Counts one.
     pub(crate) fn add(&mut self, reason: &'static str) {
-        *self.0.entry(reason).or_default() += 1;
+        self.add_several(reason, 1);
+    }
+
+    /// Counts several, or none.
+    pub(super) fn add_several(&mut self, reason: &'static str, count: usize) {
+        if count > 0 {
+            *self.0.entry(reason).or_default() += count as u64;
+        }
     }
 
     /// Reasons and counts.

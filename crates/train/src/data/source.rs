@@ -6,6 +6,7 @@ use gradus_core::{LabelChoice, Record, RecordJoin};
 use gradus_data::files;
 use gradus_data::readers::Format;
 
+use super::left_out::{Examples, LeftOut};
 use crate::{Error, Result};
 
 /// The training or the evaluation set.
@@ -34,9 +35,20 @@ impl DataSource<'_> {
         self.format.map(known).transpose()
     }
 
-    /// All records, joined by problem, each solution with the one annotation that counts; the first bad one is an error
-    /// that says where.
-    pub(crate) fn records(&self) -> Result<Vec<Record>> {
+    /// What `make` makes of the records, and all that was left out.
+    pub(crate) fn examples<T>(
+        &self,
+        make: impl FnOnce(&[Record]) -> Result<Examples<T>>,
+    ) -> Result<Examples<T>> {
+        let (records, mut left_out) = self.records()?;
+        let (found, also_left_out) = make(&records)?;
+        left_out.join(&also_left_out);
+        Ok((found, left_out))
+    }
+
+    /// All records, joined by problem, with each text of a problem once, and each solution with the one annotation that
+    /// counts; the first bad one is an error that says where.
+    pub(crate) fn records(&self) -> Result<Examples<Record>> {
         let mut join = RecordJoin::default();
         let mut file = None;
         for item in files::open(self.paths, self.format()?)?.take(self.limit.unwrap_or(usize::MAX)) {
@@ -50,14 +62,18 @@ impl DataSource<'_> {
         }
         let mut records = join.records;
         let choice = LabelChoice::of(self.annotator);
-        for solution in records.iter_mut().flat_map(|record| &mut record.solutions) {
-            solution.annotations = solution.labels(&choice).cloned().into_iter().collect();
+        let mut left_out = LeftOut::default();
+        for record in &mut records {
+            left_out.add_several("solution with the text of an earlier one", record.unite_equal());
+            for solution in &mut record.solutions {
+                solution.annotations = solution.labels(&choice).cloned().into_iter().collect();
+            }
         }
         if records.is_empty() {
             let names: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
             return Err(Error::Data(format!("{} has no records", names.join(", "))));
         }
-        Ok(records)
+        Ok((records, left_out))
     }
 }
 
@@ -70,7 +86,7 @@ mod tests {
     fn files_are_joined_and_one_annotation_counts() {
         let folder = tempfile::tempdir().unwrap();
         let judge = LabelSource::Judge { model: "m".to_owned(), agreeing: 1, votes: 1 };
-        let counted = LabelSource::MonteCarlo { successes: 1, samples: 4 };
+        let counted = LabelSource::MonteCarlo { model: "m".to_owned(), successes: 1, samples: 4 };
         let mut paths = Vec::new();
         for (name, source) in [("a.jsonl", counted), ("b.jsonl", judge)] {
             let solution = Solution {
@@ -88,13 +104,13 @@ mod tests {
         }
         let used = |annotator| {
             let set = DataSource { paths: &paths, format: None, limit: None, annotator, training: true };
-            let records = set.records().unwrap();
+            let (records, _) = set.records().unwrap();
             let [record] = &records[..] else { panic!("one problem") };
             let [solution] = &record.solutions[..] else { panic!("one solution") };
             solution.annotations.iter().map(Annotation::source_name).collect::<Vec<_>>()
         };
         assert_eq!(used(None), ["judge m"]);
-        assert_eq!(used(Some("monte-carlo")), ["monte-carlo"]);
+        assert_eq!(used(Some("monte-carlo")), ["monte-carlo m"]);
         assert!(used(Some("human")).is_empty());
     }
 }

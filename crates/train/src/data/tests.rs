@@ -48,7 +48,7 @@ fn steps(
 #[test]
 fn labels_after_an_error_are_trained_on_as_their_source_means_them() {
     let reference = LabelSource::Reference { model: "m".to_owned() };
-    let monte_carlo = LabelSource::MonteCarlo { successes: 0, samples: 8 };
+    let monte_carlo = LabelSource::MonteCarlo { model: String::new(), successes: 0, samples: 8 };
     let targets = |source: &LabelSource, rule| steps(labeled(source), "brief", 4096, rule);
     assert_eq!(targets(&reference, None), [0.0, 1.0, 0.0]);
     assert_eq!(targets(&monte_carlo, None), [0.0]);
@@ -95,4 +95,59 @@ fn answers_are_the_sampled_text_and_questions_what_sample_asks() {
         (found[0].chosen.answer.as_str(), found[0].rejected.as_str()),
         ("2 + 3\n= 5.\n\nSo 5.", "It is\n\n6.")
     );
+}
+
+#[test]
+fn each_text_of_a_problem_is_used_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut record = labeled(&LabelSource::Human);
+    let solution = &mut record.solutions[0];
+    let annotations = std::mem::take(&mut solution.annotations);
+    let draw = |id: &str, text: &str, outcome: Outcome| {
+        let (id, text) = (id.to_owned(), Some(text.to_owned()));
+        Solution {
+            id,
+            text,
+            outcome,
+            problem_id: "p".to_owned(),
+            steps: solution.steps.clone(),
+            ..Solution::default()
+        }
+    };
+    // Two files of one problem: two texts, one of them drawn three times, which is labeled in the second file.
+    let mut again = draw("w3", "It is 6.", Outcome::Wrong);
+    again.annotations = annotations;
+    let right = draw("r", "It is 5.", Outcome::Correct);
+    let first =
+        vec![right.clone(), draw("w1", "It is 6.", Outcome::Wrong), draw("w2", "It is 6.", Outcome::Wrong)];
+    let second = vec![Solution { id: "r2".to_owned(), ..right }, again];
+    let mut paths = Vec::new();
+    for (name, solutions) in [("a.jsonl", first), ("b.jsonl", second)] {
+        let path = folder.path().join(name);
+        let record = Record::new(record.problem.clone(), solutions);
+        std::fs::write(&path, serde_json::to_string(&record).unwrap()).unwrap();
+        paths.push(path);
+    }
+    let source = DataSource { paths: &paths, format: None, limit: None, training: true, annotator: None };
+    let repeated = |left_out: &LeftOut| {
+        left_out
+            .iter()
+            .find(|(reason, _)| *reason == "solution with the text of an earlier one")
+            .map(|(_, count)| count)
+    };
+    let prompt = SolvePrompt::find(SOLVE).unwrap();
+    let (found, left_out) = read_conversations(&source, &prompt).unwrap();
+    assert_eq!((found.len(), repeated(&left_out)), (1, Some(3)), "supervised fine-tuning");
+    let labels = StepLabels { neutral: NeutralLabels::Correct, after_error: None };
+    let (found, left_out) =
+        source.examples(|records| Ok(pairs(records, PairRule::Outcome, labels, None, &prompt))).unwrap();
+    assert_eq!((found.len(), repeated(&left_out)), (1, Some(3)), "preference pairs");
+    let tokenizer = tokenizer();
+    let assembler = Assembler::new(Profile::find("brief").unwrap(), &tokenizer).unwrap();
+    let prompts =
+        SolutionPrompts { assembler: &assembler, tokenizer: &tokenizer, max_tokens: 4096, by_problem: false };
+    let (found, left_out) =
+        source.examples(|records| labeled_steps(records, &prompts, labels, false)).unwrap();
+    assert_eq!((found.len(), found[0].id.as_str()), (1, "w1"), "labels belong to the text");
+    assert_eq!(repeated(&left_out), Some(3));
 }

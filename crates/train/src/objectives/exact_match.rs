@@ -28,7 +28,8 @@ impl ExactMatch {
         prompt: &SolvePrompt,
     ) -> Result<Option<Self>> {
         let Some(set) = data.evaluation_set().filter(|_| count > 0) else { return Ok(None) };
-        let mut problems: Vec<Problem> = set.records()?.into_iter().map(|record| record.problem).collect();
+        let (records, _) = set.records()?;
+        let mut problems: Vec<Problem> = records.into_iter().map(|record| record.problem).collect();
         problems.retain(|problem| problem.answer.is_some());
         problems.truncate(count);
         let ask = |problem: &Problem| Conversation::about(problem, &problem.id, String::new(), prompt);

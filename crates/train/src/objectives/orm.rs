@@ -27,6 +27,6 @@ pub(crate) fn train(
         max_tokens: prepared.max_tokens(),
         by_problem: false,
     };
-    let examples = prepared.read_examples(|set| last_steps(&set.records()?, &prompts))?;
+    let examples = prepared.read_examples(|set| set.examples(|records| last_steps(records, &prompts)))?;
     train_on(prepared, verdict, &examples, false, observer)
 }

@@ -33,7 +33,8 @@ pub(crate) fn train(
     let prompt = SolvePrompt::find(&config.prompt)?;
     let max_tokens = prepared.max_tokens();
     let examples = prepared.read_examples(|set| {
-        let found = pairs(&set.records()?, config.pairs, labels, config.max_pairs_per_problem, &prompt);
+        let most = config.max_pairs_per_problem;
+        let found = set.examples(|records| Ok(pairs(records, config.pairs, labels, most, &prompt)))?;
         tokenize(found, tokenizer, max_tokens)
     })?;
     let mut session = Session::start(prepared, &examples, observer)?;

@@ -4,7 +4,6 @@ use gradus_core::metrics::process::{Located, first_error, scores};
 use gradus_engine::profile::{Assembler, Profile};
 
 use super::verdict::{PrmConfig, Verdict};
-use crate::Result;
 use crate::data::{SolutionPrompts, labeled_steps};
 use crate::example::{Example, pack};
 use crate::heads;
@@ -13,7 +12,9 @@ use crate::observer::{MetricValues, TrainingEnd, TrainingObserver};
 use crate::parameters::Gradients;
 use crate::prepared::{ExampleSets, PreparedRecipe};
 use crate::readout::{scatter, select};
+use crate::run::best::BestMetric;
 use crate::session::Session;
+use crate::{Error, Result};
 
 /// A step below this score is predicted to be wrong when first errors are compared.
 const THRESHOLD: f64 = 0.5;
@@ -39,9 +40,31 @@ pub(crate) fn train(
             max_tokens,
             by_problem: set.training && config.by_problem,
         };
-        labeled_steps(&set.records()?, &prompts, labels, soft)
+        set.examples(|records| labeled_steps(records, &prompts, labels, soft))
     })?;
+    check_best(prepared.recipe.steps.best.as_ref(), &examples.held_out)?;
     train_on(prepared, verdict, &examples, true, observer)
+}
+
+/// Refuses a metric of the best checkpoint that needs solutions which the evaluation set does not have.
+fn check_best(best: Option<&BestMetric>, held_out: &[Example<f32>]) -> Result<()> {
+    let Some(BestMetric { metric, .. }) = best else { return Ok(()) };
+    let wrong = held_out.iter().filter(|example| true_first_error(example).is_some()).count();
+    let (needs_wrong, needs_right) = match metric.as_str() {
+        "f1" => (true, true),
+        "acc_err" => (true, false),
+        "acc_cor" => (false, true),
+        _ => return Ok(()),
+    };
+    let missing = match (wrong == 0, wrong == held_out.len()) {
+        (true, _) if needs_wrong => "solutions with an error",
+        (_, true) if needs_right => "solutions without an error",
+        _ => return Ok(()),
+    };
+    Err(Error::Data(format!(
+        "`best` in [steps] names the metric `{metric}`, which needs {missing}, and `eval` in [data] has none: add \
+         some, or name another metric, such as `loss`"
+    )))
 }
 
 /// The loop, shared with outcome reward models, which differ only in the steps that they read.
@@ -116,8 +139,11 @@ fn evaluate(
 
 /// The first error that scores point at, and the true one; an example's reads are in the order of its steps.
 fn locate(example: &Example<f32>, scores: &[f64]) -> Located {
-    let truth = example.reads.iter().position(|(_, target)| *target < 0.5);
-    Located { predicted: Some(first_error(scores, THRESHOLD)), truth }
+    Located { predicted: Some(first_error(scores, THRESHOLD)), truth: true_first_error(example) }
+}
+
+fn true_first_error(example: &Example<f32>) -> Option<usize> {
+    example.reads.iter().position(|(_, target)| *target < 0.5)
 }
 
 fn agreeing(scores: &[f64], targets: &[f32]) -> usize {

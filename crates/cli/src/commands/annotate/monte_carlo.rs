@@ -103,7 +103,9 @@ pub(super) fn run(args: &MonteCarloArgs) -> Result<Status> {
     let each = async |problem: &Problem, solution: &Solution| {
         let generator = &ready.generator;
         let ask = generator.ask(problem).map_err(|error| CallError::Invalid(format!("{error:#}")))?;
-        by_sampling::annotate(&generator.model, ask.as_ref(), problem, solution, &config).await
+        let model = &generator.model;
+        let completer = by_sampling::Completer { model, name: &model.name, ask: ask.as_ref() };
+        by_sampling::annotate(completer, problem, solution, &config).await
     };
     ready.run("annotate monte-carlo", &config, &each, args.print.json)
 }

@@ -104,21 +104,28 @@ impl RelabelSummary {
         let before = solution.annotations.len();
         solution.annotations.retain(|annotation| !is_made_of_monte_carlo(annotation));
         self.outdated += before - solution.annotations.len();
-        let Some(at) = solution.annotations.iter().position(|annotation| annotation.is_by(MONTE_CARLO))
-        else {
-            self.without += 1;
-            return;
-        };
-        let old = solution.annotations.remove(at);
-        match relabel(&old, solution, config) {
-            Ok(new) => {
-                self.relabelled += 1;
-                self.with_error += usize::from(matches!(new.first_error, FirstError::At(_)));
-                self.changed += usize::from(new.first_error != old.first_error);
-                solution.annotations.insert(at, new);
+        // Several models may have completed a solution: each has labels of its own.
+        let (mut found, mut relabelled, mut with_error, mut changed) = (false, false, false, false);
+        for old in std::mem::take(&mut solution.annotations) {
+            if !old.is_by(MONTE_CARLO) {
+                solution.annotations.push(old);
+                continue;
             }
-            Err(error) => *self.undecided_by_reason.entry(error.reason()).or_default() += 1,
+            found = true;
+            match relabel(&old, solution, config) {
+                Ok(new) => {
+                    relabelled = true;
+                    with_error |= matches!(new.first_error, FirstError::At(_));
+                    changed |= new.first_error != old.first_error;
+                    solution.annotations.push(new);
+                }
+                Err(error) => *self.undecided_by_reason.entry(error.reason()).or_default() += 1,
+            }
         }
+        self.without += usize::from(!found);
+        self.relabelled += usize::from(relabelled);
+        self.with_error += usize::from(with_error);
+        self.changed += usize::from(changed);
     }
 }
 

@@ -24,8 +24,8 @@ pub(crate) struct SourcesArgs {
     /// repeatable
     #[arg(long, value_name = "NAME:THRESHOLD", value_parser = name_and_threshold)]
     from_scores: Vec<(String, f64)>,
-    /// Use only these annotators, named as in `annotate report`; human, injected and unstated name labels that are
-    /// otherwise taken as true; repeatable
+    /// Use only these annotators, by name as in `annotate report` or by kind such as judge; human, injected and unstated
+    /// are labels that are otherwise taken as true; repeatable
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
 }
@@ -85,11 +85,7 @@ pub(super) fn gather(sources: &SourcesArgs, combined: bool) -> Result<Gathered> 
     let names: Vec<String> = if sources.only.is_empty() {
         names.into_iter().filter(|name| !TRUTH.contains(&name.as_str())).collect()
     } else {
-        if let Some(unknown) = sources.only.iter().find(|name| !names.contains(*name)) {
-            let known: Vec<&str> = names.iter().map(String::as_str).collect();
-            bail!(Usage(format!("--only {unknown}: no such annotator; available: {}", known.join(", "))));
-        }
-        sources.only.clone()
+        only(&sources.only, &names)?
     };
     if names.is_empty() {
         bail!(
@@ -113,6 +109,28 @@ pub(super) fn gather(sources: &SourcesArgs, combined: bool) -> Result<Gathered> 
     let runs: HashMap<String, String> = apart.iter().map(|known| (in_file(known), known.0.clone())).collect();
     let annotators = names.iter().map(|name| runs.get(name).unwrap_or(name).clone()).collect();
     Ok(Gathered { panel: Panel { names, annotators, rows }, records })
+}
+
+/// The annotators that are wanted, each by its name or its kind, the first word of its name.
+fn only(wanted: &[String], names: &BTreeSet<String>) -> Result<Vec<String>> {
+    let mut chosen: Vec<String> = Vec::new();
+    for wanted in wanted {
+        let of_kind = |name: &&String| name.split(' ').next() == Some(wanted.as_str());
+        let found: Vec<&String> = match names.get(wanted) {
+            Some(name) => vec![name],
+            None => names.iter().filter(of_kind).collect(),
+        };
+        if found.is_empty() {
+            let known: Vec<&str> = names.iter().map(String::as_str).collect();
+            bail!(Usage(format!("--only {wanted}: no such annotator; available: {}", known.join(", "))));
+        }
+        for name in found {
+            if !chosen.contains(name) {
+                chosen.push(name.clone());
+            }
+        }
+    }
+    Ok(chosen)
 }
 
 /// Names of sources whose labels are taken as true: annotators only where `--only` names them.

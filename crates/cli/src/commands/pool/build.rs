@@ -20,7 +20,7 @@ use crate::cost;
 use crate::exit::Status;
 use crate::input::{self, Need};
 use crate::job;
-use crate::references::{Library, encoder_of};
+use crate::references::{encoder_of, with_encoder};
 use crate::terminal::interrupt;
 use crate::terminal::printer::Printer;
 use crate::terminal::progress::Progress;
@@ -166,15 +166,15 @@ pub(super) fn add(args: &AddArgs) -> Result<Status> {
 fn add_to_pool(args: &AddArgs) -> Result<Status> {
     let began = Instant::now();
     let (records, tally) = input::joined(&args.growth.input, Need::Records)?;
-    let library = Library::open(&args.pool, &args.growth.options)?;
+    let (pool, embedder) = with_encoder(&args.pool.pool, args.pool.encoder.as_deref(), &args.growth.options)?;
     let mut watching = Watching::new();
-    let named = library.encoder();
+    let named = encoder_of(&embedder);
     let settings = settings(&args.growth);
     let work = pool::add(&args.pool.pool, records, &named, &settings, |done| watching.see(done));
     let report = block_on(work)??;
     let outcome = BuildSummary {
         pool: &args.pool.pool,
-        encoder: &library.pool.manifest().encoder,
+        encoder: &pool.manifest().encoder,
         records: tally.records,
         skipped: tally.skipped,
         explained: None,

@@ -92,7 +92,7 @@ struct ExamplesSummary {
 pub(super) fn run(args: &ExamplesArgs) -> Result<Status> {
     let settings = args.query.retrieval.settings();
     let writer = Writer::new(args, &settings)?;
-    let library = Library::open(&args.query.pool, &args.query.options)?;
+    let library = Library::open(&args.query.pool, &args.query.options, &settings)?;
     let sink = Sink::create(File::new(&args.output))?;
     let mut run = ExamplesRun {
         args,

@@ -61,9 +61,9 @@ struct SearchSummary {
 
 pub(super) fn run(args: &SearchArgs) -> Result<Status> {
     let began = Instant::now();
-    let library = Library::open(&args.query.pool, &args.query.options)?;
-    let opening_seconds = began.elapsed().as_secs_f64();
     let settings = args.query.retrieval.settings();
+    let library = Library::open(&args.query.pool, &args.query.options, &settings)?;
+    let opening_seconds = began.elapsed().as_secs_f64();
     match (&args.question, &args.output) {
         (None, Some(output)) => dataset(args, &library, &settings, output, opening_seconds),
         (question, _) => one(args, &library, settings, question.as_deref().unwrap_or_default()),

@@ -123,7 +123,7 @@ fn solve_all(args: &SolveArgs, plan: &Plan) -> Result<Status> {
 
 /// A hash of all that determines an outcome.
 fn key(args: &SolveArgs, plan: &Plan, parties: &Parties, problem: &Problem) -> String {
-    let asked = (&args.generator.template, &args.generator.system, args.generator.raw);
+    let asked = parties.generator.identity_with(Vec::new());
     journal_key(&(name_of(args.strategy), plan, parties.identity(), asked, problem.question()))
 }
 

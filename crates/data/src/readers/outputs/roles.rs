@@ -197,6 +197,13 @@ pub(crate) fn is_usual_field(name: &str) -> bool {
     Role::ALL.iter().flat_map(|role| role.usual_names()).any(|usual| usual.eq_ignore_ascii_case(name))
 }
 
+/// True for a usual name of a field whose value is a text, even one that reads as a number.
+pub(crate) fn is_text_field(name: &str) -> bool {
+    let roles = [Role::Problem, Role::Answer, Role::Reference, Role::Id, Role::Generator];
+    let mut names = roles.iter().flat_map(|role| role.usual_names()).chain(&["text"]);
+    names.any(|usual| usual.eq_ignore_ascii_case(name))
+}
+
 /// The value at a path with dots, such as `choices.0.text`.
 pub(crate) fn at_path<'a>(row: &'a Metadata, path: &str) -> Option<&'a Value> {
     if let Some(value) = row.get(path) {

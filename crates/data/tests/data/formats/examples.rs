@@ -1,5 +1,6 @@
 //! Hand-written records of every format, awkward ones among them, and what they become.
 
+use gradus_core::{Annotation, LabelSource};
 use gradus_data::readers::Format;
 use serde_json::{Value, json};
 
@@ -77,6 +78,20 @@ fn the_first_error_crosses_formats() {
 }
 
 /// A field that a format usually has is not made up for a record of its own that came without it.
+#[test]
+fn every_format_writes_the_most_trusted_labels() {
+    let row = json!({"id": "p-0", "generator": "m", "problem": "What is 2 + 3?", "steps": ["Add.", "2 + 3 = 6", "So 6"],
+        "final_answer_correct": false, "label": 1});
+    let record = read(&row).1.record;
+    let mut several = record.clone();
+    let judge = LabelSource::Judge { model: "j".to_owned(), agreeing: 1, votes: 1 };
+    let judged = Annotation::from_first_error(3, Some(0), &judge);
+    several.solutions[0].annotations.insert(0, judged);
+    for format in &Format::ALL[1..] {
+        assert_eq!(format.write(&several).rows, format.write(&record).rows, "{}", format.name());
+    }
+}
+
 #[test]
 fn absent_fields_stay_absent() {
     comes_back(&json!({"src": ["Q"], "responses": ["a"], "labels": ["+"]}), Format::PaddleNlp);

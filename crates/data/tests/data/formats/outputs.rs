@@ -123,6 +123,23 @@ fn an_ambiguous_solution_is_told_and_can_be_told_otherwise() {
 }
 
 #[test]
+fn the_box_of_a_generated_solution_is_no_gold_answer() {
+    let scratch = Scratch::new();
+    let gold = |answer: Option<&str>, generated: bool| {
+        let mut row = json!({"problem": "2+3?", "solution": "It is $\\boxed{6}$.", "level": "1"});
+        if let Some(answer) = answer {
+            row["answer"] = answer.into();
+        }
+        let path = scratch.file("rows.jsonl", row.to_string());
+        let options = ReadOptions { prefer_solutions: generated, ..ReadOptions::default() };
+        files::open_with(&[path], options).unwrap().next().unwrap().unwrap().record.problem.answer
+    };
+    assert_eq!(gold(None, true), None);
+    assert_eq!(gold(Some("5"), true).as_deref(), Some("5"));
+    assert_eq!(gold(None, false).as_deref(), Some("6"), "the reference's box is");
+}
+
+#[test]
 fn a_map_reads_any_fields_and_unknown_ones_are_named() {
     let scratch = Scratch::new();
     let row = json!({"id": 3, "ask": {"text": "2+3?"}, "cot": "It is 5.", "right_one": 5});
