@@ -35,7 +35,7 @@ killed() {
         group=$!
         instant=$(awk -v seed="$(date +%N)" -v most="$took" 'BEGIN { srand(seed); printf "%.1f", 1 + rand() * most / 2 }')
         sleep "$instant"
-        kill -9 -- "-$group" 2> /dev/null && echo "  killed after $instant s" || echo "  had ended before $instant s"
+        kill -s KILL -- "-$group" 2> /dev/null && echo "  killed after $instant s" || echo "  had ended before $instant s"
         wait "$group" 2> /dev/null || true
     done
     pipeline "$1" "$2-killed" "$2-killed.log" || { tail -20 "$2-killed.log"; exit 1; }
