@@ -14,7 +14,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{AppendFile, Error, Result};
+use crate::{AppendFile, Error, Result, read_plain};
 
 #[derive(Serialize, Deserialize)]
 struct Entry<T> {
@@ -49,13 +49,14 @@ pub fn journal_key(parts: &impl Serialize) -> String {
 impl<T: Clone + Serialize + DeserializeOwned> Journal<T> {
     /// Opens or makes the journal at `path`, with what earlier work left in it.
     pub fn open(path: &Path) -> Result<Self> {
+        // First, since it refuses what is no file: a pipe would be waited for.
+        let mut file = AppendFile::open(path)?;
         let text = match std::fs::read(path) {
             // A line may be torn inside of a character.
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(Error::at(path)(error)),
         };
-        let mut file = AppendFile::open(path)?;
         if !text.is_empty() && !text.ends_with('\n') {
             file.append(b"\n")?;
         }
@@ -69,7 +70,7 @@ impl<T: Clone + Serialize + DeserializeOwned> Journal<T> {
 
     /// Knows the entries of another journal, too, without copying them.
     pub fn also(&mut self, path: &Path) -> Result<()> {
-        let bytes = std::fs::read(path).map_err(Error::at(path))?;
+        let bytes = read_plain(path, u64::MAX)?;
         self.known.extend(entries(&String::from_utf8_lossy(&bytes)));
         Ok(())
     }

@@ -3,6 +3,8 @@
 //! - [`replace_file`] and [`PendingFile`]: a file appears under its name when all of it is on disk
 //! - [`replace_folder`]: the same for a folder; [`remove_folder`]: no half of it is left
 //! - [`move_file`], [`move_folder`]: the last step alone, for what is filled over several runs
+//! - [`lock_file`]: one writer at a time, as long as its process lives
+//! - [`open_plain`], [`plain_path`], [`replace_plain_file`], …: in a folder that came from elsewhere nothing leads out of it
 //! - [`Journal`]: results appended one by one, found again after a kill; [`AppendFile`]: the same without a format
 //!
 //! Everything is written beside its destination under a temporary name that begins with `.gradus-unfinished-` and ends at
@@ -24,11 +26,15 @@ mod file;
 mod folder;
 mod journal;
 mod leftover;
+mod lock;
+mod plain;
 mod unfinished;
 
 pub use append::AppendFile;
 pub use error::{Error, Result};
-pub use file::{PendingFile, move_file, replace_file};
+pub use file::{PendingFile, move_file, replace_file, replace_plain_file};
 pub use folder::{move_folder, remove_folder, replace_folder};
 pub use journal::{Journal, journal_key};
+pub use lock::lock_file;
+pub use plain::{check_plain, is_plain_name, open_plain, plain_path, read_plain, remove_plain};
 pub use unfinished::{is_unfinished, remove_unfinished};
