@@ -7,7 +7,7 @@ use gradus_backend::{
     Embedder, EndpointSettings, LocalSettings, ScoreApi, ScorerSettings, block_on, trained_profile,
 };
 use gradus_engine::profile::{Profile, Templates};
-use gradus_retrieve::pool::{Encoder, Pool};
+use gradus_retrieve::pool::{Encoder, Pool, VectorCheck, VectorSample};
 use gradus_retrieve::two_stage::{self, Found, Neighbor, Settings, Target};
 
 use crate::arguments::retrieval::{Augmentation, EncoderOptions, PoolOption};
@@ -32,7 +32,11 @@ impl Library {
     }
 
     fn open_in(folder: &Path, encoder: Option<&str>, options: &EncoderOptions) -> Result<Self> {
-        let pool = Pool::open_any(folder)?;
+        Self::start(Pool::open_any(folder)?, encoder, options)
+    }
+
+    /// Starts the encoder of an open pool.
+    pub(crate) fn start(pool: Pool, encoder: Option<&str>, options: &EncoderOptions) -> Result<Self> {
         let embedder = Embedder::open(&options.settings(encoder.unwrap_or(&pool.manifest().encoder)))?;
         pool.expect(&encoder_of(&embedder))?;
         Ok(Self { pool, embedder })
@@ -49,6 +53,17 @@ impl Library {
         let local = LocalSettings { adapter: None, precision: None, ..local.clone() };
         let options = EncoderOptions { endpoints: EndpointSettings::default(), local };
         Self::open_in(folder, augmentation.encoder.as_deref(), &options).map(Some)
+    }
+
+    /// Embeds texts of the pool again and compares their vectors.
+    pub(crate) fn verify(&self, sample: VectorSample) -> Result<VectorCheck> {
+        let mut bar: Option<Progress> = None;
+        let watch = |done: usize, total: usize| {
+            let bar = bar.get_or_insert_with(|| Progress::new(total as u64, false));
+            bar.now(done as u64, "texts embedded again");
+            !interrupt::asked()
+        };
+        Ok(block_on(self.pool.verify_vectors(&self.encoder(), sample, watch))??)
     }
 
     /// Retrieves the references of all targets in one pass.

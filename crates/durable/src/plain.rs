@@ -153,7 +153,9 @@ mod tests {
         }
         let message = check_plain(&folder, &[], &["linked"]).unwrap_err().to_string();
         assert!(message.ends_with("is a symbolic link, which is not followed here: expected a folder"));
-        assert!(check_plain(&folder, &[], &["file"]).unwrap_err().to_string().contains("is a file: expected"));
+        assert!(
+            check_plain(&folder, &[], &["file"]).unwrap_err().to_string().contains("is a file: expected")
+        );
     }
 
     #[test]
@@ -164,7 +166,10 @@ mod tests {
         symlink(&secret, &link).unwrap();
         replace_plain_file(&link, b"new").unwrap();
         assert!(link.symlink_metadata().unwrap().is_file());
-        assert_eq!((fs::read(&secret).unwrap(), fs::read(&link).unwrap()), (b"secret".to_vec(), b"new".to_vec()));
+        assert_eq!(
+            (fs::read(&secret).unwrap(), fs::read(&link).unwrap()),
+            (b"secret".to_vec(), b"new".to_vec())
+        );
         fs::remove_file(&link).unwrap();
         symlink(&secret, &link).unwrap();
         assert!(remove_plain(&link).unwrap() && !remove_plain(&link).unwrap() && secret.exists());

@@ -2,11 +2,10 @@
 //!
 //! A header names the encoder and the dimension; then come records of one size: the text's key, the encoder's vector,
 //! 8 bytes of BLAKE3 over both. A record that was cut off or garbled is dropped with all that follows it, and its texts
-//! are embedded again. Whole batches are appended; nothing is rewritten.
+//! are embedded again. Whole batches are appended; nothing is rewritten. The file is locked while it is open: it belongs
+//! to one build at a time, and so does the pool that it lies beside.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use gradus_durable::AppendFile;
@@ -14,6 +13,7 @@ use gradus_durable::AppendFile;
 use crate::embed::Key;
 use crate::error::{Error, Result};
 use crate::pool::files;
+use crate::pool::manifest::MAX_DIMENSION;
 
 const MAGIC: &[u8; 8] = b"gradusE1";
 const HEADER: usize = 8 + 8 + 16;
@@ -28,13 +28,13 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Opens or makes the file. Vectors of another encoder are refused, not overwritten.
+    /// Opens or makes the file, for this process alone. Vectors of another encoder are refused, not overwritten.
     pub(crate) fn open(path: &Path, encoder: &str) -> Result<Self> {
-        let file = AppendFile::open(path)?;
+        let file = AppendFile::open_locked(path)?;
         let encoder = crate::embed::key(encoder);
-        let mut header = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(HEADER as u64).read_to_end(&mut header));
-        read.map_err(Error::io(path))?;
+        let bytes = files::map(path)?;
+        let header = bytes[..bytes.len().min(HEADER)].to_vec();
+        drop(bytes);
         let mut journal = Self { path: path.to_owned(), file, encoder, dimension: 0, known: HashMap::new() };
         if header.len() < HEADER {
             journal.file.cut(0)?;
@@ -45,6 +45,9 @@ impl Journal {
             return Err(Error::pool(path, message));
         }
         journal.dimension = u64::from_le_bytes(header[8..16].try_into().expect("eight bytes")) as usize;
+        if journal.dimension > MAX_DIMENSION {
+            return Err(Error::pool(path, "is damaged: remove it to start afresh"));
+        }
         let sound = journal.load()?;
         journal.file.cut((HEADER + sound * journal.record()) as u64)?;
         Ok(journal)
@@ -124,17 +127,21 @@ pub(crate) struct Vectors<'a> {
 }
 
 impl Vectors<'_> {
-    /// Appends a text's vector to `values`.
+    /// Appends a text's vector to `values`. A record that is not this text's says that someone else has written to the
+    /// file, on a file system without locks.
     ///
     /// # Panics
     /// When the text was not embedded.
-    pub(crate) fn copy(&self, key: &Key, values: &mut Vec<f32>) {
-        let index = self.journal.known[key];
-        let start = HEADER + index * self.journal.record() + size_of::<Key>();
-        let bytes = &self.bytes[start..start + self.journal.dimension * 4];
-        values.extend(
-            bytes.chunks_exact(4).map(|four| f32::from_le_bytes(four.try_into().expect("four bytes"))),
-        );
+    pub(crate) fn copy(&self, key: &Key, values: &mut Vec<f32>) -> Result<()> {
+        let start = HEADER + self.journal.known[key] * self.journal.record();
+        let end = start + size_of::<Key>() + self.journal.dimension * 4;
+        let record = self.bytes.get(start..end).filter(|record| record.starts_with(key));
+        let Some(record) = record else {
+            let message = "was written to by another process: remove it to start afresh";
+            return Err(Error::pool(&self.journal.path, message));
+        };
+        values.extend(record[size_of::<Key>()..].as_chunks().0.iter().map(|four| f32::from_le_bytes(*four)));
+        Ok(())
     }
 }
 
@@ -151,18 +158,41 @@ mod tests {
         journal.add(&keys, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2).unwrap();
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+        drop(journal);
         let mut journal = Journal::open(&path, "e").unwrap();
         assert!(journal.knows(&keys[1]) && !journal.knows(&keys[2]));
         journal.add(&keys[2..], &[7.0, 8.0], 2).unwrap();
+        drop(journal);
         let journal = Journal::open(&path, "e").unwrap();
         let mut values = Vec::new();
-        keys.iter().for_each(|key| journal.vectors().unwrap().copy(key, &mut values));
+        keys.iter().for_each(|key| journal.vectors().unwrap().copy(key, &mut values).unwrap());
         assert_eq!(values, [1.0, 2.0, 3.0, 4.0, 7.0, 8.0]);
         let mut garbled = whole;
+        drop(journal);
         garbled[HEADER + 32 + 17] ^= 1;
         std::fs::write(&path, garbled).unwrap();
         let journal = Journal::open(&path, "e").unwrap();
         assert_eq!(keys.iter().map(|key| journal.knows(key)).collect::<Vec<_>>(), [true, false, false]);
+        drop(journal);
         assert!(Journal::open(&path, "other").err().unwrap().to_string().contains("another encoder"));
+    }
+
+    /// Two builds appended to one file, and each took the other's vectors for its own.
+    #[test]
+    fn one_process_writes_and_records_of_others_are_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p.embedded");
+        let keys: Vec<Key> = ["a", "b"].map(crate::embed::key).to_vec();
+        let mut journal = Journal::open(&path, "e").unwrap();
+        journal.add(&keys[..1], &[1.0, 2.0], 2).unwrap();
+        let refused = Journal::open(&path, "e").err().unwrap().to_string();
+        assert!(refused.contains("is in use by another process"), "{refused}");
+        // Without locks: someone else's record comes first.
+        let record = std::fs::read(&path).unwrap()[HEADER..].to_vec();
+        let mut other = AppendFile::open(&path).unwrap();
+        other.append(&record).unwrap();
+        journal.add(&keys[1..], &[3.0, 4.0], 2).unwrap();
+        let mixed = journal.vectors().unwrap().copy(&keys[1], &mut Vec::new()).unwrap_err().to_string();
+        assert!(mixed.ends_with("was written to by another process: remove it to start afresh"), "{mixed}");
     }
 }

@@ -10,7 +10,7 @@
 //! run had never stopped, but for `time` and speed.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -81,10 +81,10 @@ impl Metrics {
 
 /// Reads all lines. A last line that was cut off by a kill is left out; no file is no lines.
 pub fn read(path: &Path) -> Result<Vec<MetricsLine>> {
-    let text = match fs::read(path) {
+    let text = match gradus_durable::read_plain(path, u64::MAX) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(io(path)(error)),
+        Err(error) if error.is_missing() => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
     };
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut lines = Vec::new();
@@ -107,7 +107,7 @@ pub(super) fn cut_after(path: &Path, step: u64) -> Result<Vec<MetricsLine>> {
         text += &serde_json::to_string(line).expect("a line has only what JSON can hold");
         text.push('\n');
     }
-    gradus_durable::replace_file(path, text.as_bytes())?;
+    gradus_durable::replace_plain_file(path, text.as_bytes())?;
     Ok(lines)
 }
 
@@ -147,6 +147,8 @@ pub fn duration(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn line(step: u64, split: &str, loss: f64) -> MetricsLine {
