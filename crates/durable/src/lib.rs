@@ -4,6 +4,7 @@
 //! - [`replace_folder`]: the same for a folder; [`remove_folder`]: no half of it is left
 //! - [`move_file`], [`move_folder`]: the last step alone, for what is filled over several runs
 //! - [`Journal`]: results appended one by one, found again after a kill; [`AppendFile`]: the same without a format
+//! - [`on_damage`]: who is told that something kept was damaged
 //!
 //! Everything is written beside its destination under a temporary name that begins with `.gradus-unfinished-` and ends at
 //! random, so that two writers never share one, then synced to disk and renamed. A missing folder is made. What a killed
@@ -19,6 +20,7 @@
 //! ```
 
 mod append;
+mod damage;
 mod error;
 mod file;
 mod folder;
@@ -27,6 +29,7 @@ mod leftover;
 mod unfinished;
 
 pub use append::AppendFile;
+pub use damage::{on_damage, report_damage, report_damaged};
 pub use error::{Error, Result};
 pub use file::{PendingFile, move_file, replace_file};
 pub use folder::{move_folder, remove_folder, replace_folder};
