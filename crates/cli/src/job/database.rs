@@ -56,15 +56,15 @@ pub(crate) fn is_foreign(database: &Path) -> Result<bool> {
     Ok(!is_own || !is_of_this_user(database))
 }
 
-/// Whether a file has the owner of the files that this process makes.
-#[cfg(unix)]
+/// Whether a file belongs to the user of this process, as far as that can be told.
+#[cfg(target_os = "linux")]
 fn is_of_this_user(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let probe = tempfile::tempfile().and_then(|file| file.metadata());
-    matches!((probe, path.metadata()), (Ok(probe), Ok(file)) if probe.uid() == file.uid())
+    let process = Path::new("/proc/self").metadata();
+    !matches!((process, path.metadata()), (Ok(process), Ok(file)) if process.uid() != file.uid())
 }
 
-#[cfg(not(unix))]
+#[cfg(not(target_os = "linux"))]
 fn is_of_this_user(_: &Path) -> bool {
     true
 }
