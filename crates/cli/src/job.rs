@@ -183,7 +183,8 @@ where
     for (task, result) in store.results(job.id).await? {
         let result = serde_json::from_str(&result)
             .with_context(|| format!("job {}: the result of task {task} is invalid", job.id))?;
-        *results.get_mut(task).with_context(|| format!("job {}: there is no task {task}", job.id))? = Some(result);
+        *results.get_mut(task).with_context(|| format!("job {}: there is no task {task}", job.id))? =
+            Some(result);
     }
     Ok(JobEnd::Complete(Complete { results, resumed, failed: left, failed_by_reason, job: job.id, store }))
 }

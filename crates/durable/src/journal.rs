@@ -145,9 +145,8 @@ fn entries<T: DeserializeOwned>(bytes: &[u8]) -> Entries<T> {
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let content = line.strip_suffix(b"\n").unwrap_or(line);
         let is_last = content.len() == line.len();
-        let mut keep = |line: &[u8]| {
-            entry(line).map(|Entry { key, found, .. }| read.known.insert(key, found)).is_some()
-        };
+        let mut keep =
+            |line: &[u8]| entry(line).map(|Entry { key, found, .. }| read.known.insert(key, found)).is_some();
         if !keep(content) && !content.trim_ascii().is_empty() {
             // Where a line break is damaged, two lines are one.
             let next = next_line(content).filter(|at| keep(&content[*at..]));
@@ -250,8 +249,10 @@ mod tests {
                 let bytes = entries::<Vec<f64>>(&damaged);
                 let told = bytes.damaged.len() + bytes.harmless.len();
                 let mut journal: Journal<Vec<f64>> = Journal::open(&path).unwrap();
-                let lost: Vec<_> =
-                    values.iter().filter(|(key, value)| journal.find(key) != Some(vec![*value, 1.0])).collect();
+                let lost: Vec<_> = values
+                    .iter()
+                    .filter(|(key, value)| journal.find(key) != Some(vec![*value, 1.0]))
+                    .collect();
                 assert!(lost.iter().all(|(key, _)| journal.find(key).is_none()), "byte {place} ^ {flip}");
                 assert!(lost.len() <= 1, "byte {place} ^ {flip} costs {lost:?}");
                 assert!(flip == 0 || told > 0 || lost.is_empty(), "byte {place} ^ {flip} is not told");
@@ -270,8 +271,11 @@ mod tests {
     fn lines_of_older_versions_are_believed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("old.jsonl");
-        std::fs::write(&path, "{\"key\": \"a\", \"id\": \"1\", \"found\": 1}\n{\"key\":\"b\",\"id\":\"2\",\"found\":2}\n")
-            .unwrap();
+        std::fs::write(
+            &path,
+            "{\"key\": \"a\", \"id\": \"1\", \"found\": 1}\n{\"key\":\"b\",\"id\":\"2\",\"found\":2}\n",
+        )
+        .unwrap();
         let journal: Journal<u64> = Journal::open(&path).unwrap();
         assert_eq!((journal.find("a"), journal.find("b")), (Some(1), Some(2)));
     }

@@ -344,7 +344,8 @@ fn begin(t: &Savepoint<'_>, spec: &JobSpec) -> rusqlite::Result<JobId> {
 fn free(t: &Savepoint<'_>, id: JobId, this: &str) -> rusqlite::Result<()> {
     let mut workers =
         t.prepare_cached("SELECT DISTINCT worker FROM tasks WHERE job = ?1 AND state = 'leased'")?;
-    let workers: Vec<String> = workers.query_map([id], |row| text(row, 0))?.collect::<rusqlite::Result<_>>()?;
+    let workers: Vec<String> =
+        workers.query_map([id], |row| text(row, 0))?.collect::<rusqlite::Result<_>>()?;
     for gone in workers.iter().filter(|worker| *worker != this && Worker::is_gone(worker)) {
         t.execute(
             "UPDATE tasks SET state = 'open', worker = NULL WHERE job = ?1 AND state = 'leased' AND worker = ?2",

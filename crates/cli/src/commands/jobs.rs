@@ -14,8 +14,8 @@ use crate::arguments::JsonOption;
 use crate::arguments::job::JobOptions;
 use crate::exit::Status;
 use crate::job;
-use crate::terminal::printer::{self, Printer};
 use crate::terminal::paint;
+use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Subcommand)]
@@ -255,7 +255,10 @@ fn check_command(job: &Job) -> Result<()> {
 /// Shows what a job from elsewhere would run, and asks where somebody can answer.
 fn confirm(job: &Job, database: &Path) -> Result<()> {
     let (id, command, folder) = (job.id, escaped(&job.command), &job.folder);
-    let what = format!("{} is not your list of jobs; job {id} runs `gradus {command}` in {folder:?}", database.display());
+    let what = format!(
+        "{} is not your list of jobs; job {id} runs `gradus {command}` in {folder:?}",
+        database.display()
+    );
     if !std::io::stdin().is_terminal() {
         bail!("{what}; add --yes to run it");
     }
@@ -270,7 +273,8 @@ fn confirm(job: &Job, database: &Path) -> Result<()> {
 
 /// A command line as it would be typed; words with blanks or control characters are quoted.
 pub(super) fn escaped(command: &[String]) -> String {
-    let plain = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_graphic() && c != '"' && c != '\'');
+    let plain =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_graphic() && c != '"' && c != '\'');
     let words = command.iter().map(|word| if plain(word) { word.clone() } else { format!("{word:?}") });
     words.collect::<Vec<_>>().join(" ")
 }

@@ -28,14 +28,16 @@ fn flip(folder: &Folder, name: &str, place: usize) {
 
 /// Where to damage a journal: a key, a value and the line break of its first, middle and last line.
 fn places(journal: &[u8]) -> Vec<usize> {
-    let starts: Vec<usize> =
-        std::iter::once(0).chain(journal.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1)).collect();
+    let starts: Vec<usize> = std::iter::once(0)
+        .chain(journal.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1))
+        .collect();
     let lines = starts.len() - 1;
     [0, lines / 2, lines - 1]
         .into_iter()
         .flat_map(|line| {
             let (start, end) = (starts[line], starts[line + 1] - 1);
-            let found = start + journal[start..end].windows(8).position(|window| window == b"\"found\":").unwrap();
+            let found =
+                start + journal[start..end].windows(8).position(|window| window == b"\"found\":").unwrap();
             [start, start + 10, found + 10, end - 3]
         })
         .collect()
@@ -93,9 +95,15 @@ fn of_judgments() {
         folder.file("run/judged.jsonl", &lines);
         flip(&folder, "run/judged.jsonl", place);
         let done = folder.run(&command);
-        assert_eq!(said(&done.stderr), ["run/judged.jsonl: 1 damaged line skipped; its result is computed again"]);
+        assert_eq!(
+            said(&done.stderr),
+            ["run/judged.jsonl: 1 damaged line skipped; its result is computed again"]
+        );
         let report = done.json();
-        assert_eq!((&report["numbers"], &report["counts"]["resumed"]), (&whole["numbers"], &(samples - 1).into()));
+        assert_eq!(
+            (&report["numbers"], &report["counts"]["resumed"]),
+            (&whole["numbers"], &(samples - 1).into())
+        );
         let again = folder.run(&command);
         assert_eq!((said(&again.stderr).len(), &again.json()["counts"]["resumed"]), (0, &samples.into()));
     }
@@ -104,7 +112,8 @@ fn of_judgments() {
 #[test]
 fn of_results_in_the_job_database() {
     let (folder, server) = (folder(), Server::in_thread(replies(answer)));
-    let run = |output: &str| asking(&folder, &server, &format!("sample data.jsonl -n 2 -o {output} --no-cache"));
+    let run =
+        |output: &str| asking(&folder, &server, &format!("sample data.jsonl -n 2 -o {output} --no-cache"));
     assert_eq!(run("whole.jsonl").code, Some(0));
     let asked = server.seen().len();
     let database = folder.bytes("home/jobs.sqlite");
@@ -136,7 +145,10 @@ fn of_a_cached_answer() {
     let name = folder.names(&format!("home/answers/{part}")).remove(0);
     flip(&folder, &format!("home/answers/{part}/{name}"), 90);
     let done = run("out.jsonl");
-    assert!(said(&done.stderr).len() == 1 && done.stderr.contains("damaged; its request is sent again"), "{done}");
+    assert!(
+        said(&done.stderr).len() == 1 && done.stderr.contains("damaged; its request is sent again"),
+        "{done}"
+    );
     assert_eq!(server.seen().len(), asked + 1);
     assert_eq!(folder.bytes("out.jsonl"), folder.bytes("whole.jsonl"));
     assert_eq!(said(&run("out.jsonl").stderr), [""; 0]);

@@ -143,7 +143,11 @@ fn a_job_that_no_command_wrote_is_refused() {
         (&[], &here, "its command cannot be read"),
         (&["score", "a\0b"], &here, "its command is not plain text"),
         (&["score", "x.jsonl"], Path::new("not/absolute"), "is not an absolute path"),
-        (&["score", "x.jsonl"], Path::new("/no/such/folder"), "cannot enter the job's folder /no/such/folder"),
+        (
+            &["score", "x.jsonl"],
+            Path::new("/no/such/folder"),
+            "cannot enter the job's folder /no/such/folder",
+        ),
         (&["score", "x.jsonl"], Path::new("/\0"), "cannot enter the job's folder"),
     ]
     .into_iter()

@@ -51,7 +51,8 @@ impl Journal {
         let known = HashMap::new();
         let mut journal =
             Self { path: path.to_owned(), file, encoder, dimension: 0, header: HEADER, records: 0, known };
-        let copies = [header.get(..COPY), header.get(COPY..HEADER)].map(|copy| copy.filter(|copy| is_whole(copy)));
+        let copies =
+            [header.get(..COPY), header.get(COPY..HEADER)].map(|copy| copy.filter(|copy| is_whole(copy)));
         let old = header.get(..OLD_HEADER).filter(|header| header.starts_with(OLD_MAGIC));
         let found = match (copies[0].or(copies[1]), old) {
             (Some(copy), _) => copy,
@@ -280,8 +281,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("p.embedded");
         let keys = keys();
-        let mut old =
-            [OLD_MAGIC.as_slice(), &2_u64.to_le_bytes(), &crate::embed::key("e")].concat();
+        let mut old = [OLD_MAGIC.as_slice(), &2_u64.to_le_bytes(), &crate::embed::key("e")].concat();
         keys.iter().zip(VALUES.chunks(2)).for_each(|(key, vector)| old.extend(record(key, vector)));
         std::fs::write(&path, &old).unwrap();
         assert_eq!(all(&Journal::open(&path, "e").unwrap()), VALUES);

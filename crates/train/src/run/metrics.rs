@@ -18,8 +18,8 @@ use gradus_core::count::counted;
 use gradus_core::time;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::error::io;
 use crate::Result;
+use crate::error::io;
 
 /// The split of evaluations; its metrics decide which checkpoint is the best.
 pub(crate) const EVAL: &str = "eval";
@@ -90,8 +90,7 @@ pub fn read(path: &Path) -> Result<Vec<MetricsLine>> {
     };
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let whole: Vec<&str> = whole.lines().filter(|line| !line.trim().is_empty()).collect();
-    let lines: Vec<MetricsLine> =
-        whole.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let lines: Vec<MetricsLine> = whole.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
     if lines.len() < whole.len() {
         let damaged = counted(whole.len() - lines.len(), "damaged line");
         gradus_durable::report_damage(path, &format!("{damaged} skipped; the run itself is whole"));
@@ -197,7 +196,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("metrics.jsonl");
         let good = |step: u64| format!("{{\"step\":{step},\"time\":1.5,\"split\":\"train\"}}\n");
-        fs::write(&path, [good(1), "{\"step\":2,\u{1}".to_owned(), "\n".to_owned(), good(3)].concat()).unwrap();
+        fs::write(&path, [good(1), "{\"step\":2,\u{1}".to_owned(), "\n".to_owned(), good(3)].concat())
+            .unwrap();
         let steps = |lines: Vec<MetricsLine>| lines.iter().map(|line| line.step).collect::<Vec<_>>();
         assert_eq!(steps(read(&path).unwrap()), [1, 3]);
         assert_eq!(steps(cut_after(&path, 3).unwrap()), [1, 3]);
