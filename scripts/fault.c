@@ -3,6 +3,7 @@
 // FAULT_KIND   enospc: from the chosen write on, every write fails, as on a full disk
 //              eio:    the chosen write fails
 //              short:  the chosen write takes only half of its bytes
+//              count:  none; FAULT_COUNT names a file that gets the number of writes at the end
 // FAULT_AT     which write, counted from 1
 // FAULT_UNDER  only files below this folder
 #define _GNU_SOURCE
@@ -39,9 +40,17 @@ static ssize_t allowed(int file, size_t bytes) {
     long chosen = atol(at), number = atomic_fetch_add(&writes, 1) + 1;
     errno = before;
     if (!strcmp(kind, "enospc") && number >= chosen) return errno = ENOSPC, -1;
-    if (number != chosen) return bytes;
+    if (number != chosen || !strcmp(kind, "count")) return bytes;
     if (!strcmp(kind, "eio")) return errno = EIO, -1;
     return bytes > 1 ? bytes / 2 : bytes;
+}
+
+__attribute__((destructor)) static void tell(void) {
+    const char *path = getenv("FAULT_COUNT");
+    FILE *file = path ? fopen(path, "w") : NULL;
+    if (!file) return;
+    fprintf(file, "%ld", atomic_load(&writes));
+    fclose(file);
 }
 
 #define REAL(name) static __typeof__(&name) real; if (!real) real = dlsym(RTLD_NEXT, #name)

@@ -37,23 +37,30 @@ COMMANDS = {
     "convert": "data convert world.jsonl --to trl -o out/x.jsonl.gz",
     "parquet": "data convert world.jsonl --to trl -o out/x.parquet",
     "dedup": "data dedup world.jsonl -o out/x.jsonl",
+    "merge": "data merge world.jsonl other.jsonl -o out/x.jsonl",
+    "corrupt": "data corrupt world.jsonl -o out/x.jsonl",
     "split": "data split world.jsonl -o out/split",
     "grade": "grade --data world.jsonl -o out/x.jsonl",
     "steps": "steps --data world.jsonl -o out/x.jsonl",
     "score": "score world.jsonl --model {models}/qwen2 --name tiny -o out/x.jsonl",
     "solve": "solve --data world.jsonl --strategy majority -n 2 --max-tokens 8 --model {models}/qwen2 -o out/x.jsonl",
+    "perplexity": "perplexity --data world.jsonl --model {models}/qwen2 -o out/x.jsonl",
     "embed": "embed --data world.jsonl --model {models}/bert-mean -o out/v.npy",
     "pool-build": "pool build world.jsonl -o out/world.pool --encoder {models}/bert-mean --dimensions 4",
     "pool-add": "pool add other.jsonl --pool out/world.pool",
-    "bench": "bench processbench world.jsonl --model {models}/qwen2 -o out/run",
+    "processbench": "bench processbench world.jsonl --model {models}/qwen2 -o out/run",
+    "drift": "bench drift world.jsonl --model {models}/qwen2 -o out/run",
+    "critic": "bench processbench world.jsonl --critic --votes 2 -o out/run " + SERVER,
     "sample": "sample world.jsonl -n 3 -o out/x.jsonl " + SERVER,
     "monte-carlo": "annotate monte-carlo world.jsonl --samples 3 -o out/x.jsonl " + SERVER,
     "judge": "annotate judge world.jsonl --votes 2 -o out/x.jsonl " + SERVER,
     "reference": "annotate reference world.jsonl -o out/x.jsonl " + SERVER,
     "train-sft": "train sft sft.toml -o out/run",
     "train-prm": "train prm prm.toml -o out/run",
+    "train-orm": "train orm orm.toml -o out/run",
     "train-orpo": "train orpo orpo.toml -o out/run",
     "train-grpo": "train grpo grpo.toml -o out/run",
+    "critic-data": "train critic-data world.jsonl --model {models}/llama -o out/x.jsonl",
 }
 # Beside a run's results: times and speeds, and what the interrupted run left for the next.
 UNCOMPARED = ("run/run.json", "run/metrics.jsonl", "run/README.md", "run/checkpoints", "run/judged.jsonl",
@@ -91,6 +98,7 @@ checkpoint_every = 2
 SETTINGS = {
     "sft": "answer_only = true",
     "prm": 'profile = "brief"',
+    "orm": "",
     "orpo": 'lambda = 0.2\npairs = "outcome_and_steps"\nmax_pairs_per_problem = 2',
     "grpo": "group = 2\nmax_new_tokens = 8",
 }
@@ -184,6 +192,8 @@ class Bench:
             kind, at, under = fault
             environment.update(LD_PRELOAD=str(self.library), FAULT_KIND=kind, FAULT_AT=str(at),
                                FAULT_UNDER=str((folder / under).resolve()))
+            if kind == "count":
+                environment["FAULT_COUNT"] = str(self.root / "count")
         words = line.format(url=url or self.calm.url, models=MODELS).split()
         return subprocess.Popen([self.program, *words], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -206,13 +216,13 @@ class Bench:
         return child.returncode, said
 
     def expected(self, command):
-        """The files of an undisturbed run, and the seconds that it took."""
+        """The files of an undisturbed run, the seconds that it took, and its writes below out/."""
         if command not in self.undisturbed:
             folder = self.folder(f"undisturbed-{command}", command)
             began = time.monotonic()
-            self.run(folder, COMMANDS[command], check=True)
+            self.run(folder, COMMANDS[command], check=True, fault=("count", 0, "out"))
             seconds = time.monotonic() - began
-            self.undisturbed[command] = contents(folder / "out"), seconds
+            self.undisturbed[command] = contents(folder / "out"), seconds, int((self.root / "count").read_text())
             shutil.rmtree(folder)
         return self.undisturbed[command]
 
@@ -244,12 +254,13 @@ def kept(folder):
     return sorted(path for path in found if path.name.endswith(names))
 
 
-def disturb(bench, folder, command, fault, pick, seconds):
+def disturb(bench, folder, command, fault, pick, seconds, writes):
     """Runs the command with the fault and says how it ended; the instant is in the words."""
     line = COMMANDS[command]
     url = bench.stormy.url if pick.random() < 0.5 else bench.calm.url
     if fault in ("enospc", "eio", "short"):
-        at, under = int(2 ** pick.uniform(0, 5)), pick.choice(["out", "out", "home", "."])
+        under = pick.choice(["out", "out", "home"])
+        at = pick.randint(1, max(writes, 1)) if under == "out" else int(2 ** pick.uniform(0, 6))
         code, said = bench.run(folder, line, url=url, fault=(fault, at, under))
         return f"at write {at} under {under}/", code, said
     instant = pick.uniform(0, 1.05) * seconds
@@ -262,8 +273,8 @@ def disturb(bench, folder, command, fault, pick, seconds):
     instant = f"after {instant:.3f} s"
     files = kept(folder)
     if fault == "damage" and files:
-        kind = pick.choice(sorted({path.suffix for path in files}))
-        path = pick.choice([path for path in files if path.suffix == kind])
+        journals = [path for path in files if "sqlite" not in path.name]
+        path = pick.choice(journals if journals and pick.random() < 0.8 else files)
         data = bytearray(path.read_bytes())
         place = pick.randrange(len(data))
         data[place] ^= pick.randrange(1, 256)
@@ -283,12 +294,12 @@ def check_half(folder, expected, before):
 def round_of(bench, seed, chosen):
     pick = random.Random(seed)
     command, fault = pick.choice(chosen), pick.choice(FAULTS)
-    expected, seconds = bench.expected(command)
+    expected, seconds, writes = bench.expected(command)
     folder = bench.folder(f"round-{seed}", command)
     before = contents(folder / "out")
     title = f"seed {seed}: {command}, {fault}"
     try:
-        instant, code, said = disturb(bench, folder, command, fault, pick, seconds)
+        instant, code, said = disturb(bench, folder, command, fault, pick, seconds, writes)
         title += f" {instant}, exit {code}"
         if fault in ("enospc", "eio") and code not in (0, 3):
             raise Failure(f"not exit 3 but {code}: {said}")
