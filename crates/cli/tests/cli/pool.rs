@@ -64,7 +64,7 @@ fn at_once(folder: &Folder, lines: &[String]) -> Vec<Done> {
         running.into_iter().map(|child| Done::from(child.wait_with_output().unwrap())).collect();
     let again = |(done, line): (Done, &String)| match done.stderr.contains("is in use by another process") {
         true => {
-            done.fails(1);
+            done.fails(3);
             folder.run(line)
         }
         false => done,
@@ -103,7 +103,7 @@ fn builds_at_once_do_not_mix_their_vectors() {
     }
     let done = at_once(&folder, &lines);
     assert_eq!(done.iter().filter(|done| done.code == Some(0)).count(), 1, "{}{}", done[0], done[1]);
-    let refused = done.into_iter().find(|done| done.code != Some(0)).unwrap().fails(1);
+    let refused = done.into_iter().find(|done| done.code != Some(0)).unwrap().fails(3);
     assert!(refused.ends_with("is there already: add to it, or remove it first"), "{refused}");
     let shown = folder.run("pool stats p.pool --verify=all").succeeds();
     assert!(shown.contains("embedded again: all vectors match"), "{shown}");
@@ -135,7 +135,7 @@ fn swapped_vectors_are_found_by_embedding_again() {
     // Nothing is damaged.
     folder.run("pool stats world.pool").succeeds();
     for how in ["--verify", "--verify=4 --seed 3", "--verify=all"] {
-        let said = folder.run(&format!("pool stats world.pool {how}")).fails(1);
+        let said = folder.run(&format!("pool stats world.pool {how}")).fails(3);
         assert!(said.contains("vectors are not those of their texts"), "{how}: {said}");
     }
     let said = folder.run("pool stats world.pool --verify=some").stderr;
@@ -152,7 +152,7 @@ fn a_foreign_pool_removes_nothing() {
         (entry.name, entry.bytes) = ("../thesis.tex".to_owned(), 2 << 30);
         manifest.files.insert("more".to_owned(), entry);
     });
-    let said = folder.run("pool add others.jsonl --pool world.pool").fails(1);
+    let said = folder.run("pool add others.jsonl --pool world.pool").fails(3);
     assert!(said.contains("names \"../thesis.tex\" as the file for \"more\", which no pool has"), "{said}");
     assert_eq!(folder.bytes("thesis.tex"), b"years of work");
 }

@@ -24,7 +24,7 @@ pub(crate) const NAME: &str = "manifest.json";
 /// Bytes that a manifest has at most; ours have two thousand.
 const LIMIT: u64 = 1 << 20;
 /// Dimensions that a vector has at most.
-pub(crate) const MAX_DIMENSION: usize = 1 << 20;
+const MAX_DIMENSION: usize = 1 << 20;
 /// Keys of the leak guard that there are at most: some for each of four billion questions.
 const MAX_GUARD_KEYS: usize = 1 << 40;
 /// The first generation's files have no number in their names.

@@ -43,9 +43,9 @@ pub(crate) struct StatsArgs {
     #[arg(long, value_name = "MODEL", requires = "verify")]
     encoder: Option<String>,
     #[command(flatten)]
-    options: EncoderOptions,
-    #[command(flatten)]
     print: JsonOption,
+    #[command(flatten)]
+    options: EncoderOptions,
 }
 
 /// How many texts to embed again.
