@@ -1,7 +1,8 @@
 # make demo    build, and show the main job on data that the synthetic world writes
 # make test    everything that must pass: formatting, lints, docs, all tests
 # make check   formatting, lints (warnings denied) and docs only
-# make fuzz    60 seconds of fuzzing for the grader, the step splitter, the containers and each reader
+# make deny    licenses, sources and duplicates of all dependencies; advisories where cargo-deny and a network are there
+# make fuzz    60 seconds of fuzzing for each target: grader, steps, containers, readers, model files, pools, journals, jobs
 # make models  the two small real models that the demo, some tests and the benchmarks use, into target/gradus-home
 # make bench-engine  speed of the engine and of its peers (transformers, llama.cpp, sentence-transformers), in one run
 # make bench-train   speed of LoRA training, ours and that of transformers + PEFT, in one run
@@ -11,6 +12,7 @@
 # make test-browser  every report in a real Chromium: no console message, no network, nothing cut off; with pictures
 # make test-llm-server  every annotator on real problems, against llama.cpp's server from PyPI and on the local engine
 # make test-pipelines   the four pipelines in their small form, from data to a report page; KILLS=3 kills each on the way and compares
+# make test-faults   every long command killed, on a full or failing disk, with damage in what it keeps; ROUNDS=200
 # make test-train    training really teaches: a real small model on the synthetic world, about ten minutes
 # make bench-grade   answers graded per second, ours and math-verify's, in one run
 # make bench-dedup   time and memory of the duplicate index
@@ -36,7 +38,7 @@ export GRADUS_HOME ?= $(TARGET)/gradus-home
 export GRADUS_TEST_MODELS ?= $(TARGET)/models
 TOKENIZERS := $(GRADUS_TEST_MODELS)/tokenizers
 
-.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-models test-train test-browser check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
+.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-models test-train test-faults test-browser deny check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
 
 build:
 	$(CARGO) build --locked
@@ -64,13 +66,17 @@ tokenizers:
 demo: build
 	@GRADUS=$(GRADUS) OUT=$(OUT) sh scripts/demo.sh
 
-test: check tokenizers test-build
+test: check deny tokenizers test-build
 	$(CARGO) test --locked --workspace
+	GRADUS=$(GRADUS) python3 scripts/test_faults.py --rounds 12
 
 check:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
+
+deny:
+	python3 scripts/check_dependencies.py
 
 fuzz:
 	fuzz/run.sh
@@ -104,6 +110,10 @@ test-llm-server: test-build
 
 test-pipelines: test-build
 	GRADUS=$(GRADUS) sh scripts/test_pipelines.sh
+
+ROUNDS := 200
+test-faults: test-build
+	GRADUS=$(GRADUS) python3 scripts/test_faults.py --rounds $(ROUNDS)
 
 test-browser: test-build
 	GRADUS=$(GRADUS) sh scripts/test_browser.sh

@@ -227,13 +227,14 @@ pub fn write(folder: &Path, facts: &[Fact]) -> Result<()> {
         text += &serde_json::to_string(fact).unwrap_or_default();
         text.push('\n');
     }
-    Ok(gradus_durable::replace_file(&folder.join("facts.jsonl"), text.as_bytes())?)
+    Ok(gradus_durable::replace_plain_file(&folder.join("facts.jsonl"), text.as_bytes())?)
 }
 
 /// Reads a run's facts.
 pub(crate) fn read(folder: &Path) -> Result<Vec<Fact>> {
     let path = folder.join("facts.jsonl");
-    let text = std::fs::read_to_string(&path).map_err(Error::io(&path))?;
+    let bytes = gradus_durable::read_plain(&path, u64::MAX)?;
+    let text = String::from_utf8_lossy(&bytes);
     let line = |(number, line): (usize, &str)| {
         serde_json::from_str(line).map_err(|error| Error::run(&path, format!("line {}: {error}", number + 1)))
     };

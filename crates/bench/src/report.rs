@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gradus_core::count::counted;
-use gradus_durable::replace_file;
+use gradus_durable::{read_plain, replace_plain_file};
 use gradus_plot::{Block, Page, Section};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -98,30 +98,30 @@ impl BenchmarkReport {
     pub fn write(&self, folder: &Path, sections: Vec<Section>) -> Result<()> {
         let json =
             serde_json::to_string_pretty(self).map_err(|error| Error::run(folder, error.to_string()))?;
-        replace_file(&folder.join("report.json"), json.as_bytes())?;
+        replace_plain_file(&folder.join("report.json"), json.as_bytes())?;
         let page = Page {
             title: format!("{} of {}", self.benchmark, self.judge),
             subtitle: self.subtitle(),
             sections: sections.into_iter().chain([self.circumstances()]).collect(),
             data_json: Some(json),
         };
-        Ok(replace_file(&folder.join("report.html"), page.html().as_bytes())?)
+        Ok(replace_plain_file(&folder.join("report.html"), page.html().as_bytes())?)
     }
 
     /// Reads the report of a run.
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join("report.json");
-        let text = std::fs::read_to_string(&path).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => Error::run(folder, "has no report.json: the run is not finished"),
-            _ => Error::io(&path)(source),
+        let text = read_plain(&path, u64::MAX).map_err(|error| match error.is_missing() {
+            true => Error::run(folder, "has no report.json: the run is not finished"),
+            false => error.into(),
         })?;
         let version: Option<u64> =
-            serde_json::from_str::<Value>(&text).ok().and_then(|value| value.get("schema")?.as_u64());
+            serde_json::from_slice::<Value>(&text).ok().and_then(|value| value.get("schema")?.as_u64());
         if version != Some(u64::from(SCHEMA)) {
             let found = version.map_or("none".to_owned(), |version| version.to_string());
             return Err(Error::run(&path, format!("schema version {found}: this program reads {SCHEMA}")));
         }
-        serde_json::from_str(&text).map_err(|error| {
+        serde_json::from_slice(&text).map_err(|error| {
             let how = "rerun its command; answers are kept";
             Error::run(&path, format!("not a report of this version of the program ({error}): {how}"))
         })

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use futures_util::StreamExt;
 use futures_util::stream;
 use gradus_core::contracts::{CallError, ScoreRequest, Usage};
-use gradus_durable::{Journal, journal_key};
+use gradus_durable::{Journal, check_plain, journal_key};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -22,6 +22,8 @@ use crate::sample::Sample;
 
 /// Failed requests, with nothing judged yet, after which the run stops.
 const MAX_FAILURES: usize = 16;
+/// What a run's folder holds. It may come from elsewhere: a symbolic link among these is refused, not written through.
+const FILES: [&str; 5] = ["judged.jsonl", "report.json", "report.html", "facts.jsonl", "groups.jsonl"];
 /// Solutions of one problem that are asked about together.
 const TOGETHER: usize = 16;
 
@@ -58,6 +60,7 @@ impl Run {
     /// Opens or makes a run's folder and reads what it has.
     pub fn open(folder: &Path) -> Result<Self> {
         std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        check_plain(folder, &FILES, &[])?;
         Ok(Self { folder: folder.to_owned(), journal: Journal::open(&folder.join("judged.jsonl"))? })
     }
 

@@ -26,7 +26,7 @@ use crate::terminal::progress::Progress;
 use crate::terminal::{interrupt, printer};
 use gradus_core::count::{counted, grouped};
 
-pub(crate) use database::{command_line, open, resume};
+pub(crate) use database::{command_line, is_foreign, open, resume};
 pub(crate) use registration::{registered, registered_with_output};
 
 /// A job to run.
@@ -99,7 +99,12 @@ where
         output: Some(planned.output.to_owned()),
         tasks: planned.tasks,
     };
-    let job = store.begin(spec).await?;
+    let mut job = store.begin(spec).await?;
+    let damaged = store.verify(job.id).await?;
+    if damaged > 0 {
+        gradus_durable::report_damaged(store.path(), damaged, "task");
+        job = store.job(job.id).await?;
+    }
     let again = store.reopen(job.id).await?;
     let resumed = job.tasks.done;
     if !planned.quiet && resumed > 0 {
@@ -178,7 +183,8 @@ where
     for (task, result) in store.results(job.id).await? {
         let result = serde_json::from_str(&result)
             .with_context(|| format!("job {}: the result of task {task} is invalid", job.id))?;
-        results[task] = Some(result);
+        *results.get_mut(task).with_context(|| format!("job {}: there is no task {task}", job.id))? =
+            Some(result);
     }
     Ok(JobEnd::Complete(Complete { results, resumed, failed: left, failed_by_reason, job: job.id, store }))
 }

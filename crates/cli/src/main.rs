@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     gradus_engine::keep_freed_memory();
     let arguments = commands::Arguments::parse();
     interrupt::install();
+    gradus_durable::on_damage(|text| printer::note(text));
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         // A damaged Parquet file makes the Arrow crates panic; the reader catches that and says so in a sentence.

@@ -8,7 +8,7 @@ use gradus_backend::{
 };
 use gradus_core::contracts::Embed;
 use gradus_engine::profile::{Profile, Templates};
-use gradus_retrieve::pool::{Encoder, Pool};
+use gradus_retrieve::pool::{Encoder, Pool, VectorCheck, VectorSample};
 use gradus_retrieve::two_stage::{self, Found, Neighbor, Settings, Target};
 
 use crate::arguments::retrieval::{Augmentation, EncoderOptions, PoolOption};
@@ -75,9 +75,26 @@ pub(crate) fn with_encoder(
     options: &EncoderOptions,
 ) -> Result<(Pool, Embedder)> {
     let pool = Pool::open_any(folder)?;
+    let embedder = encoder_for(&pool, encoder, options)?;
+    Ok((pool, embedder))
+}
+
+/// Starts the encoder of an open pool: the given one, or the one recorded in the pool.
+pub(crate) fn encoder_for(pool: &Pool, encoder: Option<&str>, options: &EncoderOptions) -> Result<Embedder> {
     let embedder = Embedder::open(&options.settings(encoder.unwrap_or(&pool.manifest().encoder)))?;
     pool.expect(&encoder_of(&embedder))?;
-    Ok((pool, embedder))
+    Ok(embedder)
+}
+
+/// Embeds texts of the pool again and compares their vectors.
+pub(crate) fn verify_vectors(pool: &Pool, embedder: &Embedder, sample: VectorSample) -> Result<VectorCheck> {
+    let mut bar: Option<Progress> = None;
+    let watch = |done: usize, total: usize| {
+        let bar = bar.get_or_insert_with(|| Progress::new(total as u64, false));
+        bar.now(done as u64, "texts embedded again");
+        !interrupt::asked()
+    };
+    Ok(block_on(pool.verify_vectors(&encoder_of(embedder), sample, watch))??)
 }
 
 /// How near a reference is, for tables.

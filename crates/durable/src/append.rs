@@ -5,6 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::lock::lock_file;
+use crate::plain::open_with;
 use crate::unfinished::make_folder_of;
 use crate::{Error, Result};
 
@@ -30,12 +32,16 @@ pub struct AppendFile {
 }
 
 impl AppendFile {
-    /// Opens the file, or makes an empty one, and the folder that it lies in.
+    /// Opens the file, or makes an empty one, and the folder that it lies in. A symbolic link is refused.
     pub fn open(path: &Path) -> Result<Self> {
         make_folder_of(path)?;
-        let file = File::options().create(true).read(true).append(true).open(path);
-        let file = file.map_err(Error::at(path))?;
+        let file = open_with(File::options().create(true).read(true).append(true), path)?;
         Ok(Self { path: path.to_owned(), file, synced: Instant::now() })
+    }
+
+    /// As [`AppendFile::open`], for one process at a time; see [`lock_file`].
+    pub fn open_locked(path: &Path) -> Result<Self> {
+        Ok(Self { path: path.to_owned(), file: lock_file(path)?, synced: Instant::now() })
     }
 
     /// Adds bytes at the end. Each call is one write, so that a kill leaves a part of the last one at most.

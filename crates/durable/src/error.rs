@@ -18,6 +18,21 @@ impl Error {
         let path = path.to_owned();
         move |source| Self { path, source }
     }
+
+    /// What is wrong with a path, in words.
+    pub(crate) fn said(path: &Path, message: String) -> Self {
+        Self::at(path)(io::Error::new(io::ErrorKind::InvalidInput, message))
+    }
+
+    /// True where another process holds the lock.
+    pub fn is_in_use(&self) -> bool {
+        self.source.kind() == io::ErrorKind::ResourceBusy
+    }
+
+    /// True where there is nothing of that name.
+    pub fn is_missing(&self) -> bool {
+        self.source.kind() == io::ErrorKind::NotFound
+    }
 }
 
 /// `No such file or directory (os error 2)` without the number, which helps nobody.

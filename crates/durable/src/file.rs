@@ -16,6 +16,14 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
     replace_file_with(path, |output| output.write_all(bytes))
 }
 
+/// Writes a file in one piece, in a folder that came from elsewhere: where `path` is a symbolic link, a pipe or a device,
+/// the file takes its place and nothing is written to it.
+pub fn replace_plain_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    let pending = PendingFile::create_plain(path)?;
+    fill(pending.file(), |output| output.write_all(bytes)).map_err(Error::at(path))?;
+    pending.commit()
+}
+
 /// As [`replace_file`], from what `write` puts into the file.
 fn replace_file_with(path: &Path, write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>) -> Result<()> {
     if path.metadata().is_ok_and(|about| !about.is_file() && !about.is_dir()) {
@@ -51,7 +59,12 @@ impl PendingFile {
     /// Begins a file, in a folder that is made where it is missing. Where `path` is a symbolic link, what it leads to is
     /// replaced and the link stays.
     pub fn create(path: &Path) -> Result<Self> {
-        let destination = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        Self::create_plain(&path.canonicalize().unwrap_or_else(|_| path.to_owned()))
+    }
+
+    /// As [`PendingFile::create`], in a folder that came from elsewhere: a symbolic link is replaced, not followed.
+    pub fn create_plain(path: &Path) -> Result<Self> {
+        let destination = path.to_owned();
         make_folder_of(&destination)?;
         remove_leftovers(&destination);
         loop {
@@ -84,7 +97,8 @@ impl PendingFile {
     fn put_in_place(self) -> Result<PathBuf> {
         let Self { temporary, in_use, destination } = self;
         if cfg!(unix)
-            && let Ok(existing) = destination.metadata()
+            && let Ok(existing) = destination.symlink_metadata()
+            && existing.is_file()
         {
             let kept = temporary.as_file().set_permissions(existing.permissions());
             kept.map_err(Error::at(&destination))?;

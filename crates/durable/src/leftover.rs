@@ -47,8 +47,9 @@ pub(crate) fn remove_leftovers(target: &Path) {
     }
     let prefix = prefix(target);
     for path in take_found(folder_of(target), &prefix) {
-        // The lock is held until the leftover is gone.
-        let Ok(handle) = File::open(&path) else { continue };
+        // The lock is held until the leftover is gone. A pipe would be waited for, and a link is not ours.
+        let is_ours = path.symlink_metadata().is_ok_and(|about| about.is_dir() || about.is_file());
+        let Some(handle) = is_ours.then(|| File::open(&path).ok()).flatten() else { continue };
         if handle.try_lock().is_err() || is_only_copy(&path, target) {
             continue;
         }

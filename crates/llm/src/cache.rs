@@ -8,7 +8,7 @@
 //! {"choices": [{"index": 0, …
 //! ```
 //!
-//! A file whose hash is wrong counts as absent and is written anew. Files appear under their name at once and whole, so
+//! A file whose hash is wrong is told, counts as absent and is written anew. Files appear under their name at once and whole, so
 //! any number of processes may share a folder. Nothing is ever thrown away, and no header or key is kept.
 
 use std::fmt;
@@ -85,8 +85,14 @@ impl Entry {
     /// The answer, if a whole one is there.
     pub(crate) async fn get(&self) -> Option<Vec<u8>> {
         let (path, name) = (self.path(), self.name.clone());
-        let read =
-            self.in_thread(move || Ok(std::fs::read(path).ok().and_then(|bytes| unpack(&name, &bytes))));
+        let read = self.in_thread(move || {
+            let bytes = std::fs::read(&path)?;
+            let answer = unpack(&name, &bytes);
+            if answer.is_none() {
+                gradus_durable::report_damage(&path, "damaged; its request is sent again");
+            }
+            Ok(answer)
+        });
         read.await.ok().flatten()
     }
 

@@ -27,6 +27,15 @@ pub enum Error {
         /// Why.
         why: String,
     },
+    /// The file is damaged beyond single results.
+    #[error(
+        "the jobs database {} is damaged: move it away and rerun; answers in the response cache are not asked for again",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
     /// No such job.
     #[error("there is no job {id}; `gradus jobs list` lists all jobs")]
     NoJob {
@@ -39,4 +48,16 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+}
+
+impl Error {
+    /// What SQLite refused in a transaction.
+    pub(crate) fn write(path: &std::path::Path, error: &rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+        let path = path.to_owned();
+        match error.sqlite_error_code() {
+            Some(DatabaseCorrupt | NotADatabase) => Self::Damaged { path },
+            _ => Self::Write { path, why: error.to_string() },
+        }
+    }
 }

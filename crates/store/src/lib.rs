@@ -22,6 +22,7 @@
 //! # }
 //! ```
 
+mod damage;
 mod error;
 mod job;
 mod schema;

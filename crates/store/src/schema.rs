@@ -42,6 +42,10 @@ CREATE TABLE IF NOT EXISTS progress(
 );
 ";
 
+/// A hash of each result, so that damage is found. Programs that do not know this column can still use the file.
+const HASHES: &str = "ALTER TABLE tasks ADD COLUMN hash TEXT";
+const HAS_HASHES: &str = "SELECT count(*) FROM pragma_table_info('tasks') WHERE name = 'hash'";
+
 /// Makes the tables of a new file, and checks those of an old one. The error is a sentence.
 pub(crate) fn prepare(connection: &mut Connection) -> Result<(), String> {
     let say = |error: rusqlite::Error| error.to_string();
@@ -71,5 +75,8 @@ pub(crate) fn prepare(connection: &mut Connection) -> Result<(), String> {
         }
     }
     transaction.execute_batch(PROGRESS).map_err(say)?;
+    if transaction.query_row(HAS_HASHES, [], |row| row.get::<_, i64>(0)).map_err(say)? == 0 {
+        transaction.execute_batch(HASHES).map_err(say)?;
+    }
     transaction.commit().map_err(say)
 }

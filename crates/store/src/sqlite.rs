@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, Savepoint, Transaction, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
+use crate::damage;
 use crate::error::{Error, Result};
 use crate::job::{Job, JobId, JobSpec, JobState, TaskCounts, TaskFault};
 use crate::schema;
@@ -66,7 +68,7 @@ impl SqliteStore {
         let (sender, receiver) = oneshot::channel();
         let path = self.path.clone();
         let boxed: Call = Box::new(move |transaction| {
-            let write = |error: rusqlite::Error| Error::Write { path, why: error.to_string() };
+            let write = |error: rusqlite::Error| Error::write(&path, &error);
             let done = transaction.and_then(|transaction| call(transaction).map_err(write));
             let failed = done.is_err();
             let tell = move |ended: Committed| {
@@ -85,7 +87,7 @@ impl SqliteStore {
 }
 
 fn serve(path: &Path, mut connection: Connection, waiting: &Receiver<Call>) {
-    let write = |error: rusqlite::Error| Error::Write { path: path.to_owned(), why: error.to_string() };
+    let write = |error: rusqlite::Error| Error::write(path, &error);
     while let Ok(first) = waiting.recv() {
         let mut tells = Vec::new();
         let ended = match connection.transaction_with_behavior(TransactionBehavior::Immediate) {
@@ -233,10 +235,10 @@ impl Store for SqliteStore {
     fn finish(&self, id: JobId, task: usize, result: String) -> StoreFuture<'_, ()> {
         self.run(move |t| {
             let mut finish = t.prepare_cached(
-                "UPDATE tasks SET state = 'done', worker = NULL, lease = NULL, fault = NULL, result = ?3 \
-                 WHERE job = ?1 AND number = ?2 AND state <> 'done'",
+                "UPDATE tasks SET state = 'done', worker = NULL, lease = NULL, fault = NULL, result = ?3, \
+                 hash = ?4 WHERE job = ?1 AND number = ?2 AND state <> 'done'",
             )?;
-            finish.execute(params![id, task as i64, result])?;
+            finish.execute(params![id, task as i64, result, damage::hash(task as i64, &result)])?;
             t.prepare_cached("UPDATE jobs SET updated = ?2 WHERE id = ?1")?.execute(params![id, now()])?;
             Ok(())
         })
@@ -257,6 +259,10 @@ impl Store for SqliteStore {
             )?;
             Ok(state == "open")
         })
+    }
+
+    fn verify(&self, id: JobId) -> StoreFuture<'_, usize> {
+        self.run(move |t| damage::open_damaged(t, id))
     }
 
     fn reopen(&self, id: JobId) -> StoreFuture<'_, usize> {
@@ -287,9 +293,9 @@ impl Store for SqliteStore {
             let read = |row: &Row<'_>| {
                 Ok(TaskFault {
                     task: row.get::<_, i64>(0)? as usize,
-                    name: row.get(1)?,
-                    attempts: row.get(2)?,
-                    fault: row.get(3)?,
+                    name: text(row, 1)?,
+                    attempts: row.get(2).unwrap_or_default(),
+                    fault: text(row, 3)?,
                 })
             };
             faults.query_map([id], read)?.collect()
@@ -297,8 +303,15 @@ impl Store for SqliteStore {
     }
 }
 
+/// The job of this fingerprint, by the index or else, where that is damaged, by the rows (`+` keeps the index out).
 fn find(t: &Savepoint<'_>, fingerprint: &str) -> rusqlite::Result<Option<JobId>> {
-    t.query_row("SELECT id FROM jobs WHERE fingerprint = ?1", [fingerprint], |row| row.get(0)).optional()
+    for by in ["fingerprint", "+fingerprint"] {
+        let query = format!("SELECT id FROM jobs WHERE {by} = ?1");
+        if let Some(id) = t.query_row(&query, [fingerprint], |row| row.get(0)).optional()? {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
 }
 
 /// The job with the spec's fingerprint, or a new one, running.
@@ -311,6 +324,7 @@ fn begin(t: &Savepoint<'_>, spec: &JobSpec) -> rusqlite::Result<JobId> {
             "UPDATE jobs SET state = 'running', command = ?2, folder = ?3, output = ?4, updated = ?5 WHERE id = ?1",
             params![id, command, folder, output, now()],
         )?;
+        damage::restore_tasks(t, id, &spec.tasks)?;
         return Ok(id);
     }
     t.execute(
@@ -330,7 +344,8 @@ fn begin(t: &Savepoint<'_>, spec: &JobSpec) -> rusqlite::Result<JobId> {
 fn free(t: &Savepoint<'_>, id: JobId, this: &str) -> rusqlite::Result<()> {
     let mut workers =
         t.prepare_cached("SELECT DISTINCT worker FROM tasks WHERE job = ?1 AND state = 'leased'")?;
-    let workers: Vec<String> = workers.query_map([id], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    let workers: Vec<String> =
+        workers.query_map([id], |row| text(row, 0))?.collect::<rusqlite::Result<_>>()?;
     for gone in workers.iter().filter(|worker| *worker != this && Worker::is_gone(worker)) {
         t.execute(
             "UPDATE tasks SET state = 'open', worker = NULL WHERE job = ?1 AND state = 'leased' AND worker = ?2",
@@ -358,41 +373,41 @@ fn read_job(t: &Savepoint<'_>, id: JobId) -> rusqlite::Result<Option<Job>> {
     let mut rows = count.query([id])?;
     while let Some(row) = rows.next()? {
         let number = row.get::<_, i64>(1)? as usize;
-        match row.get::<_, String>(0)?.as_str() {
+        match text(row, 0)?.as_str() {
             "leased" => tasks.leased = number,
             "done" => tasks.done = number,
             "failed" => tasks.failed = number,
-            _ => tasks.open = number,
+            _ => tasks.open += number,
         }
     }
     let progress: Option<(String, i64, i64)> = t
         .prepare_cached("SELECT worker, done, total FROM progress WHERE job = ?1")?
-        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .query_row([id], |row| Ok((text(row, 0)?, row.get(1).unwrap_or(0), row.get(2).unwrap_or(0))))
         .optional()?;
     let registered = progress.is_some();
     let mut worker = None;
     if let Some((name, done, total)) = progress {
         worker = Some(name);
+        let done = done.max(0);
         tasks.done = done as usize;
         tasks.open = total.saturating_sub(done).max(0) as usize;
     }
     let read = |row: &Row<'_>| {
-        let command: String = row.get(1)?;
-        let updated: f64 = row.get(6)?;
+        let updated: f64 = row.get(6).unwrap_or_default();
         let gone =
             worker.as_deref().is_some_and(|worker| Worker::is_gone(worker) || updated + SILENCE < now());
         Ok(Job {
             id,
-            kind: row.get(0)?,
-            command: serde_json::from_str(&command).unwrap_or_default(),
-            folder: PathBuf::from(row.get::<_, String>(2)?),
-            output: row.get::<_, Option<String>>(3)?.map(PathBuf::from),
-            state: match JobState::of(&row.get::<_, String>(4)?) {
+            kind: text(row, 0)?,
+            command: serde_json::from_str(&text(row, 1)?).unwrap_or_default(),
+            folder: PathBuf::from(text(row, 2)?),
+            output: Some(text(row, 3)?).filter(|output| !output.is_empty()).map(PathBuf::from),
+            state: match JobState::of(&text(row, 4)?) {
                 // A killed command cannot say so itself.
                 JobState::Running if gone => JobState::Stopped,
                 state => state,
             },
-            created: row.get(5)?,
+            created: row.get(5).unwrap_or_default(),
             updated,
             tasks,
             registered,
@@ -400,6 +415,16 @@ fn read_job(t: &Savepoint<'_>, id: JobId) -> rusqlite::Result<Option<Job>> {
     };
     let fields = "SELECT kind, command, folder, output, state, created, updated FROM jobs WHERE id = ?1";
     t.prepare_cached(fields)?.query_row([id], read).optional()
+}
+
+/// A column as text, whatever is in it: a database may be damaged or come from elsewhere.
+fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Null => String::new(),
+    })
 }
 
 /// Seconds since 1970.

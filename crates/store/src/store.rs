@@ -44,6 +44,8 @@ pub trait Store: Send + Sync {
     fn finish(&self, id: JobId, task: usize, result: String) -> StoreFuture<'_, ()>;
     /// Puts a task back after a fault; one that has had `attempts` of them has failed. True if it will be tried again.
     fn give_back(&self, id: JobId, task: usize, fault: String, attempts: u32) -> StoreFuture<'_, bool>;
+    /// Opens the tasks whose result or state is damaged, so that they are done again, and says how many.
+    fn verify(&self, id: JobId) -> StoreFuture<'_, usize>;
     /// Opens the tasks that failed, so that they are tried again.
     fn reopen(&self, id: JobId) -> StoreFuture<'_, usize>;
     /// The results so far, in the order of the tasks.

@@ -64,6 +64,7 @@ pub(crate) fn restore(folder: &Path, trainable: &mut TrainableModel) -> Result<(
     if !path.exists() {
         return Err(Error::run(folder, format!("no {WEIGHTS} here: expected an adapter in PEFT's layout")));
     }
+    gradus_engine::models::check_files(folder)?;
     let mut tensors = candle_core::safetensors::load(&path, &Device::Cpu)?;
     for parameter in trainable.parameters.iter_mut() {
         let name = peft_name(&parameter.name);

@@ -381,5 +381,5 @@ pub fn write_groups(folder: &Path, pools: &[Pool]) -> Result<()> {
         serde_json::json!({ "id": pool.id, "groups": groups }).to_string() + "\n"
     };
     let text: String = pools.iter().map(line).collect();
-    Ok(gradus_durable::replace_file(&folder.join("groups.jsonl"), text.as_bytes())?)
+    Ok(gradus_durable::replace_plain_file(&folder.join("groups.jsonl"), text.as_bytes())?)
 }

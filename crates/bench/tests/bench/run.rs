@@ -10,6 +10,32 @@ use gradus_core::contracts::{Answer, CallError, ScoreRequest, ScoreSteps, StepSc
 use gradus_core::metrics::bootstrap::Settings;
 use gradus_core::{Annotation, LabelSource, Outcome, Problem, Solution};
 
+/// A report was written through a link, and an answer appended through one.
+#[cfg(unix)]
+#[test]
+fn links_and_pipes_in_a_foreign_run_are_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let (folder, other, victim) =
+        (root.path().join("run"), root.path().join("other"), root.path().join("victim"));
+    drop(Run::open(&folder).unwrap());
+    std::fs::write(&victim, "years of work").unwrap();
+    for name in ["judged.jsonl", "report.json", "report.html", "facts.jsonl", "groups.jsonl"] {
+        let path = folder.join(name);
+        let _ = std::fs::remove_file(&path);
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        let message = Run::open(&folder).err().unwrap().to_string();
+        assert!(message.contains(name) && message.contains("is a symbolic link"), "{message}");
+        let mut run = Run::open(&other).unwrap();
+        assert!(name != "judged.jsonl" || run.also(&folder).is_err());
+        std::fs::remove_file(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(Run::open(&folder).err().unwrap().to_string().contains("is a pipe"));
+        assert!(name != "judged.jsonl" || run.also(&folder).is_err());
+        std::fs::remove_file(&path).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(victim).unwrap(), "years of work");
+}
+
 /// Finds every first error, except that some requests fail.
 struct Perfect {
     asked: AtomicUsize,

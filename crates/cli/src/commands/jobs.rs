@@ -1,5 +1,8 @@
 //! `gradus jobs`: lists, shows, resumes, cancels and removes jobs.
 
+use std::io::IsTerminal as _;
+use std::path::Path;
+
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use gradus_annotate::Annotated;
@@ -12,7 +15,7 @@ use crate::arguments::job::JobOptions;
 use crate::exit::Status;
 use crate::job;
 use crate::terminal::paint;
-use crate::terminal::printer::Printer;
+use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Subcommand)]
@@ -22,7 +25,7 @@ pub(super) enum JobsCommand {
     /// Show the progress, failures and undecided tasks of a job
     Show(ShowArgs),
     /// Resume a job
-    Resume(JobArgs),
+    Resume(ResumeArgs),
     /// Cancel a job; it can be resumed later
     Cancel(JobArgs),
     /// Remove a job and its stored results; output files and run folders stay
@@ -57,6 +60,17 @@ pub(super) struct ShowArgs {
 pub(super) struct JobArgs {
     /// Job id
     id: i64,
+    #[command(flatten)]
+    jobs: JobOptions,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ResumeArgs {
+    /// Job id
+    id: i64,
+    /// Run the command of a job database from elsewhere without asking
+    #[arg(long)]
+    yes: bool,
     #[command(flatten)]
     jobs: JobOptions,
 }
@@ -158,7 +172,7 @@ fn show(args: &ShowArgs) -> Result<Status> {
         job.kind,
         job.state.name()
     ))?;
-    printer.line(format!("command   gradus {}", job.command.join(" ")))?;
+    printer.line(format!("command   gradus {}", escaped(&job.command)))?;
     printer.line(format!("folder    {}", job.folder.display()))?;
     if let Some(output) = &job.output {
         printer.line(format!("output    {}", output.display()))?;
@@ -198,17 +212,71 @@ fn show(args: &ShowArgs) -> Result<Status> {
 }
 
 /// Enters the job's folder; its command is parsed and run by the caller.
-fn resume(args: &JobArgs) -> Result<Job> {
+fn resume(args: &ResumeArgs) -> Result<Job> {
     let store = job::open(&args.jobs)?;
     let job = block_on(store.job(args.id))??;
+    check_command(&job)?;
     if job.registered && job.state == JobState::Running {
         bail!("job {} is running; `gradus jobs cancel {}` stops it", job.id, job.id);
     }
     let database = std::path::absolute(store.path()).context("cannot determine the current folder")?;
+    if !args.yes && job::is_foreign(&database)? {
+        confirm(&job, &database)?;
+    }
     job::resume(&job.command, &database);
     std::env::set_current_dir(&job.folder)
         .with_context(|| format!("cannot enter the job's folder {}", job.folder.display()))?;
     Ok(job)
+}
+
+/// Commands that are kept as jobs. A row that names another one was not written by this program.
+const RESUMABLE: [&str; 8] = ["annotate", "bench", "embed", "pool", "sample", "score", "solve", "train"];
+
+/// Refuses a command that no job has: a row may be damaged or made by somebody else. `jobs` is none of them, so that no
+/// job resumes itself or another.
+fn check_command(job: &Job) -> Result<()> {
+    let id = job.id;
+    let Some(first) = job.command.first() else {
+        bail!("job {id}: its command cannot be read; `gradus jobs remove {id}` removes it");
+    };
+    if !RESUMABLE.contains(&first.as_str()) {
+        let command = escaped(&job.command);
+        bail!("job {id}: `gradus {command}` is no command of a job; `gradus jobs remove {id}` removes it");
+    }
+    if job.command.iter().any(|word| word.contains(['\0', '\u{fffd}'])) {
+        bail!("job {id}: its command is not plain text; `gradus jobs remove {id}` removes it");
+    }
+    if !job.folder.is_absolute() {
+        bail!("job {id}: its folder {:?} is not an absolute path", job.folder);
+    }
+    Ok(())
+}
+
+/// Shows what a job from elsewhere would run, and asks where somebody can answer.
+fn confirm(job: &Job, database: &Path) -> Result<()> {
+    let (id, command, folder) = (job.id, escaped(&job.command), &job.folder);
+    let what = format!(
+        "{} is not your list of jobs; job {id} runs `gradus {command}` in {folder:?}",
+        database.display()
+    );
+    if !std::io::stdin().is_terminal() {
+        bail!("{what}; add --yes to run it");
+    }
+    printer::note(format!("{what}\nRun it? [y/N] "));
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    if !matches!(answer.trim(), "y" | "Y" | "yes") {
+        bail!("job {id} was not run");
+    }
+    Ok(())
+}
+
+/// A command line as it would be typed; words with blanks or control characters are quoted.
+pub(super) fn escaped(command: &[String]) -> String {
+    let plain =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_graphic() && c != '"' && c != '\'');
+    let words = command.iter().map(|word| if plain(word) { word.clone() } else { format!("{word:?}") });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn cancel(args: &JobArgs) -> Result<Status> {

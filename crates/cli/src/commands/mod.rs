@@ -103,7 +103,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
                 let words = std::iter::once("gradus").chain(job.command.iter().map(String::as_str));
                 let arguments = Arguments::try_parse_from(words)
                     .with_context(|| format!("job {}: this version cannot parse its command", job.id))?;
-                printer::note(format!("gradus {}", job.command.join(" ")));
+                printer::note(format!("gradus {}", jobs::escaped(&job.command)));
                 run(arguments)
             }
         },

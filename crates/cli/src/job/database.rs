@@ -44,3 +44,27 @@ pub(crate) fn open(options: &JobOptions) -> Result<SqliteStore> {
     };
     SqliteStore::open(&path).context("--jobs")
 }
+
+/// Whether a job database may hold commands that somebody else wrote: it is not the one of this user's settings, or the
+/// file belongs to another user.
+pub(crate) fn is_foreign(database: &Path) -> Result<bool> {
+    let own = match std::env::var_os("GRADUS_JOBS").filter(|path| !path.is_empty()) {
+        Some(path) => PathBuf::from(path),
+        None => Home::from_env()?.home.join("jobs.sqlite"),
+    };
+    let is_own = matches!((own.canonicalize(), database.canonicalize()), (Ok(own), Ok(this)) if own == this);
+    Ok(!is_own || !is_of_this_user(database))
+}
+
+/// Whether a file belongs to the user of this process, as far as that can be told.
+#[cfg(target_os = "linux")]
+fn is_of_this_user(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let process = Path::new("/proc/self").metadata();
+    !matches!((process, path.metadata()), (Ok(process), Ok(file)) if process.uid() != file.uid())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_of_this_user(_: &Path) -> bool {
+    true
+}

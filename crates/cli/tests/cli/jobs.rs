@@ -1,9 +1,12 @@
 //! Long commands that keep their results themselves: they are listed as jobs, stop when they are canceled, and are
 //! resumed by their number.
 
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use gradus_backend::block_on;
+use gradus_store::{JobSpec, SqliteStore, Store as _};
 use serde_json::Value;
 
 use super::train::prepared;
@@ -113,4 +116,64 @@ fn a_command_runs_without_a_job_database() {
     let said = String::from_utf8(done.stderr).unwrap();
     assert!(done.status.success() && said.lines().count() == 1, "{said}");
     assert!(said.contains("not listed in `gradus jobs`") && folder.path("v.jsonl").exists(), "{said}");
+}
+
+/// Puts a job with this command into a database.
+fn plant(database: &Path, fingerprint: &str, command: &[&str], folder: &Path) {
+    let store = SqliteStore::open(database).unwrap();
+    let spec = JobSpec {
+        kind: "score".to_owned(),
+        fingerprint: fingerprint.to_owned(),
+        command: command.iter().map(|word| (*word).to_owned()).collect(),
+        folder: folder.to_owned(),
+        ..JobSpec::default()
+    };
+    block_on(store.begin(spec)).unwrap().unwrap();
+}
+
+#[test]
+fn a_job_that_no_command_wrote_is_refused() {
+    let folder = Folder::new();
+    let (database, here) = (folder.1.path().join("jobs.sqlite"), folder.path("."));
+    for (number, (command, place, sentence)) in [
+        (&["jobs", "resume", "1"][..], here.as_path(), "`gradus jobs resume 1` is no command of a job"),
+        (&["jobs", "resume", "1", "--yes"], &here, "is no command of a job"),
+        (&["models", "pull", "x"], &here, "is no command of a job"),
+        (&["/bin/sh", "-c", "id\u{1b}[2J"], &here, r#"`gradus /bin/sh -c "id\u{1b}[2J"` is no command"#),
+        (&[], &here, "its command cannot be read"),
+        (&["score", "a\0b"], &here, "its command is not plain text"),
+        (&["score", "x.jsonl"], Path::new("not/absolute"), "is not an absolute path"),
+        (
+            &["score", "x.jsonl"],
+            Path::new("/no/such/folder"),
+            "cannot enter the job's folder /no/such/folder",
+        ),
+        (&["score", "x.jsonl"], Path::new("/\0"), "cannot enter the job's folder"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        plant(&database, &number.to_string(), command, place);
+        let said = folder.run(&format!("jobs resume {}", number + 1)).fails(3);
+        assert!(said.contains(sentence) && !said.contains('\u{1b}'), "{said}");
+    }
+    assert_eq!(folder.run("jobs list").code, Some(0));
+}
+
+#[test]
+fn a_database_from_elsewhere_is_not_run_without_a_word() {
+    let folder = Folder::new();
+    let embed = ["embed", "one", "--model", &model("bert-mean"), "-o", "v.jsonl"];
+    let here = folder.path(".").canonicalize().unwrap();
+    plant(&folder.path("gift.sqlite"), "f", &embed, &here);
+    let said = folder.run("jobs resume 1 --jobs gift.sqlite").fails(3);
+    assert!(said.contains("gift.sqlite is not your list of jobs; job 1 runs `gradus embed one"), "{said}");
+    assert!(said.contains("add --yes to run it") && !folder.path("v.jsonl").exists(), "{said}");
+    assert_eq!(folder.run("jobs resume 1 --jobs gift.sqlite --yes").code, Some(0));
+    assert!(folder.path("v.jsonl").exists());
+    // The list of the user's own settings is run as it is, by whatever path.
+    plant(&folder.1.path().join("jobs.sqlite"), "f", &embed, &here);
+    assert_eq!(folder.run("jobs resume 1").code, Some(0));
+    let own = folder.1.path().join("./jobs.sqlite");
+    assert_eq!(folder.run(&format!("jobs resume 1 --jobs {}", own.display())).code, Some(0));
 }

@@ -1,8 +1,11 @@
 //! `gradus pool`, and scoring with references, with the tiny models of the engine's tests.
 
+use std::process::Stdio;
+
+use gradus_retrieve::pool::PoolManifest;
 use serde_json::Value;
 
-use super::{Folder, model};
+use super::{Done, Folder, model};
 
 /// A folder with a labelled world and a pool of most of it.
 fn with_pool() -> Folder {
@@ -48,6 +51,110 @@ fn a_pool_is_built_grows_and_says_what_is_in_it() {
         let kept = built["dimension"].as_u64().unwrap();
         assert!(if dimensions == "60%" { kept < 32 } else { kept <= 32 }, "{dimensions}: {kept}");
     }
+}
+
+/// Runs command lines at once, and those that are refused because the pool is in use once more, one after another.
+fn at_once(folder: &Folder, lines: &[String]) -> Vec<Done> {
+    let start = |line: &String| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        folder.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let running: Vec<_> = lines.iter().map(start).collect();
+    let ended: Vec<Done> =
+        running.into_iter().map(|child| Done::from(child.wait_with_output().unwrap())).collect();
+    let again = |(done, line): (Done, &String)| match done.stderr.contains("is in use by another process") {
+        true => {
+            done.fails(3);
+            folder.run(line)
+        }
+        false => done,
+    };
+    ended.into_iter().zip(lines).map(again).collect()
+}
+
+/// Of two additions at once the one that ended first was lost.
+#[test]
+fn additions_at_once_lose_nothing() {
+    let folder = with_pool();
+    let mut lines = Vec::new();
+    for seed in 31..34 {
+        folder.run(&format!("synth -n 5 --solutions 1 --seed {seed} -o {seed}.jsonl")).succeeds();
+        lines.push(format!("pool add {seed}.jsonl --pool world.pool"));
+    }
+    at_once(&folder, &lines).into_iter().for_each(|done| drop(done.succeeds()));
+    let stats = folder.run("pool stats world.pool --verify=all --json").json();
+    assert_eq!(stats["counts"]["questions"], 24 + 15);
+    assert_eq!(stats["verified"]["checked"], stats["verified"]["total"]);
+    assert_eq!(folder.names("world.pool").len(), 8, "one generation");
+    assert!(!folder.path("world.pool.embedded").exists());
+}
+
+/// Two builds took each other's vectors for their own, and the checksums matched.
+#[test]
+fn builds_at_once_do_not_mix_their_vectors() {
+    let folder = Folder::new();
+    let encoder = model("bert-mean");
+    let mut lines = Vec::new();
+    for (seed, count) in [(7, 24), (8, 30)] {
+        folder.run(&format!("synth -n {count} --solutions 2 --seed {seed} -o {seed}.jsonl")).succeeds();
+        lines.push(format!(
+            "pool build {seed}.jsonl -o p.pool --encoder {encoder} --dimensions all --batch-size 4"
+        ));
+    }
+    let done = at_once(&folder, &lines);
+    assert_eq!(done.iter().filter(|done| done.code == Some(0)).count(), 1, "{}{}", done[0], done[1]);
+    let refused = done.into_iter().find(|done| done.code != Some(0)).unwrap().fails(3);
+    assert!(refused.ends_with("is there already: add to it, or remove it first"), "{refused}");
+    let shown = folder.run("pool stats p.pool --verify=all").succeeds();
+    assert!(shown.contains("embedded again: all vectors match"), "{shown}");
+}
+
+/// Changes the manifest of `world.pool`, checksum included.
+fn forge(folder: &Folder, change: impl FnOnce(&mut PoolManifest)) {
+    let mut manifest: PoolManifest =
+        serde_json::from_slice(&folder.bytes("world.pool/manifest.json")).unwrap();
+    change(&mut manifest);
+    manifest.checksum.clear();
+    let text = serde_json::to_string(&manifest).unwrap();
+    manifest.checksum = blake3::hash(text.as_bytes()).to_hex().to_string();
+    folder.file("world.pool/manifest.json", serde_json::to_vec(&manifest).unwrap());
+}
+
+#[test]
+fn swapped_vectors_are_found_by_embedding_again() {
+    let folder = with_pool();
+    let stats = folder.run("pool stats world.pool --verify --json").json();
+    assert_eq!(stats["verified"]["checked"], 32);
+    assert!(stats["verified"]["largest_distance"].as_f64().unwrap() < 1e-3, "{stats}");
+    let mut steps = folder.bytes("world.pool/steps.f32");
+    steps.rotate_left(8 * 4);
+    folder.file("world.pool/steps.f32", &steps);
+    forge(&folder, |manifest| {
+        manifest.files.get_mut("steps").unwrap().blake3 = blake3::hash(&steps).to_hex().to_string();
+    });
+    // Nothing is damaged.
+    folder.run("pool stats world.pool").succeeds();
+    for how in ["--verify", "--verify=4 --seed 3", "--verify=all"] {
+        let said = folder.run(&format!("pool stats world.pool {how}")).fails(3);
+        assert!(said.contains("vectors are not those of their texts"), "{how}: {said}");
+    }
+    let said = folder.run("pool stats world.pool --verify=some").stderr;
+    assert!(said.contains("`some` is not a number or `all`"), "{said}");
+}
+
+/// A manifest from elsewhere named files outside of its folder, which `pool add` removed.
+#[test]
+fn a_foreign_pool_removes_nothing() {
+    let folder = with_pool();
+    folder.file("thesis.tex", "years of work");
+    forge(&folder, |manifest| {
+        let mut entry = manifest.files["steps"].clone();
+        (entry.name, entry.bytes) = ("../thesis.tex".to_owned(), 2 << 30);
+        manifest.files.insert("more".to_owned(), entry);
+    });
+    let said = folder.run("pool add others.jsonl --pool world.pool").fails(3);
+    assert!(said.contains("names \"../thesis.tex\" as the file for \"more\", which no pool has"), "{said}");
+    assert_eq!(folder.bytes("thesis.tex"), b"years of work");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod cpu;
 use std::path::Path;
 
 use candle_core::{Device, Tensor};
+use gradus_durable::is_plain_name;
 use gradus_kernels::Precision;
 use gradus_kernels::attention::{Mask, Segment};
 use serde_json::Value;
@@ -233,8 +234,14 @@ impl Modules {
                 "Transformer" => {}
                 "Normalize" => modules.normalized = true,
                 "Pooling" => {
-                    let config = folder.join(module["path"].as_str().unwrap_or_default()).join("config.json");
-                    modules.pooling = pooling(&config)?;
+                    let part = module["path"].as_str().unwrap_or_default();
+                    if !part.is_empty() && !is_plain_name(part) {
+                        return Err(Error::model(
+                            &path,
+                            format!("{part:?} is not the name of a folder here"),
+                        ));
+                    }
+                    modules.pooling = pooling(&folder.join(part).join("config.json"))?;
                 }
                 other => return Err(Error::model(&path, format!("module `{other}` is not supported"))),
             }

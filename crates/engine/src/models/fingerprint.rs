@@ -46,6 +46,10 @@ fn collect(path: &Path, name: &Path, files: &mut Vec<(PathBuf, PathBuf)>) -> Res
     }
     for entry in std::fs::read_dir(path).map_err(fail)? {
         let entry = entry.map_err(fail)?;
+        // A link to a folder may lead anywhere, also back.
+        if entry.file_type().is_ok_and(|kind| kind.is_symlink()) && entry.path().is_dir() {
+            continue;
+        }
         collect(&entry.path(), &name.join(entry.file_name()), files)?;
     }
     Ok(())

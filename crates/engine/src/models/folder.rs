@@ -3,10 +3,14 @@
 //! A folder in the hub's layout is whole when it has `config.json` and every weight file: `model.safetensors`, or all
 //! that `model.safetensors.index.json` names. An adapter has `adapter_config.json` and `adapter_model.safetensors`. A
 //! GGUF file is whole by itself. Pickles (`pytorch_model.bin`) run code when they are read, so they are never read.
+//!
+//! A folder may come from anywhere, so nothing in it may lead out of it. The hub's cache is made of links: they lead to the
+//! `blobs` of the same model and nowhere else.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use gradus_durable::is_plain_name;
 use serde_json::Value;
 
 use super::ModelPath;
@@ -63,8 +67,17 @@ pub(crate) fn is_adapter(folder: &Path) -> bool {
     folder.join(ADAPTER_CONFIG).is_file() && !folder.join(CONFIG).is_file()
 }
 
-/// The model in a folder; `file` picks one of several GGUF files.
+/// The model in a folder; `file` picks one of several GGUF files. A folder that leads out of itself is refused.
 pub(super) fn look(folder: &Path, file: Option<&str>) -> Result<ModelPath> {
+    let found = model_in(folder, file)?;
+    match &found {
+        ModelPath::Folder(folder) => check_files(folder)?,
+        ModelPath::Gguf(path) => Limits::of(folder)?.check(path)?,
+    }
+    Ok(found)
+}
+
+fn model_in(folder: &Path, file: Option<&str>) -> Result<ModelPath> {
     if let Some(file) = file {
         let path = folder.join(file);
         return if path.is_file() {
@@ -134,14 +147,66 @@ fn names(folder: &Path) -> Result<BTreeSet<String>> {
     Ok(names)
 }
 
-/// The weight files that an index names, each once.
-pub(super) fn shards(index: &Path) -> Result<BTreeSet<String>> {
+/// Refuses a model's folder in which a link leads out of it, or something is neither a file nor a folder: a pipe would be
+/// waited for without end.
+pub fn check_files(folder: &Path) -> Result<()> {
+    let limits = Limits::of(folder)?;
+    let mut open = vec![(folder.to_owned(), 0)];
+    while let Some((folder, depth)) = open.pop() {
+        for name in names(&folder)? {
+            let path = folder.join(name);
+            match path.symlink_metadata() {
+                Ok(about) if about.is_dir() && depth < DEPTH => open.push((path, depth + 1)),
+                Ok(about) if about.is_dir() => {}
+                _ => limits.check(&path)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Folders inside of folders that belong to a model.
+const DEPTH: usize = 4;
+
+/// Where the files of a model's folder may lie.
+struct Limits {
+    folder: PathBuf,
+    /// In the hub's cache, `models--org--name/blobs` beside `models--org--name/snapshots/COMMIT`.
+    blobs: Option<PathBuf>,
+}
+
+impl Limits {
+    fn of(folder: &Path) -> Result<Self> {
+        let folder = folder.canonicalize().map_err(|error| Error::io(folder, error))?;
+        let snapshots = folder.parent().filter(|parent| parent.ends_with("snapshots"));
+        let blobs = snapshots.and_then(|snapshots| Some(snapshots.parent()?.join("blobs")));
+        Ok(Self { folder, blobs })
+    }
+
+    /// Refuses what is no file, and a link that leads elsewhere. One that leads nowhere is a file that is missing.
+    fn check(&self, path: &Path) -> Result<()> {
+        let Ok(real) = path.canonicalize() else { return Ok(()) };
+        let inside = real.starts_with(&self.folder)
+            || self.blobs.as_ref().is_some_and(|blobs| real.starts_with(blobs));
+        if !inside {
+            let message = "is a link that leads out of the model's folder: put the file itself there";
+            return Err(Error::model(path, message));
+        }
+        if !real.is_file() {
+            return Err(Error::model(path, "is a pipe, a device or a link to a folder: expected a file"));
+        }
+        Ok(())
+    }
+}
+
+/// The weight files that an index names, each once: plain names, since they lie beside it.
+pub(crate) fn shards(index: &Path) -> Result<BTreeSet<String>> {
     let value = read_json(index)?;
     let map = value.get("weight_map").and_then(Value::as_object);
     let map = map.ok_or_else(|| Error::model(index, "field `weight_map` is missing or not an object"))?;
     map.values()
         .map(|shard| match shard.as_str() {
-            Some(name) if is_relative(name) => Ok(name.to_owned()),
+            Some(name) if is_plain_name(name) && is_relative(name) => Ok(name.to_owned()),
             _ => Err(Error::model(index, format!("field `weight_map`: {shard} is not a file name"))),
         })
         .collect()
@@ -244,9 +309,52 @@ mod tests {
 
     #[test]
     fn an_index_leads_nowhere_else() {
-        let index = r#"{"weight_map": {"a": "../../secret.safetensors"}}"#;
-        assert!(said(&[("config.json", "{}"), (INDEX, index)], None).contains("is not a file name"));
+        for name in
+            ["../../secret.safetensors", "/etc/x.safetensors", "a/b.safetensors", "a\\nb", "a\\u0000b"]
+        {
+            let index = format!(r#"{{"weight_map": {{"a": "{name}"}}}}"#);
+            assert!(said(&[("config.json", "{}"), (INDEX, &index)], None).contains("is not a file name"));
+        }
         assert!(said(&[("config.json", "{}"), (INDEX, "[")], None).contains("not JSON"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_lead_to_the_same_model_only() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        let (repo, model) =
+            (root.path().join("models--a--b"), root.path().join("models--a--b/snapshots/abc"));
+        std::fs::create_dir_all(&model).unwrap();
+        std::fs::create_dir(repo.join("blobs")).unwrap();
+        std::fs::write(repo.join("blobs/1"), "{}").unwrap();
+        std::fs::write(root.path().join("secret"), "{}").unwrap();
+        symlink("../../blobs/1", model.join("config.json")).unwrap();
+        symlink("../../blobs/1", model.join("model.safetensors")).unwrap();
+        symlink("config.json", model.join("tokenizer.json")).unwrap();
+        symlink("../../blobs/none", model.join("vocab.txt")).unwrap();
+        look(&model, None).unwrap();
+        let refused = |name: &str, make: &dyn Fn(&Path)| {
+            let path = model.join(name);
+            make(&path);
+            let message = look(&model, None).unwrap_err().to_string();
+            assert!(message.contains(name) && check_files(&model).is_err(), "{message}");
+            std::fs::remove_file(path).unwrap();
+            message
+        };
+        let out = |target: &'static str| move |path: &Path| symlink(target, path).unwrap();
+        assert!(refused("merges.txt", &out("../../../secret")).contains("leads out of the model's folder"));
+        assert!(refused("vocab.json", &out("/etc/hostname")).contains("leads out of the model's folder"));
+        assert!(refused("1_Pooling", &out("/")).contains("leads out of the model's folder"));
+        assert!(refused("2_Dense", &out(".")).contains("a link to a folder"));
+        let pipe = |path: &Path| {
+            assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+        };
+        assert!(refused("sentence_bert_config.json", &pipe).contains("is a pipe"));
+        std::fs::create_dir(model.join("1_Pooling")).unwrap();
+        assert!(refused("1_Pooling/config.json", &out("../../../../secret")).contains("leads out"));
+        symlink("../../../secret", model.join("x.gguf")).unwrap();
+        assert!(look(&model, Some("x.gguf")).unwrap_err().to_string().contains("leads out"));
     }
 
     #[test]

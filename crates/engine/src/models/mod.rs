@@ -33,7 +33,8 @@ mod wheel;
 
 pub use alias::FileSum;
 pub use fingerprint::fingerprint;
-pub(crate) use folder::is_adapter;
+pub use folder::check_files;
+pub(crate) use folder::{is_adapter, shards};
 pub use list::{Listed, list};
 pub use pull::{Event, Pull, Pulled, pull};
 pub use record::Record;

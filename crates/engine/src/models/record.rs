@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::alias::FileSum;
 use super::folder::{self, RECORD_FILE};
+use super::name::is_relative;
 use crate::{Error, Result};
 
 /// What is known about a pulled model.
@@ -44,8 +45,14 @@ impl Record {
             return Ok(None);
         }
         let value = folder::read_json(&path)?;
-        let record = serde_json::from_value(value);
-        record.map(Some).map_err(|error| Error::model(path, format!("not a note of ours: {error}")))
+        let record: Self = serde_json::from_value(value)
+            .map_err(|error| Error::model(&path, format!("not a note of ours: {error}")))?;
+        match record.files.iter().find(|sum| !is_relative(&sum.file)) {
+            Some(FileSum { file, .. }) => {
+                Err(Error::model(path, format!("{file:?} is not a file of a model")))
+            }
+            None => Ok(Some(record)),
+        }
     }
 
     pub(super) fn write(&self, folder: &Path) -> Result<()> {

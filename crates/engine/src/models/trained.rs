@@ -76,13 +76,18 @@ impl TrainedModel {
                 "it was written by a later version of Gradus: update the program",
             ));
         }
-        let trained = serde_json::from_value(value);
-        trained.map(Some).map_err(|error| Error::model(path, format!("not a note about a model: {error}")))
+        let trained: Self = serde_json::from_value(value)
+            .map_err(|error| Error::model(&path, format!("not a note about a model: {error}")))?;
+        if let Some(profile) = trained.profile.as_deref().filter(|name| is_file(name) && *name != PROFILE) {
+            let message = format!("names the profile {profile:?}: expected a built-in one or `{PROFILE}`");
+            return Err(Error::model(path, message));
+        }
+        Ok(Some(trained))
     }
 
     /// Writes the file, and the profile beside it where that is a file of one's own.
     pub fn write(mut self, folder: &Path) -> Result<()> {
-        if let Some(own) = self.profile.as_deref().filter(|profile| profile.ends_with(".toml")) {
+        if let Some(own) = self.profile.as_deref().filter(|profile| is_file(profile)) {
             let copy = folder.join(PROFILE);
             std::fs::copy(own, &copy).map_err(|source| Error::io(own, source))?;
             self.profile = Some(PROFILE.to_owned());
@@ -95,11 +100,16 @@ impl TrainedModel {
     /// The profile as `--profile` takes it, for the model in `folder`.
     pub fn profile_in(&self, folder: &Path) -> Option<String> {
         let profile = self.profile.as_deref()?;
-        Some(match profile.ends_with(".toml") {
+        Some(match is_file(profile) {
             true => folder.join(profile).display().to_string(),
             false => profile.to_owned(),
         })
     }
+}
+
+/// Whether a profile is a file and not the name of a built-in one.
+fn is_file(profile: &str) -> bool {
+    profile.ends_with(".toml") || profile.contains(['/', '\\'])
 }
 
 /// The id on the hub of the model with that name.
@@ -169,6 +179,13 @@ mod tests {
         assert_eq!((back.base.as_str(), back.head), ("SmolLM2-135M", Some(HeadKind::Classes)));
         let profile = back.profile_in(root.path()).unwrap();
         assert_eq!(std::fs::read_to_string(profile).unwrap(), "name = 'mine'");
+        let note = std::fs::read_to_string(root.path().join(FILE)).unwrap();
+        for elsewhere in ["/etc/passwd.toml", "../mine.toml", "mine.toml", "/etc/passwd"] {
+            let note = note.replace(PROFILE, elsewhere);
+            std::fs::write(root.path().join(FILE), note).unwrap();
+            let refused = TrainedModel::read(root.path()).unwrap_err().to_string();
+            assert!(refused.contains("expected a built-in one or `profile.toml`"), "{refused}");
+        }
         assert_eq!(TrainedModel::new("sft", "org/name@v2").hub.as_deref(), Some("org/name"));
         let here = TrainedModel::new("sft", &root.path().display().to_string());
         assert!(Path::new(&here.base).is_absolute() && here.hub.is_none());

@@ -44,6 +44,7 @@ pub(crate) struct Adapter {
 
 impl Adapter {
     pub(crate) fn open(folder: &Path) -> Result<Self> {
+        crate::models::check_files(folder)?;
         let path = folder.join("adapter_config.json");
         let text = std::fs::read(&path).map_err(|source| Error::io(&path, source))?;
         let config: AdapterConfig = serde_json::from_slice(&text)

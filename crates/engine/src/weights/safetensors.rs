@@ -1,6 +1,6 @@
 //! The safetensors of a Hugging Face folder: `model.safetensors`, or the shards that its index names.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use memmap2::Mmap;
 use safetensors::{Dtype, SafeTensors};
 
 use super::{Encoding, Stored};
+use crate::models;
 use crate::{Error, Result};
 
 /// Memory-mapped files and where each tensor is in them.
@@ -26,6 +27,7 @@ struct Entry {
 
 impl Files {
     pub(super) fn open(folder: &Path) -> Result<Self> {
+        models::check_files(folder)?;
         let mut tensors = BTreeMap::new();
         for file in files_of(folder)? {
             read_into(&mut tensors, &file)?;
@@ -60,13 +62,7 @@ impl Files {
 fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
     let index = folder.join("model.safetensors.index.json");
     if index.exists() {
-        let text = std::fs::read(&index).map_err(|source| Error::io(&index, source))?;
-        let json: serde_json::Value = serde_json::from_slice(&text)
-            .map_err(|error| Error::model(&index, format!("not valid JSON: {error}")))?;
-        let map = json["weight_map"].as_object();
-        let map = map.ok_or_else(|| Error::model(&index, "field `weight_map` is missing"))?;
-        let names: BTreeSet<&str> = map.values().filter_map(|name| name.as_str()).collect();
-        return Ok(names.into_iter().map(|name| folder.join(name)).collect());
+        return Ok(models::shards(&index)?.into_iter().map(|name| folder.join(name)).collect());
     }
     let single = folder.join("model.safetensors");
     if single.exists() {

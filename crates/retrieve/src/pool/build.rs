@@ -2,21 +2,22 @@
 //!
 //! Texts are embedded once each, in batches of like length; every batch is on disk (see `journal.rs`) before the next is
 //! counted, so a build that is killed goes on where it was. The pool appears whole: a new one by the rename of its folder
-//! (`POOL.part`), a longer one by the rename of its manifest.
+//! (`POOL.part`), a longer one by the rename of its manifest. Whoever builds or adds holds the journal's lock, and with it
+//! the pool: another one is refused until it has ended.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gradus_core::contracts::{Embed, Usage};
 use gradus_core::{LabelChoice, Record};
 use gradus_data::dedup;
-use gradus_durable::move_folder;
+use gradus_durable::{move_folder, remove_plain};
 use serde::{Deserialize, Serialize};
 
 use super::draft::{Draft, Dropped};
 use super::files::beside;
 use super::journal::Journal;
-use super::manifest::{Counts, PoolManifest};
+use super::manifest::{Counts, PoolManifest, generation_of};
 use super::write::{self, Plan};
 use super::{Pool, project};
 use crate::embed::{Batches, Key, embed, key};
@@ -120,9 +121,11 @@ pub async fn build(
     watch: impl FnMut(Progress) -> bool,
 ) -> Result<PoolBuildSummary> {
     settings.check()?;
-    if folder.exists() {
-        return Err(Error::pool(folder, "is there already: add to it, or remove it first"));
-    }
+    let absent = || match folder.symlink_metadata() {
+        Ok(_) => Err(Error::pool(folder, "is there already: add to it, or remove it first")),
+        Err(_) => Ok(()),
+    };
+    absent()?;
     let mut draft = Draft::new(settings.labels.clone());
     records.into_iter().for_each(|record| draft.add(&record));
     if draft.questions.is_empty() {
@@ -132,13 +135,17 @@ pub async fn build(
         return Err(Error::Data(message));
     }
     write::check_size(&draft)?;
-    let mut journal = Journal::open(&beside(folder, ".embedded"), encoder.fingerprint)?;
+    let mut journal = journal(folder, encoder)?;
+    // Another process may have built it meanwhile. A journal with vectors is that of an addition.
+    if let Err(error) = absent() {
+        return if journal.dimension() == 0 { journal.remove().and(Err(error)) } else { Err(error) };
+    }
     let embedded = fill(&mut journal, &draft, Counts::default(), encoder, settings, watch).await?;
     let pca = reduce.map(|reduce| fit(&journal, &draft, settings.fit_rows, reduce)).transpose()?;
 
     // It has a name that the next build finds: what a killed one leaves may be large.
     let part = beside(folder, ".part");
-    if part.exists() {
+    if part.symlink_metadata().is_ok() {
         std::fs::remove_dir_all(&part).map_err(Error::io(&part))?;
     }
     std::fs::create_dir_all(&part).map_err(Error::io(&part))?;
@@ -172,12 +179,20 @@ pub async fn add(
     watch: impl FnMut(Progress) -> bool,
 ) -> Result<PoolBuildSummary> {
     settings.check()?;
-    let pool = Pool::open(folder, encoder)?;
+    let folder = &folder.canonicalize().map_err(Error::io(folder))?;
+    let mut pool = Pool::open(folder, encoder)?;
+    let mut journal = journal(folder, encoder)?;
+    // Another process may have added to it until this one had the lock.
+    if PoolManifest::read(folder)? != *pool.manifest() {
+        pool = Pool::open(folder, encoder)?;
+    }
     let old = pool.manifest();
+    let Some(generation) = old.generation().checked_add(1) else {
+        return Err(Error::pool(folder, "has been added to too often: build a new pool"));
+    };
     let mut draft = Draft::of(&pool, settings.labels.clone());
     records.into_iter().for_each(|record| draft.add(&record));
     write::check_size(&draft)?;
-    let mut journal = Journal::open(&beside(folder, ".embedded"), encoder.fingerprint)?;
     let embedded = fill(&mut journal, &draft, old.counts, encoder, settings, watch).await?;
     let vectors = if embedded.total > 0 { Some(journal.vectors()?) } else { None };
     if vectors.is_some() && journal.dimension() != old.dimension {
@@ -195,18 +210,44 @@ pub async fn add(
         pca: pool.pca(),
         guard: &old.guard,
         graph_from: settings.graph_from,
-        generation: generation(old) + 1,
+        generation,
     };
     let manifest = write::write(folder, &plan)?;
     drop(plan);
     let report = report(&manifest, old.counts, &draft, embedded);
     manifest.write(folder)?;
-    for entry in old.files.values() {
-        let path = folder.join(&entry.name);
-        std::fs::remove_file(&path).map_err(Error::io(&path))?;
-    }
+    remove_other_generations(folder, generation)?;
     journal.remove()?;
     Ok(report)
+}
+
+/// The journal beside a pool, and with it the pool's lock.
+fn journal(folder: &Path, encoder: &Encoder<'_>) -> Result<Journal> {
+    Journal::open(&beside(&resolved(folder), ".embedded"), encoder.fingerprint).map_err(|error| match error {
+        Error::Io(error) if error.is_in_use() => Error::pool(folder, error.source.to_string()),
+        other => other,
+    })
+}
+
+/// The folder by the one name that all its writers agree upon, whether it exists or not.
+fn resolved(folder: &Path) -> PathBuf {
+    let inside = |name| Some(folder.parent()?.canonicalize().ok()?.join(name));
+    folder.canonicalize().ok().or_else(|| inside(folder.file_name()?)).unwrap_or_else(|| folder.to_owned())
+}
+
+/// Removes files of a pool that its manifest does not name any more, or never came to name. What a pool has no such file
+/// for stays, and so do folders.
+fn remove_other_generations(folder: &Path, generation: u32) -> Result<()> {
+    for entry in std::fs::read_dir(folder).map_err(Error::io(folder))? {
+        let entry = entry.map_err(Error::io(folder))?;
+        let other =
+            entry.file_name().to_str().and_then(generation_of).is_some_and(|other| other != generation);
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if other && !is_folder {
+            remove_plain(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn report(manifest: &PoolManifest, before: Counts, draft: &Draft, embedded: Progress) -> PoolBuildSummary {
@@ -217,12 +258,6 @@ fn report(manifest: &PoolManifest, before: Counts, draft: &Draft, embedded: Prog
         embedded,
         dimension: manifest.kept,
     }
-}
-
-/// The number in the files' names: `steps.2.f32`.
-fn generation(manifest: &PoolManifest) -> usize {
-    let numbers = manifest.files.values().filter_map(|entry| entry.name.split('.').nth(1)?.parse().ok());
-    numbers.max().unwrap_or(1)
 }
 
 /// Embeds what the journal does not know yet of the texts that are not among the first `old` ones.
@@ -271,7 +306,7 @@ fn fit(journal: &Journal, draft: &Draft, most: usize, reduce: &Reduce<'_>) -> Re
     let (vectors, mut rows) = (journal.vectors()?, Vec::new());
     let taken = texts.len().min(most);
     for index in 0..taken {
-        vectors.copy(&key(texts[index * texts.len() / taken]), &mut rows);
+        vectors.copy(&key(texts[index * texts.len() / taken]), &mut rows)?;
     }
     let dimension = journal.dimension();
     let pca = reduce(&project(rows, dimension, None), dimension)?;

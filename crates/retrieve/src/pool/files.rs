@@ -1,10 +1,9 @@
 //! The files of a pool: written with a checksum, mapped, and read as tables of numbers. Everything is little-endian.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use gradus_durable::PendingFile;
+use gradus_durable::{PendingFile, open_plain};
 use memmap2::Mmap;
 
 use super::manifest::Entry;
@@ -20,9 +19,9 @@ pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Maps a file that may be empty.
+/// Maps a regular file that may be empty.
 pub(crate) fn map(path: &Path) -> Result<Mmap> {
-    let file = File::open(path).map_err(Error::io(path))?;
+    let file = open_plain(path)?;
     // SAFETY: the map is read-only. A file that someone shortens while it is in use faults, as for every program that
     // maps files; a pool's files are replaced, never changed.
     #[allow(unsafe_code)]
@@ -41,7 +40,7 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) fn new(folder: &Path, name: &str) -> Result<Self> {
         let path = folder.join(name);
-        let file = BufWriter::with_capacity(1 << 20, PendingFile::create(&path)?);
+        let file = BufWriter::with_capacity(1 << 20, PendingFile::create_plain(&path)?);
         Ok(Self { path, name: name.to_owned(), file, hasher: blake3::Hasher::new(), bytes: 0 })
     }
 
@@ -77,13 +76,13 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
-    /// Maps a file that must have `bytes` bytes.
+    /// Maps a file that must have `bytes` bytes. The manifest has been checked, so its name is a plain one.
     pub(crate) fn open(folder: &Path, entry: &Entry, bytes: u64) -> Result<Self> {
         let path = folder.join(&entry.name);
-        if !path.is_file() {
-            return Err(Error::pool(&path, "is missing; build the pool again"));
-        }
-        let map = map(&path)?;
+        let map = map(&path).map_err(|error| match error {
+            Error::Io(error) if error.is_missing() => Error::pool(&path, "is missing; build the pool again"),
+            other => other,
+        })?;
         let found = map.len() as u64;
         if found != bytes || entry.bytes != bytes {
             let message = format!(
@@ -103,10 +102,12 @@ impl Mapped {
         bytemuck::cast_slice(&self.map)
     }
 
+    pub(crate) fn into_map(self) -> Mmap {
+        self.map
+    }
+
     pub(crate) fn verify(&self, entry: &Entry) -> Result<()> {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&self.map);
-        if hasher.finalize().to_hex().as_str() != entry.blake3 {
+        if blake3::hash(&self.map).to_hex().as_str() != entry.blake3 {
             return Err(Error::pool(
                 &self.path,
                 "is damaged: its checksum does not match; build the pool again",

@@ -12,7 +12,9 @@
 //!
 //! Numbers are little-endian. Texts are a blob with offsets rather than JSON lines: a text is a slice of the map, nothing
 //! is parsed on opening, and the n-th step's text is the n-th row's. Files are never changed: [`add`] writes new ones
-//! (`steps.2.f32`) and then replaces the manifest, so a pool is always whole.
+//! (`steps.2.f32`), replaces the manifest and then removes the old ones, so a pool is always whole. There is one writer
+//! at a time, which holds the lock of the journal beside the pool, and any number of readers: who finds that the files of
+//! a manifest are gone reads the new one. A pool may come from anywhere; see `manifest.rs` for what is refused.
 
 mod build;
 mod draft;
@@ -20,6 +22,7 @@ pub(crate) mod files;
 mod guard;
 pub(crate) mod journal;
 mod manifest;
+mod verify;
 mod write;
 
 use std::ops::Range;
@@ -33,13 +36,11 @@ pub use draft::Dropped;
 use files::Mapped;
 pub(crate) use guard::Duplicate;
 pub use manifest::{Counts, Entry, PoolManifest};
+pub use verify::{VectorCheck, VectorSample};
 
 use crate::error::{Error, Result};
 use crate::pca::Pca;
 use crate::search::{Approximate, Hit, top_k};
-
-/// Pools up to this size are verified whenever they are opened: a fraction of a second.
-const VERIFIED_ON_OPEN: u64 = 1 << 30;
 
 /// An open pool.
 #[derive(Debug)]
@@ -90,8 +91,8 @@ pub struct Step<'a> {
 }
 
 impl Pool {
-    /// Opens a pool that was built with this encoder. Sizes and tables are always checked, contents where the pool is
-    /// small enough (1 GiB) for that to go unnoticed.
+    /// Opens a pool that was built with this encoder. Every file is compared with its size and checksum, whatever its
+    /// size; the tables are checked entry by entry.
     pub fn open(folder: &Path, encoder: &Encoder<'_>) -> Result<Self> {
         let pool = Self::open_any(folder)?;
         pool.expect(encoder)?;
@@ -112,7 +113,26 @@ impl Pool {
 
     /// Opens a pool to look into it, whatever its encoder.
     pub fn open_any(folder: &Path) -> Result<Self> {
-        let manifest = PoolManifest::read(folder)?;
+        Self::open_from(folder, PoolManifest::read(folder)?)
+    }
+
+    /// Opens the pool of a manifest that has just been read. A writer may have removed its files since: then there is
+    /// another manifest, which names those that are there now.
+    pub(crate) fn open_from(folder: &Path, mut manifest: PoolManifest) -> Result<Self> {
+        loop {
+            let error = match Self::open_files(folder, manifest.clone()) {
+                Ok(pool) => return Ok(pool),
+                Err(error) => error,
+            };
+            let now = PoolManifest::read(folder)?;
+            if now == manifest {
+                return Err(error);
+            }
+            manifest = now;
+        }
+    }
+
+    fn open_files(folder: &Path, manifest: PoolManifest) -> Result<Self> {
         let Counts { questions, solutions, steps, step_texts, guard_keys } = manifest.counts;
         let (kept, texts) = (manifest.kept, 2 * questions + step_texts + solutions);
         let open = |what: &str, bytes: Option<usize>| {
@@ -121,7 +141,10 @@ impl Pool {
             Mapped::open(folder, entry, bytes.map_or(entry.bytes, |bytes| bytes as u64))
         };
         let pca = manifest.pca.then(|| open("pca", Some((kept + 1) * manifest.dimension * 4))).transpose()?;
-        let pool = Self {
+        if let Some(pca) = &pca {
+            pca.verify(&manifest.files["pca"])?;
+        }
+        let mut pool = Self {
             questions: open("questions", Some(questions * kept * 4))?,
             steps: open("steps", Some(step_texts * kept * 4))?,
             texts: open("texts", None)?,
@@ -132,31 +155,40 @@ impl Pool {
                 let (mean, components) = file.numbers().split_at(manifest.dimension);
                 Pca { mean: mean.to_vec(), components: components.to_vec(), kept }
             }),
-            graph: match manifest.files.get("graph") {
-                Some(entry) => Some(Approximate::open(&folder.join(&entry.name))?),
-                None => None,
-            },
+            graph: None,
             folder: folder.to_owned(),
             manifest,
         };
-        if let Some(graph) = &pool.graph
-            && (graph.rows(), graph.dimension()) != (questions, kept)
-        {
-            return Err(Error::pool(folder, "its graph is over other questions: build the pool again"));
-        }
-        let bytes: u64 = pool.manifest.files.values().map(|entry| entry.bytes).sum();
-        if bytes <= VERIFIED_ON_OPEN {
-            pool.verify()?;
-        }
+        pool.check_sums()?;
         pool.check_tables()?;
+        if pool.pca.as_ref().is_some_and(|pca| !pca.is_sound(pool.manifest.dimension)) {
+            return Err(Error::pool(folder, "its components make no sense: build the pool again"));
+        }
+        if let Some(entry) = pool.manifest.files.get("graph") {
+            let file = Mapped::open(folder, entry, entry.bytes)?;
+            file.verify(entry)?;
+            let path = file.path.clone();
+            let graph = Approximate::of(file.into_map(), &path)?;
+            if (graph.rows(), graph.dimension()) != (questions, kept) {
+                return Err(Error::pool(folder, "its graph is over other questions: build the pool again"));
+            }
+            pool.graph = Some(graph);
+        }
         Ok(pool)
     }
 
-    /// Compares every file with its checksum.
-    pub fn verify(&self) -> Result<()> {
+    /// Compares every mapped file with its checksum.
+    fn check_sums(&self) -> Result<()> {
         use rayon::prelude::*;
-        let files = self.manifest.files.par_iter();
-        files.try_for_each(|(_, entry)| Mapped::open(&self.folder, entry, entry.bytes)?.verify(entry))
+        let files = [
+            ("questions", &self.questions),
+            ("steps", &self.steps),
+            ("texts", &self.texts),
+            ("offsets", &self.offsets),
+            ("layout", &self.layout),
+            ("guard", &self.guard),
+        ];
+        files.par_iter().try_for_each(|(what, file)| file.verify(&self.manifest.files[*what]))
     }
 
     /// Whether questions are found through a graph, approximately.

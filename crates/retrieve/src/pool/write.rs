@@ -8,7 +8,7 @@ use gradus_data::dedup;
 use super::draft::Draft;
 use super::files::{self, Mapped, Writer};
 use super::journal::Vectors;
-use super::manifest::{Counts, Entry, PoolManifest, VERSION};
+use super::manifest::{Counts, Entry, PoolManifest, VERSION, file_name};
 use super::{Pool, guard, pack, project};
 use crate::embed::key;
 use crate::error::{Error, Result};
@@ -31,35 +31,32 @@ pub(crate) struct Plan<'a> {
     pub(crate) guard: &'a dedup::DedupConfig,
     /// Questions from which on a graph is built.
     pub(crate) graph_from: usize,
-    /// The how-manieth files of their kind these are, from 1.
-    pub(crate) generation: usize,
+    /// The number in the files' names, from 1.
+    pub(crate) generation: u32,
 }
 
 /// Writes everything and returns what the pool now holds.
 pub(crate) fn write(folder: &Path, plan: &Plan<'_>) -> Result<PoolManifest> {
     let Plan { draft, old, .. } = plan;
-    let name = |stem: &str, kind: &str| match plan.generation {
-        1 => format!("{stem}.{kind}"),
-        generation => format!("{stem}.{generation}.{kind}"),
-    };
+    let name = |what: &str| file_name(what, plan.generation).expect("a pool has such a file");
     let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
 
     let questions = draft.questions.iter().map(|question| question.text.as_str());
-    let mut file = Writer::new(folder, &name("questions", "f32"))?;
+    let mut file = Writer::new(folder, &name("questions"))?;
     vectors(&mut file, plan, old.map(Pool::question_rows), questions.clone())?;
     let entry = file.finish()?;
     if draft.questions.len() >= plan.graph_from {
-        entries.insert("graph".to_owned(), graph(folder, &name("questions", "graph"), &entry, plan)?);
+        entries.insert("graph".to_owned(), graph(folder, &name("graph"), &entry, plan)?);
     }
     entries.insert("questions".to_owned(), entry);
 
     let steps = draft.steps.iter().map(String::as_str);
-    let mut file = Writer::new(folder, &name("steps", "f32"))?;
+    let mut file = Writer::new(folder, &name("steps"))?;
     vectors(&mut file, plan, old.map(Pool::step_rows), steps.clone())?;
     entries.insert("steps".to_owned(), file.finish()?);
 
     if let Some(pca) = plan.pca {
-        let mut file = Writer::new(folder, &name("pca", "f32"))?;
+        let mut file = Writer::new(folder, &name("pca"))?;
         file.numbers(&pca.mean)?;
         file.numbers(&pca.components)?;
         entries.insert("pca".to_owned(), file.finish()?);
@@ -68,13 +65,13 @@ pub(crate) fn write(folder: &Path, plan: &Plan<'_>) -> Result<PoolManifest> {
     let solutions = || draft.questions.iter().flat_map(|question| &question.solutions);
     let ids = draft.questions.iter().map(|question| question.id.as_str());
     let texts = questions.chain(ids).chain(steps).chain(solutions().map(|solution| solution.id.as_str()));
-    let (mut blob, mut offsets) = (Writer::new(folder, &name("texts", "utf8"))?, vec![0_u64]);
+    let (mut blob, mut offsets) = (Writer::new(folder, &name("texts"))?, vec![0_u64]);
     for text in texts {
         blob.write(text.as_bytes())?;
         offsets.push(offsets.last().expect("there is a first") + text.len() as u64);
     }
     entries.insert("texts".to_owned(), blob.finish()?);
-    let mut file = Writer::new(folder, &name("texts", "u64"))?;
+    let mut file = Writer::new(folder, &name("offsets"))?;
     file.numbers(&offsets)?;
     entries.insert("offsets".to_owned(), file.finish()?);
 
@@ -82,7 +79,7 @@ pub(crate) fn write(folder: &Path, plan: &Plan<'_>) -> Result<PoolManifest> {
     let by_solution = starts(solutions().map(|solution| solution.steps.len()));
     let steps: Vec<u32> =
         solutions().flat_map(|solution| &solution.steps).map(|&(row, mark)| pack(row, mark)).collect();
-    let mut file = Writer::new(folder, &name("layout", "u32"))?;
+    let mut file = Writer::new(folder, &name("layout"))?;
     [&by_question, &by_solution, &steps].iter().try_for_each(|table| file.numbers(table))?;
     entries.insert("layout".to_owned(), file.finish()?);
 
@@ -93,7 +90,7 @@ pub(crate) fn write(folder: &Path, plan: &Plan<'_>) -> Result<PoolManifest> {
     }
     filed.sort_unstable();
     let (keys, questions): (Vec<u64>, Vec<u32>) = filed.into_iter().unzip();
-    let mut file = Writer::new(folder, &name("guard", "u64"))?;
+    let mut file = Writer::new(folder, &name("guard"))?;
     file.numbers(&keys)?;
     file.numbers(&questions)?;
     entries.insert("guard".to_owned(), file.finish()?);
@@ -141,7 +138,7 @@ fn vectors<'a>(
     while texts.peek().is_some() {
         let vectors = plan.vectors.as_ref().expect("new texts have been embedded");
         let mut rows = Vec::with_capacity(ROWS * plan.dimension);
-        texts.by_ref().take(ROWS).for_each(|text| vectors.copy(&key(text), &mut rows));
+        texts.by_ref().take(ROWS).try_for_each(|text| vectors.copy(&key(text), &mut rows))?;
         file.numbers(&project(rows, plan.dimension, plan.pca))?;
     }
     Ok(())

@@ -2,9 +2,11 @@
 //! speed of search.
 
 mod fake;
+mod foreign;
 mod growth;
 mod leak;
 mod pca;
 mod pool;
 mod tfidf;
 mod two_stage;
+mod writers;

@@ -229,3 +229,118 @@ async fn a_registered_command_is_found_again_and_stops_with_its_process() {
     store.remove(id).await.unwrap();
     assert!(store.jobs().await.unwrap().is_empty());
 }
+
+/// Runs a job of six tasks to its end and closes its file.
+async fn finished(folder: &tempfile::TempDir) -> JobId {
+    let store = open(folder);
+    let job = store.begin(spec(6)).await.unwrap();
+    assert!(is_complete(&run_tasks(&store, job.id, &workers(), twice, |_| true).await.unwrap()));
+    job.id
+}
+
+/// Changes rows behind the store's back.
+fn change(folder: &tempfile::TempDir, statements: &str) {
+    Connection::open(folder.path().join("a/jobs.sqlite")).unwrap().execute_batch(statements).unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_row_costs_its_task() {
+    for damage in [
+        "UPDATE tasks SET result = '5' WHERE number = 2",
+        "UPDATE tasks SET result = NULL WHERE number = 2",
+        "UPDATE tasks SET result = x'ff' WHERE number = 2",
+        "UPDATE tasks SET hash = 'other' WHERE number = 2",
+        "UPDATE tasks SET state = 'dond' WHERE number = 2",
+        "UPDATE tasks SET state = x'00ff' WHERE number = 2",
+        "UPDATE tasks SET number = 99 WHERE number = 2",
+        "UPDATE tasks SET number = -7 WHERE number = 2",
+        "UPDATE tasks SET number = 2, result = '8' WHERE number = 2",
+        "DELETE FROM tasks WHERE number = 2",
+        "UPDATE tasks SET hash = NULL, result = '{' WHERE number = 2",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let id = finished(&folder).await;
+        change(&folder, damage);
+        let store = open(&folder);
+        let job = store.begin(spec(6)).await.unwrap();
+        store.verify(id).await.unwrap();
+        assert_eq!((job.id, store.job(id).await.unwrap().tasks.done), (id, 5), "{damage}");
+        let asked = RefCell::new(Vec::new());
+        let each = |task: usize| {
+            asked.borrow_mut().push(task);
+            twice(task)
+        };
+        assert!(is_complete(&run_tasks(&store, id, &workers(), each, |_| true).await.unwrap()), "{damage}");
+        assert_eq!(*asked.borrow(), [2], "{damage}");
+        let results: Vec<String> =
+            store.results(id).await.unwrap().into_iter().map(|(_, result)| result).collect();
+        assert_eq!(results, ["0", "2", "4", "6", "8", "10"], "{damage}");
+        assert_eq!(store.verify(id).await.unwrap(), 0, "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn results_of_older_versions_are_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let id = finished(&folder).await;
+    change(&folder, "UPDATE tasks SET hash = NULL");
+    change(&folder, "ALTER TABLE tasks DROP COLUMN hash");
+    let store = open(&folder);
+    assert_eq!(store.begin(spec(6)).await.unwrap().tasks.done, 6);
+    assert_eq!(store.verify(id).await.unwrap(), 0);
+}
+
+/// Whichever byte of the file is damaged: a sentence, or what an undisturbed run has.
+#[tokio::test]
+async fn damage_of_the_file_is_found_or_harmless() {
+    let folder = tempfile::tempdir().unwrap();
+    finished(&folder).await;
+    let path = folder.path().join("a/jobs.sqlite");
+    // Everything out of the write-ahead log, which has hashes of its own.
+    change(&folder, "PRAGMA wal_checkpoint(TRUNCATE)");
+    let whole = std::fs::read(&path).unwrap();
+    let used: Vec<usize> = (0..whole.len()).filter(|place| whole[*place] != 0).collect();
+    let mut sound = 0;
+    for place in used.iter().step_by(61) {
+        let mut damaged = whole.clone();
+        damaged[*place] ^= 0x15;
+        // A file of its own: the thread of the last one may still be closing it.
+        let path = folder.path().join(format!("{place}.sqlite"));
+        std::fs::write(&path, damaged).unwrap();
+        let run = async {
+            let store = SqliteStore::open(&path)?;
+            let job = store.begin(spec(6)).await?;
+            store.verify(job.id).await?;
+            let asked = RefCell::new(0);
+            let each = |task: usize| {
+                *asked.borrow_mut() += 1;
+                twice(task)
+            };
+            let summary = run_tasks(&store, job.id, &workers(), each, |_| *asked.borrow() < 50).await?;
+            assert!(summary.stop.is_none(), "byte {place}: {summary:?}");
+            Ok::<_, Error>((job.id, store.results(job.id).await?))
+        };
+        if let Ok((_, results)) = run.await {
+            let expected: Vec<(usize, String)> = (0..6).map(|task| (task, (2 * task).to_string())).collect();
+            assert_eq!(results, expected, "byte {place}");
+            sound += 1;
+        }
+    }
+    assert!(sound > 0);
+}
+
+#[tokio::test]
+async fn absurd_rows_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let job = store.begin(spec(1)).await.unwrap();
+    change(
+        &folder,
+        "UPDATE jobs SET kind = x'ff00', command = x'c3', folder = 7, output = x'00', state = 'what', created = 'x', \
+         updated = x'ff'; INSERT INTO progress VALUES (1, x'ff', -5, 9223372036854775807);",
+    );
+    let read = store.job(job.id).await.unwrap();
+    assert_eq!((read.command.len(), read.kind.as_str(), read.tasks.done), (0, "\u{fffd}\0", 0));
+    assert_eq!(store.jobs().await.unwrap().len(), 1);
+    assert!(read.tasks.total() > 0);
+}

@@ -12,6 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use candle_core::{Device, Tensor};
+use gradus_durable::{check_plain, read_plain};
 use safetensors::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -129,8 +130,7 @@ pub(crate) fn save(folder: &Path, checkpoint: &Checkpoint) -> Result<PathBuf> {
 /// Reads one checkpoint, and refuses it if a bit of it has changed.
 pub(crate) fn load(folder: &Path) -> Result<Checkpoint> {
     let damaged = |what: &str| Error::run(folder, format!("the checkpoint is damaged: {what}"));
-    let path = folder.join(STATE);
-    let bytes = fs::read(&path).map_err(io(&path))?;
+    let bytes = read_plain(&folder.join(STATE), u64::MAX)?;
     let mut written: CheckpointState = serde_json::from_slice(&bytes)
         .map_err(|error| damaged(&format!("{STATE} cannot be read: {error}")))?;
     let claimed = written.blake3.clone();
@@ -144,8 +144,7 @@ pub(crate) fn load(folder: &Path) -> Result<Checkpoint> {
             format!("the checkpoint has schema {found}; this version reads {known}"),
         ));
     }
-    let path = folder.join(TENSORS);
-    let bytes = fs::read(&path).map_err(io(&path))?;
+    let bytes = read_plain(&folder.join(TENSORS), u64::MAX)?;
     if bytes.len() as u64 != written.tensors.bytes
         || blake3::hash(&bytes).to_hex().as_str() != written.tensors.blake3
     {
@@ -171,7 +170,8 @@ pub(crate) fn load_latest(folder: &Path) -> Result<(Option<Checkpoint>, Vec<Stri
     Ok((None, warnings))
 }
 
-/// Steps of all checkpoints in a folder, the oldest first. No folder is no checkpoints.
+/// Steps of all checkpoints in a folder, the oldest first. No folder is no checkpoints; what has the name of one but is no
+/// folder, such as a symbolic link, is refused.
 pub(crate) fn steps(folder: &Path) -> Result<Vec<u64>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -181,7 +181,12 @@ pub(crate) fn steps(folder: &Path) -> Result<Vec<u64>> {
     let mut steps = Vec::new();
     for entry in entries {
         let entry = entry.map_err(io(folder))?.file_name();
-        steps.extend(entry.to_str().and_then(|entry| entry.strip_prefix("step-")?.parse::<u64>().ok()));
+        let Some(entry) = entry.to_str() else { continue };
+        let step = entry.strip_prefix("step-").and_then(|step| step.parse::<u64>().ok());
+        if let Some(step) = step.filter(|step| name(*step) == entry) {
+            check_plain(folder, &[], &[entry])?;
+            steps.push(step);
+        }
     }
     steps.sort_unstable();
     Ok(steps)

@@ -14,13 +14,15 @@
 //! A run can be killed at any instant: it resumes from its last checkpoint, and its metrics are cut back to it. The
 //! order in a training loop is: optimizer step, [`Run::log`], evaluate and log that, then [`Run::save`]; what is
 //! logged for a step after its checkpoint was saved is lost if the process is killed in between.
+//!
+//! A run may come from elsewhere. Its files are read, written and removed under these names only, and a symbolic link
+//! among them is refused: what it leads to is not the run's.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use gradus_core::time;
-use gradus_durable::{replace_file, replace_folder};
+use gradus_durable::{check_plain, lock_file, replace_folder, replace_plain_file};
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{self, Checkpoint};
@@ -32,6 +34,8 @@ use crate::error::io;
 use crate::{Error, Result};
 
 const SCHEMA: u32 = 1;
+const FILES: [&str; 6] = ["recipe.toml", "run.json", "metrics.jsonl", "best", "README.md", "lock"];
+const FOLDERS: [&str; 3] = ["checkpoints", "adapter", "model"];
 
 /// How a run was started, for its record.
 #[derive(Debug, Clone, Default)]
@@ -113,6 +117,7 @@ impl Run {
         let fresh = || if exists(folder) { Err(Error::run(folder, message)) } else { Ok(()) };
         fresh()?;
         refuse_foreign(folder)?;
+        check_plain(folder, &FILES, &FOLDERS)?;
         let checkpoints = folder.join("checkpoints");
         fs::create_dir_all(&checkpoints).map_err(io(&checkpoints))?;
         let lock = lock(folder)?;
@@ -130,10 +135,10 @@ impl Run {
             inputs: context.inputs,
             resumed: Vec::new(),
         };
-        replace_file(&folder.join("recipe.toml"), recipe.to_toml().as_bytes())?;
+        replace_plain_file(&folder.join("recipe.toml"), recipe.to_toml().as_bytes())?;
         let metrics = Metrics::open(&folder.join("metrics.jsonl"))?;
         // Last, because its presence is what makes the folder a run.
-        replace_file(&folder.join("run.json"), &json(&record))?;
+        replace_plain_file(&folder.join("run.json"), &json(&record))?;
         let (folder, recipe) = (folder.to_owned(), recipe.clone());
         Ok(Self { folder, recipe, record, metrics, judged: None, best: None, _lock: lock })
     }
@@ -141,6 +146,7 @@ impl Run {
     /// Resumes a run: cleans up after a kill, checks that the inputs are what they were, finds the newest whole
     /// checkpoint and cuts the metrics back to it.
     pub(crate) fn resume(folder: &Path) -> Result<ResumedRun> {
+        check_plain(folder, &FILES, &FOLDERS)?;
         read_record(folder)?;
         let lock = lock(folder)?;
         let mut record = read_record(folder)?;
@@ -166,7 +172,7 @@ impl Run {
         let path = folder.join("metrics.jsonl");
         let lines = metrics::cut_after(&path, step)?;
         record.resumed.push(Resumption { at: time::now(), step, gradus: version.to_owned() });
-        replace_file(&folder.join("run.json"), &json(&record))?;
+        replace_plain_file(&folder.join("run.json"), &json(&record))?;
         let metrics = Metrics::open(&path)?;
         let steps = checkpoint::steps(&checkpoints)?;
         let best = recipe.steps.best.as_ref().and_then(|metric| metric.best_of(&lines, &steps));
@@ -250,13 +256,15 @@ impl Run {
 
     /// Writes a file of the run, such as `README.md`, as a whole.
     pub(crate) fn write_file(&self, name: &str, text: impl AsRef<[u8]>) -> Result<()> {
-        Ok(replace_file(&self.folder.join(name), text.as_ref())?)
+        Ok(replace_plain_file(&self.folder.join(name), text.as_ref())?)
     }
 
     fn write_best(&self) -> Result<()> {
         let path = self.folder.join("best");
         match self.best {
-            Some((step, _)) => Ok(replace_file(&path, format!("{}\n", checkpoint::name(step)).as_bytes())?),
+            Some((step, _)) => {
+                Ok(replace_plain_file(&path, format!("{}\n", checkpoint::name(step)).as_bytes())?)
+            }
             None if path.exists() => fs::remove_file(&path).map_err(io(&path)),
             None => Ok(()),
         }
@@ -314,18 +322,10 @@ fn refuse_foreign(folder: &Path) -> Result<()> {
 
 /// Locks the run for this process. The operating system releases the lock when the process ends, however it does.
 fn lock(folder: &Path) -> Result<File> {
-    let path = folder.join("lock");
-    let file = File::options().create(true).append(true).open(&path).map_err(io(&path))?;
-    // A program that is just being started from this one holds a copy of the lock until it has replaced itself.
-    for patience in (0..20).rev() {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if patience > 0 => std::thread::sleep(Duration::from_millis(25)),
-            Err(TryLockError::WouldBlock) => break,
-            Err(TryLockError::Error(error)) => return Err(io(&path)(error)),
-        }
-    }
-    Err(Error::run(folder, "another process is writing this run: wait for it, or stop it"))
+    lock_file(&folder.join("lock")).map_err(|error| match error.is_in_use() {
+        true => Error::run(folder, "another process is writing this run: wait for it, or stop it"),
+        false => error.into(),
+    })
 }
 
 #[cfg(test)]

@@ -85,6 +85,12 @@ impl RunInput {
 fn hash(path: &Path) -> Result<(u64, blake3::Hash)> {
     let mut hasher = blake3::Hasher::new();
     if !path.is_dir() {
+        if path.exists() && !path.is_file() {
+            return Err(Error::run(
+                path,
+                "is a pipe or a device: a run needs files, which it can read again",
+            ));
+        }
         let file = File::open(path).map_err(io(path))?;
         hasher.update_reader(file).map_err(io(path))?;
         return Ok((hasher.count(), hasher.finalize()));

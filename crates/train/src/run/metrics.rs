@@ -10,15 +10,16 @@
 //! run had never stopped, but for `time` and speed.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use gradus_core::count::counted;
 use gradus_core::time;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::Result;
 use crate::error::io;
-use crate::{Error, Result};
 
 /// The split of evaluations; its metrics decide which checkpoint is the best.
 pub(crate) const EVAL: &str = "eval";
@@ -79,21 +80,20 @@ impl Metrics {
     }
 }
 
-/// Reads all lines. A last line that was cut off by a kill is left out; no file is no lines.
+/// Reads all lines. A last line that was cut off by a kill is left out; a damaged one is left out and told (see
+/// [`gradus_durable::on_damage`]), as its numbers cannot be had again. No file is no lines.
 pub fn read(path: &Path) -> Result<Vec<MetricsLine>> {
-    let text = match fs::read(path) {
+    let text = match gradus_durable::read_plain(path, u64::MAX) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(io(path)(error)),
+        Err(error) if error.is_missing() => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
     };
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let mut lines = Vec::new();
-    for (index, line) in whole.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        lines.push(serde_json::from_str(line).map_err(|error| Error::Record {
-            path: path.to_owned(),
-            line: index as u64 + 1,
-            message: format!("no line of metrics: {error}"),
-        })?);
+    let whole: Vec<&str> = whole.lines().filter(|line| !line.trim().is_empty()).collect();
+    let lines: Vec<MetricsLine> = whole.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    if lines.len() < whole.len() {
+        let damaged = counted(whole.len() - lines.len(), "damaged line");
+        gradus_durable::report_damage(path, &format!("{damaged} skipped; the run itself is whole"));
     }
     Ok(lines)
 }
@@ -107,7 +107,7 @@ pub(super) fn cut_after(path: &Path, step: u64) -> Result<Vec<MetricsLine>> {
         text += &serde_json::to_string(line).expect("a line has only what JSON can hold");
         text.push('\n');
     }
-    gradus_durable::replace_file(path, text.as_bytes())?;
+    gradus_durable::replace_plain_file(path, text.as_bytes())?;
     Ok(lines)
 }
 
@@ -147,6 +147,8 @@ pub fn duration(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn line(step: u64, split: &str, loss: f64) -> MetricsLine {
@@ -192,15 +194,16 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_line_in_the_middle_is_named() {
+    fn a_damaged_line_costs_itself_and_a_resumed_run_removes_it() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("metrics.jsonl");
-        fs::write(&path, "{\"step\":1,\"time\":0,\"split\":\"train\"}\nwhat\n").unwrap();
-        let message = read(&path).unwrap_err().to_string();
-        assert!(
-            message.ends_with("metrics.jsonl:2: no line of metrics: expected value at line 1 column 1"),
-            "{message}"
-        );
+        let good = |step: u64| format!("{{\"step\":{step},\"time\":1.5,\"split\":\"train\"}}\n");
+        fs::write(&path, [good(1), "{\"step\":2,\u{1}".to_owned(), "\n".to_owned(), good(3)].concat())
+            .unwrap();
+        let steps = |lines: Vec<MetricsLine>| lines.iter().map(|line| line.step).collect::<Vec<_>>();
+        assert_eq!(steps(read(&path).unwrap()), [1, 3]);
+        assert_eq!(steps(cut_after(&path, 3).unwrap()), [1, 3]);
+        assert_eq!(fs::read_to_string(&path).unwrap(), good(1) + &good(3));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `gradus pool stats`: statistics of a pool.
+//! `gradus pool stats`: statistics of a pool, and whether its vectors are those of its texts.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -6,23 +6,60 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 use gradus_core::Mark;
-use gradus_retrieve::pool::{Pool, PoolManifest};
+use gradus_retrieve::pool::{Pool, PoolManifest, VectorCheck, VectorSample};
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
+use crate::arguments::retrieval::EncoderOptions;
+use crate::arguments::values::at_least_one;
 use crate::exit::Status;
+use crate::references::{encoder_for, verify_vectors};
 use crate::terminal::printer::{self, Printer};
-use gradus_core::count::grouped;
+use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  gradus pool stats math.pool\n  gradus pool stats math.pool --verify\n  \
+gradus pool stats math.pool --verify=all\n\n\
+Checksums of all files are compared whenever a pool is opened."
+)]
 pub(crate) struct StatsArgs {
     /// Pool folder
     pool: PathBuf,
-    /// Verify the checksums of all files, however large the pool is
-    #[arg(long)]
-    verify: bool,
+    /// Embed some texts again and compare with the pool's vectors: 32 texts, another number, or `all`
+    #[arg(
+        long,
+        value_name = "TEXTS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "32",
+        value_parser = texts
+    )]
+    verify: Option<Texts>,
+    /// Random seed of the texts to verify
+    #[arg(long, default_value_t = 0, requires = "verify")]
+    seed: u64,
+    /// Embedding model (default: the one recorded in the pool)
+    #[arg(long, value_name = "MODEL", requires = "verify")]
+    encoder: Option<String>,
     #[command(flatten)]
     print: JsonOption,
+    #[command(flatten)]
+    options: EncoderOptions,
+}
+
+/// How many texts to embed again.
+#[derive(Debug, Clone, Copy)]
+enum Texts {
+    Some(usize),
+    All,
+}
+
+fn texts(text: &str) -> Result<Texts, String> {
+    match text {
+        "all" => Ok(Texts::All),
+        _ => at_least_one(text).map(Texts::Some).map_err(|_| format!("`{text}` is not a number or `all`")),
+    }
 }
 
 #[derive(Serialize)]
@@ -38,15 +75,16 @@ struct StatsSummary<'a> {
     neutral: usize,
     /// Solutions with a wrong step.
     wrong_solutions: usize,
+    /// With `--verify`, the comparison of vectors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<VectorCheck>,
 }
 
 pub(super) fn run(args: &StatsArgs) -> Result<Status> {
     let began = Instant::now();
     let pool = Pool::open_any(&args.pool)?;
     let open_seconds = began.elapsed().as_secs_f64();
-    if args.verify {
-        pool.verify()?;
-    }
+    let (pool, verified) = verified(args, pool)?;
     let manifest = pool.manifest();
     let bytes = manifest.files.values().map(|entry| entry.bytes).sum();
     let mut report = StatsSummary {
@@ -57,6 +95,7 @@ pub(super) fn run(args: &StatsArgs) -> Result<Status> {
         incorrect: 0,
         neutral: 0,
         wrong_solutions: 0,
+        verified,
     };
     for solution in pool.questions().flat_map(|question| question.solutions()) {
         let before = report.incorrect;
@@ -100,8 +139,26 @@ pub(super) fn run(args: &StatsArgs) -> Result<Status> {
     ];
     let rows: Vec<Vec<String>> = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
     printer.table(&[&args.pool.display().to_string(), ""], &rows)?;
-    if args.verify {
-        printer.line("all checksums match")?;
+    printer.line("all checksums match")?;
+    if let Some(check) = &report.verified {
+        printer.line(format!(
+            "{} of {} embedded again: all vectors match (largest distance {:.1e})",
+            grouped(check.checked),
+            counted(check.total, "text"),
+            check.largest_distance
+        ))?;
     }
     Ok(Status::Done)
+}
+
+/// Compares the pool's vectors with those of its texts, where that is asked for.
+fn verified(args: &StatsArgs, pool: Pool) -> Result<(Pool, Option<VectorCheck>)> {
+    let sample = match args.verify {
+        None => return Ok((pool, None)),
+        Some(Texts::Some(count)) => VectorSample::Some { count, seed: args.seed },
+        Some(Texts::All) => VectorSample::All,
+    };
+    let embedder = encoder_for(&pool, args.encoder.as_deref(), &args.options)?;
+    let check = verify_vectors(&pool, &embedder, sample)?;
+    Ok((pool, Some(check)))
 }

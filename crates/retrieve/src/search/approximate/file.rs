@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Settings;
 use crate::error::{Error, Result};
-use crate::pool::files::map;
 
 /// Bytes before the graph.
 pub(super) const HEADER: usize = 4096;
@@ -42,7 +41,7 @@ pub(super) fn write(
     bytes: usize,
     fill: impl FnOnce(&mut [u8]) -> Result<()>,
 ) -> Result<()> {
-    let pending = PendingFile::create(path)?;
+    let pending = PendingFile::create_plain(path)?;
     let file = pending.file();
     file.set_len((HEADER + bytes) as u64).map_err(Error::io(path))?;
     // SAFETY: the file was just made, and its name is not the one that others read.
@@ -62,9 +61,8 @@ pub(super) fn write(
     Ok(pending.commit()?)
 }
 
-/// Maps a file and compares it with its checksum.
-pub(super) fn read(path: &Path) -> Result<(About, Mmap)> {
-    let map = map(path)?;
+/// What a mapped file says about its graph, which is compared with its checksum.
+pub(super) fn read(path: &Path, map: &Mmap) -> Result<About> {
     let damaged = |what: &str| Error::pool(path, format!("{what}; build the index again"));
     let header = map.get(..HEADER).and_then(|header| serde_json::from_slice::<Header>(header).ok());
     let Some(Header { format, bytes, blake3, about }) = header else {
@@ -83,5 +81,5 @@ pub(super) fn read(path: &Path) -> Result<(About, Mmap)> {
     if about.dimension == 0 || !about.scale.is_finite() {
         return Err(damaged("is damaged: its header makes no sense"));
     }
-    Ok((about, map))
+    Ok(about)
 }

@@ -121,9 +121,15 @@ impl Approximate {
         })
     }
 
-    /// Opens a file by memory map. Its checksum is always compared: a walk through a damaged graph would leave it.
+    /// Opens a file by memory map.
+    #[cfg(test)]
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let (about, map) = file::read(path)?;
+        Self::of(crate::pool::files::map(path)?, path)
+    }
+
+    /// A graph in a mapped file. Its checksum is always compared: a walk through a damaged graph would leave it.
+    pub(crate) fn of(map: Mmap, path: &Path) -> Result<Self> {
+        let about = file::read(path, &map)?;
         let refused = |error: &dyn Display| {
             Error::pool(path, format!("cannot be opened: {error}; build the index again"))
         };

@@ -110,6 +110,55 @@ fn killed_while_it_was_made_it_can_be_made_again() {
     assert!(!world.folder().join(".unfinished-x").exists());
 }
 
+/// Each of these made a resumed run write to, cut or replace what is outside of it, or wait without end.
+#[cfg(unix)]
+#[test]
+fn links_and_pipes_in_a_foreign_run_are_refused() {
+    use std::os::unix::fs::symlink;
+    let world = World::new();
+    let mut run = world.create().unwrap();
+    train(&mut run, 0, 10, 0.5);
+    drop(run);
+    let (folder, aside) = (world.folder(), world.root.path().join("aside"));
+    let secret = world.root.path().join("precious");
+    fs::create_dir(&secret).unwrap();
+    fs::write(secret.join("thesis.tex"), "years of work").unwrap();
+    for name in
+        ["recipe.toml", "run.json", "metrics.jsonl", "best", "README.md", "lock", "checkpoints", "adapter"]
+    {
+        let path = folder.join(name);
+        let there = path.exists();
+        if there {
+            fs::rename(&path, &aside).unwrap();
+        }
+        for kind in ["link", "pipe", "other"] {
+            match kind {
+                "link" => symlink(if there { &aside } else { &secret }, &path).unwrap(),
+                "pipe" => assert!(Command::new("mkfifo").arg(&path).status().unwrap().success()),
+                _ if ["checkpoints", "adapter"].contains(&name) => fs::write(&path, "").unwrap(),
+                _ => fs::create_dir(&path).unwrap(),
+            }
+            let message = world.said(Run::resume(&folder));
+            assert!(message.contains(name) && message.contains(": expected a f"), "{kind}: {message}");
+            if path.symlink_metadata().unwrap().is_dir() {
+                fs::remove_dir(&path).unwrap();
+            } else {
+                fs::remove_file(&path).unwrap();
+            }
+        }
+        if there {
+            fs::rename(&aside, &path).unwrap();
+        }
+    }
+    // A checkpoint that leads elsewhere was replaced, or thrown away, with all that was there.
+    symlink(&secret, folder.join("checkpoints/step-000020")).unwrap();
+    let message = world.said(Run::resume(&folder));
+    assert!(message.contains("step-000020: is a symbolic link"), "{message}");
+    fs::remove_file(folder.join("checkpoints/step-000020")).unwrap();
+    assert_eq!(fs::read_to_string(secret.join("thesis.tex")).unwrap(), "years of work");
+    Run::resume(&folder).unwrap();
+}
+
 #[test]
 fn two_processes_do_not_write_one_run() {
     let world = World::new();

@@ -1,0 +1,82 @@
+//! Damage in the rows of a job: what is found costs its task, which is done again.
+//!
+//! Each result has a hash beside it; those of older versions have none and must be JSON. A task whose state is no state
+//! is open, one that is missing is made again, one too many is removed. SQLite keeps states twice, in the rows and in an
+//! index; where these differ, the index is made anew from the rows.
+
+use rusqlite::types::{Value, ValueRef};
+use rusqlite::{Savepoint, params};
+
+use crate::job::JobId;
+
+/// States that a task may have.
+const STATES: [&[u8]; 4] = [b"open", b"leased", b"done", b"failed"];
+
+/// The hash of a task's result.
+pub(crate) fn hash(task: i64, result: &str) -> String {
+    let hash = blake3::Hasher::new().update(&task.to_le_bytes()).update(result.as_bytes()).finalize();
+    hash.to_hex()[..16].to_owned()
+}
+
+/// Opens the damaged tasks of a job and says how many there were.
+pub(crate) fn open_damaged(t: &Savepoint<'_>, job: JobId) -> rusqlite::Result<usize> {
+    let (mut damaged, mut rows_say) = (Vec::new(), Vec::new());
+    {
+        let mut tasks =
+            t.prepare("SELECT number, state, result, hash FROM tasks NOT INDEXED WHERE job = ?1")?;
+        let mut rows = tasks.query([job])?;
+        while let Some(row) = rows.next()? {
+            let (number, state): (i64, ValueRef<'_>) = (row.get(0)?, row.get_ref(1)?);
+            rows_say.push((Value::try_from(state).unwrap_or(Value::Null), number));
+            let is_state = state.as_bytes().is_ok_and(|state| STATES.contains(&state));
+            let is_done = state.as_bytes().is_ok_and(|state| state == b"done");
+            if !is_state || is_done && !is_sound(number, row.get_ref(2)?, row.get_ref(3)?) {
+                damaged.push(number);
+            }
+        }
+    }
+    let mut index_says = Vec::new();
+    {
+        let mut tasks =
+            t.prepare("SELECT state, number FROM tasks INDEXED BY tasks_by_state WHERE job = ?1")?;
+        let mut rows = tasks.query([job])?;
+        while let Some(row) = rows.next()? {
+            index_says.push((Value::try_from(row.get_ref(0)?).unwrap_or(Value::Null), row.get(1)?));
+        }
+    }
+    index_says.sort_by_key(|(_, number)| *number);
+    rows_say.sort_by_key(|(_, number)| *number);
+    if index_says != rows_say {
+        t.execute_batch("REINDEX tasks")?;
+    }
+    let mut open = t.prepare(
+        "UPDATE tasks SET state = 'open', worker = NULL, lease = NULL, result = NULL, hash = NULL, attempts = 0 \
+         WHERE job = ?1 AND number = ?2",
+    )?;
+    for number in &damaged {
+        open.execute(params![job, number])?;
+    }
+    Ok(damaged.len())
+}
+
+fn is_sound(number: i64, result: ValueRef<'_>, known: ValueRef<'_>) -> bool {
+    let Ok(result) = result.as_str() else { return false };
+    match known {
+        ValueRef::Null => serde_json::from_str::<serde::de::IgnoredAny>(result).is_ok(),
+        known => known.as_str().is_ok_and(|known| known == hash(number, result)),
+    }
+}
+
+/// Makes the tasks of a job those of its description: as many, with numbers from 0 on.
+pub(crate) fn restore_tasks(t: &Savepoint<'_>, job: JobId, names: &[String]) -> rusqlite::Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let last = names.len() as i64 - 1;
+    t.execute("DELETE FROM tasks WHERE job = ?1 AND number NOT BETWEEN 0 AND ?2", params![job, last])?;
+    let mut insert = t.prepare("INSERT OR IGNORE INTO tasks(job, number, name) VALUES (?1, ?2, ?3)")?;
+    for (number, name) in names.iter().enumerate() {
+        insert.execute(params![job, number as i64, name])?;
+    }
+    Ok(())
+}
