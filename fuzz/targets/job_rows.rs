@@ -9,24 +9,18 @@ mod stack;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gradus_store::{JobSpec, SqliteStore, Store as _, TaskError, TaskRunnerSettings, run_tasks};
 use libfuzzer_sys::fuzz_target;
 
 const TASKS: usize = 4;
 
-static NUMBER: AtomicUsize = AtomicUsize::new(0);
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(scratch::folder);
 
 /// A database with one finished job.
 static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let path = FOLDER.join("whole.sqlite");
     work(&path).expect("an undisturbed job ends");
-    while FOLDER.join("whole.sqlite-wal").exists() {
-        // The thread that closes the database moves everything out of its log.
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
     std::fs::read(&path).expect("it is there")
 });
 
@@ -61,12 +55,10 @@ fuzz_target!(init: stack::watch(), |bytes: &[u8]| {
         let place = usize::from(u16::from_le_bytes([change[0], change[1]])) % damaged.len();
         damaged[place] ^= change[2];
     }
-    // A file of its own: the thread of the last one may still be closing it.
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed) % 64;
     for beside in ["", "-wal", "-shm"] {
-        let _ = std::fs::remove_file(FOLDER.join(format!("{number}.sqlite{beside}")));
+        let _ = std::fs::remove_file(FOLDER.join(format!("damaged.sqlite{beside}")));
     }
-    let path = FOLDER.join(format!("{number}.sqlite"));
+    let path = FOLDER.join("damaged.sqlite");
     std::fs::write(&path, damaged).expect("the scratch file can be written");
     let _ = work(&path).map_err(|error| error.to_string());
 });

@@ -47,6 +47,12 @@ struct Entry<T> {
     found: T,
 }
 
+impl<T> Entry<T> {
+    fn into_pair(self) -> (String, T) {
+        (self.key, self.found)
+    }
+}
+
 /// A journal of things of one kind.
 ///
 /// ```
@@ -141,20 +147,29 @@ fn entries<T: DeserializeOwned>(bytes: &[u8]) -> Entries<T> {
     let mut start = 0;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let content = line.strip_suffix(b"\n").unwrap_or(line);
-        let is_last = content.len() == line.len();
-        let mut keep =
-            |line: &[u8]| entry(line).map(|Entry { key, found, .. }| read.known.insert(key, found)).is_some();
-        if !keep(content) && !content.trim_ascii().is_empty() {
+        let is_cut_off = content.len() == line.len();
+        let whole = entry(content);
+        if whole.is_none() && !content.trim_ascii().is_empty() {
             // Where a line break is damaged, two lines are one.
-            let next = next_line(content).filter(|at| keep(&content[*at..]));
-            let first = next.is_some_and(|at| keep(&content[..at - 1]));
-            let end = start + next.unwrap_or(content.len());
-            match first {
-                true => read.harmless.push(end - 1..end),
-                false if is_last && next.is_none() => read.harmless.push(start..end),
-                false => read.damaged.push(start..end),
+            let next = next_line(content).and_then(|at| Some((at, entry(&content[at..])?)));
+            let first = next.as_ref().and_then(|(at, _)| entry(&content[..at - 1]));
+            let end = start + next.as_ref().map_or(content.len(), |(at, _)| *at);
+            if first.is_some() {
+                read.harmless.push(end - 1..end);
+            } else if is_cut_off && next.is_none() {
+                read.harmless.push(start..end);
+            } else {
+                match read.damaged.last_mut() {
+                    // The damaged byte may be a line break now: the rest belongs to the same line.
+                    Some(before) if before.end + 1 == start && !content.starts_with(START) => {
+                        before.end = end
+                    }
+                    _ => read.damaged.push(start..end),
+                }
             }
+            read.known.extend(first.into_iter().chain(next.map(|(_, entry)| entry)).map(Entry::into_pair));
         }
+        read.known.extend(whole.map(Entry::into_pair));
         start += line.len();
     }
     read
@@ -251,7 +266,7 @@ mod tests {
                     .filter(|(key, value)| journal.find(key) != Some(vec![*value, 1.0]))
                     .collect();
                 assert!(lost.iter().all(|(key, _)| journal.find(key).is_none()), "byte {place} ^ {flip}");
-                assert!(lost.len() <= 1, "byte {place} ^ {flip} costs {lost:?}");
+                assert!(lost.len() <= 1 && bytes.damaged.len() <= 1, "byte {place} ^ {flip} costs {lost:?}");
                 assert!(flip == 0 || told > 0 || lost.is_empty(), "byte {place} ^ {flip} is not told");
                 for (key, value) in lost {
                     journal.add(key, "é", &vec![*value, 1.0]).unwrap();

@@ -53,6 +53,8 @@ pub(crate) fn prepare(connection: &mut Connection) -> Result<(), String> {
     // Readers do not wait for the writer; a commit is on the disk when it returns.
     connection.pragma_update(None, "journal_mode", "WAL").map_err(say)?;
     connection.pragma_update(None, "synchronous", "FULL").map_err(say)?;
+    // Pages that a killed process may leave in the log, where damage costs all that follows.
+    connection.pragma_update(None, "wal_autocheckpoint", 100).map_err(say)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(say)?;
     let transaction =
         connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(say)?;

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rusqlite::types::ValueRef;
@@ -34,7 +35,21 @@ type Call = Box<dyn FnOnce(Result<&Savepoint<'_>>) -> (bool, Tell) + Send>;
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
-    calls: Sender<Call>,
+    /// None once it is being closed.
+    calls: Option<Sender<Call>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Closes the file, so that all of it is in one place: the log of a process that ends without that is still there, and
+/// one damaged byte in it would cost all that follows.
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.calls = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been told.
+            let _ = thread.join();
+        }
+    }
 }
 
 impl SqliteStore {
@@ -49,10 +64,9 @@ impl SqliteStore {
         let (calls, waiting) = channel();
         let owned = path.to_owned();
         let thread = std::thread::Builder::new().name("jobs".to_owned());
-        thread
-            .spawn(move || serve(&owned, connection, &waiting))
-            .map_err(|error| refuse(error.to_string()))?;
-        Ok(Self { path: path.to_owned(), calls })
+        let thread = thread.spawn(move || serve(&owned, connection, &waiting));
+        let thread = thread.map_err(|error| refuse(error.to_string()))?;
+        Ok(Self { path: path.to_owned(), calls: Some(calls), thread: Some(thread) })
     }
 
     /// The file.
@@ -78,9 +92,11 @@ impl SqliteStore {
             (failed, Box::new(tell))
         });
         let closed = || Error::Closed { path: self.path.clone() };
-        let sent = self.calls.send(boxed);
+        let is_sent = self.calls.as_ref().is_some_and(|calls| calls.send(boxed).is_ok());
         Box::pin(async move {
-            sent.map_err(|_| closed())?;
+            if !is_sent {
+                return Err(closed());
+            }
             receiver.await.map_err(|_| closed())?
         })
     }

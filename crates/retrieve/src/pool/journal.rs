@@ -62,7 +62,7 @@ impl Journal {
                 journal.header = OLD_HEADER;
                 old
             }
-            (None, None) if header.len() < HEADER => {
+            (None, None) if header.len() < HEADER && is_begun(&header) => {
                 journal.file.cut(0)?;
                 return Ok(journal);
             }
@@ -185,6 +185,11 @@ fn is_sound(bytes: &[u8]) -> bool {
 /// Whether a header is whole, with a dimension that vectors can have.
 fn is_whole(header: &[u8]) -> bool {
     header.starts_with(MAGIC) && is_sound(header) && header[8..16] != [0; 8]
+}
+
+/// Whether a kill may have cut off a header here.
+fn is_begun(header: &[u8]) -> bool {
+    [MAGIC, OLD_MAGIC].iter().any(|magic| header.starts_with(*magic) || magic.starts_with(header))
 }
 
 fn record(key: &Key, vector: &[f32]) -> Vec<u8> {
