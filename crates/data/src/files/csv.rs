@@ -4,7 +4,7 @@
 //! in its plain form is a number, `true` and `false` are booleans, and a JSON list or object is one. Written, a cell is
 //! the same: what is read back is what was written, except that a text such as `14` comes back as a number.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,16 +14,15 @@ use crate::readers::is_usual_field;
 use crate::{Error, Result, SourceLocation};
 use gradus_core::Fault;
 use gradus_core::count::counted;
-
-/// A longer row is a quote that is never closed.
-const MAX_ROW_BYTES: usize = 64 << 20;
+use gradus_core::json;
+use gradus_core::limits::Limit;
+use memchr::memchr_iter;
 
 /// Rows that the columns of an output are taken from.
 const INFER_ROWS: usize = 4096;
 
-/// The separator of a table, judged by the file's name and its first bytes; none where it is no table.
+/// The separator of a table, judged by the file's name and its first line; none where it is no table.
 pub(super) fn separator(path: &Path, head: &[u8]) -> Option<u8> {
-    let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let stem = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
     let first = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
@@ -55,17 +54,20 @@ pub(super) struct CsvRows {
 }
 
 impl CsvRows {
-    pub(super) fn open(input: Box<dyn BufRead + Send>, path: Arc<Path>, separator: u8) -> Result<Self> {
-        let mut rows = Self { input, path, separator, columns: Vec::new(), line: 1, done: false };
+    /// The rows of `input`, whose first line is `line` of the file.
+    pub(super) fn open(
+        input: Box<dyn BufRead + Send>,
+        path: Arc<Path>,
+        separator: u8,
+        line: u64,
+    ) -> Result<Self> {
+        let mut rows = Self { input, path, separator, columns: Vec::new(), line, done: false };
         let Some(columns) = rows.cells()? else { return Err(Error::Empty { path: rows.path.to_path_buf() }) };
         rows.columns = columns;
-        if let Some(first) = rows.columns.first_mut() {
-            *first = first.trim_start_matches('\u{feff}').to_owned();
-        }
         let mut names = std::collections::HashSet::new();
         if let Some(twice) = rows.columns.iter().find(|name| !name.is_empty() && !names.insert(*name)) {
             let message = format!("two columns are called `{twice}`: rename one");
-            return Err(rows.broken(1, message));
+            return Err(rows.broken(line, message));
         }
         Ok(rows)
     }
@@ -77,16 +79,24 @@ impl CsvRows {
     /// The cells of the next row; line breaks inside quotes are part of a cell.
     fn cells(&mut self) -> Result<Option<Vec<String>>> {
         let start = self.line;
-        let mut row = Vec::new();
+        let most = Limit::RecordBytes.value();
+        let (mut row, mut quotes) = (Vec::new(), 0);
         loop {
             let before = row.len();
-            let read = self.input.read_until(b'\n', &mut row);
+            let room = (most + 1).saturating_sub(before as u64);
+            let read = self.input.by_ref().take(room).read_until(b'\n', &mut row);
             let read = read.map_err(|source| Error::io(&*self.path, source))?;
             if read == 0 && row.is_empty() {
                 return Ok(None);
             }
+            if row.len() as u64 > most {
+                self.done = true;
+                let message = format!("the row has {} (or a quote is never closed)", Limit::RecordBytes.exceeded());
+                return Err(self.broken(start, message));
+            }
             self.line += u64::from(row[before..].ends_with(b"\n"));
-            let closed = row.iter().filter(|&&byte| byte == b'"').count() % 2 == 0;
+            quotes += memchr_iter(b'"', &row[before..]).count();
+            let closed = quotes % 2 == 0;
             if closed && row.trim_ascii().is_empty() {
                 row.clear();
                 continue;
@@ -94,10 +104,14 @@ impl CsvRows {
             if closed {
                 break;
             }
-            if read == 0 || row.len() > MAX_ROW_BYTES {
+            if read == 0 {
                 self.done = true;
                 return Err(self.broken(start, "a quote is opened and never closed"));
             }
+        }
+        if memchr_iter(self.separator, &row).count() as u64 >= Limit::RecordValues.value() {
+            self.done = true;
+            return Err(self.broken(start, format!("the row has {}", Limit::RecordValues.exceeded())));
         }
         let Ok(row) = std::str::from_utf8(&row) else {
             self.done = true;
@@ -152,27 +166,36 @@ impl Iterator for CsvRows {
         }
         // A column without a name is an index that nobody asked for.
         let named = self.columns.iter().zip(cells).filter(|(name, _)| !name.is_empty());
-        let row: Map<String, Value> = named.map(|(name, cell)| (name.clone(), value_of(cell))).collect();
-        Some(Ok((line, row.into())))
+        let row = named.map(|(name, cell)| match value_of(cell) {
+            Ok(value) => Ok((name.clone(), value)),
+            Err(message) => Err(Fault::new(name, message)),
+        });
+        let row: std::result::Result<Map<String, Value>, Fault> = row.collect();
+        let place = SourceLocation { path: self.path.clone(), line };
+        Some(row.map(|row| (line, row.into())).map_err(|fault| Error::Record { place, fault }))
     }
 }
 
-fn value_of(cell: String) -> Value {
+/// What a cell holds; JSON with too many values is refused.
+fn value_of(cell: String) -> std::result::Result<Value, String> {
     let is_json = cell.starts_with(['{', '[']) || cell.parse::<f64>().is_ok();
-    match cell.as_str() {
+    Ok(match cell.as_str() {
         "" => Value::Null,
         "true" | "True" => true.into(),
         "false" | "False" => false.into(),
-        _ if is_json => match serde_json::from_str::<Value>(&cell) {
-            Ok(Value::Number(number)) => {
-                let plain = number.to_string();
-                if plain == cell { Value::Number(number) } else { cell.into() }
+        _ if is_json => {
+            json::check_values(cell.as_bytes()).map_err(|limit| format!("has {limit}"))?;
+            match serde_json::from_str::<Value>(&cell) {
+                Ok(Value::Number(number)) => {
+                    let plain = number.to_string();
+                    if plain == cell { Value::Number(number) } else { cell.into() }
+                }
+                Ok(value) => value,
+                Err(_) => cell.into(),
             }
-            Ok(value) => value,
-            Err(_) => cell.into(),
-        },
+        }
         _ => cell.into(),
-    }
+    })
 }
 
 /// Writes JSON objects as a table. The columns are those of the first [`INFER_ROWS`] rows.
