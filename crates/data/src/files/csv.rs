@@ -91,7 +91,8 @@ impl CsvRows {
             }
             if row.len() as u64 > most {
                 self.done = true;
-                let message = format!("the row has {} (or a quote is never closed)", Limit::RecordBytes.exceeded());
+                let message =
+                    format!("the row has {} (or a quote is never closed)", Limit::RecordBytes.exceeded());
                 return Err(self.broken(start, message));
             }
             self.line += u64::from(row[before..].ends_with(b"\n"));

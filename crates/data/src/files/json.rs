@@ -233,10 +233,8 @@ impl JsonRecords {
             self.line += memchr_iter(b'\n', &line[..used]).count() as u64;
             self.record.extend_from_slice(&line[..used]);
             self.input.consume(used);
-            let exceeded = [
-                (Limit::RecordBytes, self.record.len() as u64),
-                (Limit::RecordValues, scanner.values()),
-            ];
+            let exceeded =
+                [(Limit::RecordBytes, self.record.len() as u64), (Limit::RecordValues, scanner.values())];
             if let Some((limit, _)) = exceeded.into_iter().find(|(limit, found)| *found > limit.value()) {
                 return self.refuse_large(start, limit, closed || line_end.is_some());
             }

@@ -159,7 +159,11 @@ fn read_head(input: &mut impl BufRead) -> (Vec<u8>, u64) {
         let is_end = read.map_or(true, |read| (read as u64) < SNIFF_BYTES);
         let is_blank = blank == head.len() && !is_end;
         // The first line keeps its indent, which may be an empty cell.
-        let skipped = if is_blank { blank } else { head[..blank].iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1) };
+        let skipped = if is_blank {
+            blank
+        } else {
+            head[..blank].iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1)
+        };
         line += memchr_iter(b'\n', &head[..skipped]).count() as u64;
         if !is_blank {
             head.drain(..skipped);

@@ -60,7 +60,7 @@ impl Files {
 fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
     let index = folder.join("model.safetensors.index.json");
     if index.exists() {
-        let text = std::fs::read(&index).map_err(|source| Error::io(&index, source))?;
+        let text = crate::small_file::read_json(&index)?;
         let json: serde_json::Value = serde_json::from_slice(&text)
             .map_err(|error| Error::model(&index, format!("not valid JSON: {error}")))?;
         let map = json["weight_map"].as_object();
