@@ -25,11 +25,7 @@ fn known() -> Vec<Known> {
     let known = |row: &Value| {
         let problem = &row["problem"];
         let steps: Vec<_> = problem["reference"].as_array().unwrap().iter().map(text).collect();
-        Known {
-            text: text(&problem["text"]),
-            reference: steps.join("\n\n"),
-            answer: text(&problem["answer"]),
-        }
+        Known { text: text(&problem["text"]), reference: steps.join("\n\n"), answer: text(&problem["answer"]) }
     };
     folder.rows("world.jsonl").iter().map(known).collect()
 }

@@ -6,7 +6,7 @@ use gradus_core::{Mark, Problem, Record};
 
 use super::fake::{DIMENSION, Words, record, records, vector};
 use crate::pca::Pca;
-use crate::pool::{self, Encoder, Pool, PoolBuildSummary, Settings};
+use crate::pool::{self, Encoder, Pool, PoolBuildSummary, PoolManifest, Settings};
 use crate::{Error, Result};
 
 fn settings() -> Settings {
