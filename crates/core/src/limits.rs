@@ -109,7 +109,8 @@ fn number(text: &str) -> Option<u64> {
         _ => return None,
     };
     let number: u64 = digits.replace('_', "").parse().ok()?;
-    number.checked_mul(1 << shift).filter(|number| *number > 0)
+    // One more than a limit must be a number, too.
+    number.checked_mul(1 << shift).filter(|number| (1..=i64::MAX as u64).contains(number))
 }
 
 /// A number of bytes in the largest unit that divides it.
@@ -141,6 +142,7 @@ mod tests {
             ("1.5G", None),
             ("many", None),
             ("99999999999T", None),
+            ("18446744073709551615", None),
         ] {
             assert_eq!(number(text), expected, "{text}");
         }

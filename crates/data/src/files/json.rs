@@ -51,6 +51,8 @@ pub(crate) struct JsonRecords {
     expect: Expect,
     line: u64,
     record: Vec<u8>,
+    /// Why the file cannot be read past a record that was refused.
+    unreadable: Option<Error>,
     done: bool,
 }
 
@@ -78,6 +80,7 @@ impl JsonRecords {
             expect: Expect::First,
             line,
             record: Vec::new(),
+            unreadable: None,
             done: false,
         };
         match container {
@@ -258,7 +261,7 @@ impl JsonRecords {
             return Err(Error::Broken { place, message });
         }
         if !is_read {
-            self.skip_line()?;
+            self.unreadable = self.skip_line().err();
         }
         Err(Error::Record { place, fault: Fault::new("", message) })
     }
@@ -291,6 +294,10 @@ impl JsonRecords {
     pub(crate) fn next_record(&mut self) -> Option<Result<u64>> {
         if self.done {
             return None;
+        }
+        if let Some(error) = self.unreadable.take() {
+            self.done = true;
+            return Some(Err(error));
         }
         match self.advance() {
             Ok(true) => {}
