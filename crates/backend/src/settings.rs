@@ -215,10 +215,14 @@ fn dialect(text: &str) -> Result<Dialect, String> {
     }
 }
 
+/// The most that any count may be: memory is reserved for some of them.
+const MOST: usize = 1_000_000_000;
+
 /// Parses a count that is not zero.
 pub fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err(format!("`{text}` is not a whole number of at least 1")),
+        Ok(number) if number > MOST => Err(format!("at most {}", gradus_core::count::grouped(MOST))),
         Ok(number) => Ok(number),
     }
 }

@@ -7,7 +7,7 @@ mod database;
 mod registration;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -200,8 +200,7 @@ fn check_output(output: &Path) -> Result<()> {
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let probe: PathBuf = folder.join(format!(".gradus-probe-{}", std::process::id()));
-    std::fs::write(&probe, b"")
-        .and_then(|()| std::fs::remove_file(&probe))
+    gradus_durable::PendingFile::create(&folder.join("probe"))
+        .map(drop)
         .with_context(|| format!("cannot write to {}", folder.display()))
 }

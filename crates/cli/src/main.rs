@@ -38,7 +38,8 @@ fn main() -> ExitCode {
             usual(panic);
         }
     }));
-    match commands::run(arguments) {
+    let limits = gradus_core::limits::check_environment().map_err(|words| exit::Usage(words).into());
+    match limits.and_then(|()| commands::run(arguments)) {
         Ok(status) => status.into(),
         // A reader such as `head` that has seen enough is not an error.
         Err(error) if printer::is_closed_pipe(&error) => ExitCode::SUCCESS,

@@ -8,6 +8,7 @@
 //! - [`metrics`]: metrics of benchmarks, with intervals
 //! - [`select`]: choose among several solutions of one problem
 //! - [`count`]: counts in sentences
+//! - [`limits`]: how much is taken from files and servers; [`json`]: JSON within them
 //! - [`time`]: when something happened
 //!
 //! Reading datasets is `gradus-data`'s job, comparing answers `gradus-grade`'s.
@@ -25,7 +26,9 @@ pub mod count;
 mod fault;
 pub mod id;
 mod join;
+pub mod json;
 mod label;
+pub mod limits;
 pub mod metrics;
 mod problem;
 mod record;

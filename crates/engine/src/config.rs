@@ -112,7 +112,7 @@ impl DecoderConfig {
     /// Reads `config.json` of a model folder.
     pub fn from_folder(folder: &Path) -> Result<Self> {
         let path = folder.join("config.json");
-        let text = std::fs::read(&path).map_err(|source| Error::io(&path, source))?;
+        let text = crate::small_file::read_json(&path)?;
         let json: Value = serde_json::from_slice(&text)
             .map_err(|error| Error::model(&path, format!("not valid JSON: {error}")))?;
         Self::from_json(&json).map_err(|message| Error::model(&path, message))

@@ -55,6 +55,7 @@ mod rope;
 mod sample;
 mod score;
 mod service;
+mod small_file;
 pub mod text;
 mod weights;
 

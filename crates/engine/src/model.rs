@@ -237,7 +237,7 @@ fn decoder(config: DecoderConfig, loader: &mut Loader) -> Result<ModelBody> {
 
 fn is_encoder(folder: &Path) -> Result<bool> {
     let path = folder.join("config.json");
-    let text = std::fs::read(&path).map_err(|source| Error::io(&path, source))?;
+    let text = crate::small_file::read_json(&path)?;
     let json: Value = serde_json::from_slice(&text)
         .map_err(|error| Error::model(&path, format!("not valid JSON: {error}")))?;
     Ok(json["model_type"] == "bert")

@@ -56,7 +56,7 @@ impl Chat {
     async fn draw(&self, request: &GenerateRequest) -> Result<Generated, CallError> {
         self.check(request)?;
         let n = request.n;
-        let mut drawn = Generated { choices: Vec::with_capacity(n), usage: Usage::default() };
+        let mut drawn = Generated { choices: Vec::new(), usage: Usage::default() };
         if n > 1 && !self.one_each.load(Ordering::Relaxed) {
             match self.ask(request, 0, n).await {
                 Ok(answer) => drawn = answer,

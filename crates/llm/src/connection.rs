@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use gradus_core::contracts::CallError;
+use gradus_core::limits::Limit;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Client, StatusCode, redirect, retry};
 use serde_json::Value;
@@ -14,9 +15,6 @@ use crate::counters::SharedCounters;
 use crate::rate_limiter::RateLimiter;
 use crate::server_error::{cause, error_body, refusal, server_message, wait};
 use crate::{Endpoint, Error, Result, tls};
-
-/// Answers beyond this are refused instead of filling the memory.
-const LONGEST_BODY: usize = 256 << 20;
 
 pub(crate) struct Connection {
     pub(crate) endpoint: Endpoint,
@@ -135,8 +133,8 @@ impl Connection {
         if status.is_success() {
             let mut bytes = Vec::new();
             while let Some(chunk) = response.chunk().await.map_err(broken)? {
-                if bytes.len() + chunk.len() > LONGEST_BODY {
-                    let message = format!("{url} answered more than {} MiB", LONGEST_BODY >> 20);
+                if (bytes.len() + chunk.len()) as u64 > Limit::AnswerBytes.value() {
+                    let message = format!("{url} answered {}", Limit::AnswerBytes.exceeded());
                     return Err(AttemptError::Final(CallError::Failed(message)));
                 }
                 bytes.extend_from_slice(&chunk);

@@ -16,8 +16,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gradus_core::contracts::{CallError, Usage};
-use serde::Serialize;
+use gradus_core::json;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::balancer::Balancer;
@@ -192,21 +193,21 @@ impl Http {
         let entry = self.cache.as_ref().map(|cache| cache.entry(path, &format!("{whose}{unseeded}"), body));
         if let Some(entry) = &entry
             && let Some(bytes) = entry.get().await
-            && let Ok(value) = parse(path, &bytes)
-            && let Ok(answer) = fields(path, &value, &bytes).and_then(|fields| accept(fields, usage(&value)))
+            && let Ok((answer, usage)) = parse(path, &bytes)
+            && let Ok(answer) = accept(answer, usage)
         {
-            self.inner.counters.cached(usage(&value));
+            self.inner.counters.cached(usage);
             return Ok(answer);
         }
         let Raw { endpoint, booked, bytes } = self.exchange(path, body).await?;
         let blame = |error| (Some(endpoint), error);
         let connection = &self.connections()[endpoint];
         let url = connection.url(path);
-        let value = parse(&url, &bytes);
-        let usage = value.as_ref().map(usage).unwrap_or_default();
+        let parsed = check(&url, &bytes).map(|()| (fields(&url, &bytes), usage(&bytes)));
+        let usage = parsed.as_ref().map(|(_, usage)| *usage).unwrap_or_default();
         connection.rate_limiter.charge(booked, usage.prompt_tokens + usage.completion_tokens);
         connection.counters.paid(usage);
-        let answer = value.and_then(|value| fields(&url, &value, &bytes)).map_err(blame)?;
+        let answer = parsed.and_then(|(answer, _)| answer).map_err(blame)?;
         let answer = accept(answer, usage).map_err(blame)?;
         if let Some(entry) = &entry
             && !self.holds_key(&bytes)
@@ -323,31 +324,47 @@ impl Http {
     }
 }
 
-fn parse(url: &str, bytes: &[u8]) -> std::result::Result<Value, CallError> {
-    serde_json::from_slice(bytes).map_err(|error| {
-        let start = one_line(&String::from_utf8_lossy(&bytes[..bytes.len().min(80)]));
-        CallError::Failed(format!("{url} did not answer with JSON ({error}): {start}"))
-    })
+/// An answer and what it cost. Only what is named in `R` is built: a server may send anything beside it.
+fn parse<R: DeserializeOwned>(url: &str, bytes: &[u8]) -> std::result::Result<(R, Usage), CallError> {
+    check(url, bytes)?;
+    Ok((fields(url, bytes)?, usage(bytes)))
 }
 
-fn fields<R: DeserializeOwned>(url: &str, value: &Value, bytes: &[u8]) -> std::result::Result<R, CallError> {
-    serde_path_to_error::deserialize(value).map_err(|error| {
+/// Refuses an answer of too many values before any of them is built.
+fn check(url: &str, bytes: &[u8]) -> std::result::Result<(), CallError> {
+    json::check_values(bytes).map_err(|limit| CallError::Failed(format!("{url} answered {limit}")))
+}
+
+fn fields<R: DeserializeOwned>(url: &str, bytes: &[u8]) -> std::result::Result<R, CallError> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
-        let field = if path == "." { String::new() } else { format!("`{path}`: ") };
+        (if path == "." { String::new() } else { format!("`{path}`: ") }, error.into_inner())
+    });
+    let read = read.and_then(|answer| json.end().map(|()| answer).map_err(|error| (String::new(), error)));
+    read.map_err(|(field, error)| {
+        if !error.is_data() {
+            let start = one_line(&String::from_utf8_lossy(&bytes[..bytes.len().min(80)]));
+            return CallError::Failed(format!("{url} did not answer with JSON ({error}): {start}"));
+        }
         // Some gateways wrap a failure into status 200.
         let words = server_message(bytes);
         let words = if words.is_empty() { words } else { format!("; it says: {words}") };
-        CallError::Failed(format!("{url} answered other JSON than expected: {field}{}{words}", error.inner()))
+        let reason = error.to_string();
+        let reason = reason.split(" at line ").next().unwrap_or(&reason);
+        CallError::Failed(format!("{url} answered other JSON than expected: {field}{reason}{words}"))
     })
 }
 
 /// What an answer says it cost; nothing where it does not say.
-fn usage(answer: &Value) -> Usage {
-    let field = |name| answer.get("usage").and_then(|usage| usage.get(name)).and_then(Value::as_u64);
-    Usage {
-        prompt_tokens: field("prompt_tokens").unwrap_or(0),
-        completion_tokens: field("completion_tokens").unwrap_or(0),
+fn usage(answer: &[u8]) -> Usage {
+    #[derive(Deserialize)]
+    struct Paid {
+        usage: Value,
     }
+    let Ok(Paid { usage }) = serde_json::from_slice(answer) else { return Usage::default() };
+    let field = |name| usage.get(name).and_then(Value::as_u64).unwrap_or(0);
+    Usage { prompt_tokens: field("prompt_tokens"), completion_tokens: field("completion_tokens") }
 }
 
 /// Uniform in [0, 1); good enough to spread clients out.

@@ -7,7 +7,6 @@ use std::path::Path;
 use candle_core::{DType, Device, Tensor};
 use serde_json::json;
 
-use crate::error::io;
 use crate::lora::{AdapterDtype, LoraConfig};
 use crate::trainable::TrainableModel;
 use crate::{Error, Result};
@@ -43,7 +42,7 @@ pub(crate) fn save(folder: &Path, trainable: &TrainableModel, lora: &LoraConfig,
     });
     let path = folder.join(CONFIG);
     let text = serde_json::to_string_pretty(&config).expect("a JSON value can be written");
-    std::fs::write(&path, text + "\n").map_err(io(&path))?;
+    gradus_durable::replace_file(&path, (text + "\n").as_bytes())?;
     let mut tensors: HashMap<String, Tensor> = HashMap::new();
     for parameter in trainable.parameters.iter() {
         let value = parameter.value.to_device(&Device::Cpu)?;

@@ -35,7 +35,7 @@ pub(crate) fn save(folder: &Path, trainable: &TrainableModel, base: &str) -> Res
             }
             let json = serde_json::to_string_pretty(&decoder.config.to_json()).expect("a shape is JSON");
             let config = folder.join("config.json");
-            fs::write(&config, json + "\n").map_err(io(&config))?;
+            gradus_durable::replace_file(&config, (json + "\n").as_bytes())?;
             trainable.model.tokenizer().save(folder)?;
         }
     }

@@ -5,7 +5,7 @@ use gradus_annotate::judge::{JudgeConfig, Protocol, Reading};
 use gradus_core::FirstError;
 use gradus_train::critic::{self, Problem, Verdict};
 
-use crate::arguments::values::at_least_one;
+use crate::arguments::values::{at_least_one, count, temperature};
 
 /// Judge protocols: a prompt and how its answer is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -42,13 +42,13 @@ pub(crate) struct ProtocolOptions {
     #[arg(long, value_enum, value_name = "NAME")]
     protocol: Option<JudgeProtocol>,
     /// Judgments per solution; the majority verdict counts
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = count)]
     votes: usize,
     /// Maximum tokens per judgment (default: 2048; critic 512; processbench and qwen 8192)
     #[arg(long, value_name = "TOKENS", value_parser = at_least_one)]
     max_tokens: Option<usize>,
     /// Sampling temperature of a judgment (default: 0; with several votes 0.7, or 1 and top-p 0.9 for processbench)
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = temperature)]
     temperature: Option<f32>,
 }
 

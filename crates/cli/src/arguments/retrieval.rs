@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use gradus_backend::{EmbedderSettings, EndpointSettings, LocalSettings};
 use gradus_retrieve::two_stage;
 
-use crate::arguments::values::at_least_one;
+use crate::arguments::values::{count, count_or_none};
 
 /// The pool to use.
 #[derive(Debug, Args)]
@@ -35,13 +35,13 @@ pub(crate) enum RetrievalStrategy {
 #[command(next_help_heading = "Retrieval")]
 pub(crate) struct RetrievalOptions {
     /// Reference questions per solution
-    #[arg(short = 'k', long, default_value_t = 2, value_name = "K", requires = "pool")]
+    #[arg(short = 'k', long, default_value_t = 2, value_name = "K", requires = "pool", value_parser = count_or_none)]
     pub(crate) questions: usize,
     /// Reference steps per solution step
-    #[arg(short = 'r', long, default_value_t = 1, value_name = "R", requires = "pool")]
+    #[arg(short = 'r', long, default_value_t = 1, value_name = "R", requires = "pool", value_parser = count_or_none)]
     pub(crate) reference_steps: usize,
     /// Nearest questions whose steps are searched for reference steps
-    #[arg(long, alias = "database", default_value_t = 10, value_name = "M", value_parser = at_least_one, requires = "pool")]
+    #[arg(long, alias = "database", default_value_t = 10, value_name = "M", value_parser = count, requires = "pool")]
     pub(crate) candidate_questions: usize,
     /// Retrieval strategy
     #[arg(long, value_enum, default_value = "nearest", requires = "pool")]

@@ -8,7 +8,7 @@ use gradus_backend::{Generator, GeneratorSettings, block_on};
 use gradus_core::contracts::{Constraint, Generate as _, GenerateRequest, Sampling};
 
 use crate::arguments::JsonOption;
-use crate::arguments::values::at_least_one;
+use crate::arguments::values::{at_least_one, count};
 use crate::cost;
 use crate::exit::{Status, Usage};
 use crate::input::standard_input;
@@ -22,7 +22,7 @@ pub(super) struct GenerateArgs {
     /// Prompt (default: standard input)
     prompt: Option<String>,
     /// Number of completions
-    #[arg(short = 'n', long, default_value_t = 1, value_parser = at_least_one)]
+    #[arg(short = 'n', long, default_value_t = 1, value_parser = count)]
     samples: usize,
     /// Maximum tokens per completion
     #[arg(long, default_value_t = 512, value_parser = at_least_one)]

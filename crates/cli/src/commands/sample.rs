@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
 use crate::arguments::job::RunOptions;
-use crate::arguments::values::at_least_one;
+use crate::arguments::values::{at_least_one, count, temperature, top_p};
 use crate::cost::{CostSummary, Running};
 use crate::exit::{Status, Usage};
 use crate::input::{self, Need};
@@ -38,16 +38,16 @@ pub(super) struct SampleArgs {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Solutions per problem
-    #[arg(short = 'n', long = "solutions", value_name = "N", default_value_t = 8, value_parser = at_least_one)]
+    #[arg(short = 'n', long = "solutions", value_name = "N", default_value_t = 8, value_parser = count)]
     n: usize,
     /// Maximum tokens per completion
     #[arg(long, value_name = "TOKENS", default_value_t = 1024, value_parser = at_least_one)]
     max_tokens: usize,
     /// Sampling temperature
-    #[arg(short, long, default_value_t = 0.8)]
+    #[arg(short, long, default_value_t = 0.8, value_parser = temperature)]
     temperature: f32,
     /// Nucleus sampling: smallest set of tokens with this total probability; 1 disables it
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, value_parser = top_p)]
     top_p: f32,
     /// Stop sequence; repeatable
     #[arg(long, value_name = "TEXT")]

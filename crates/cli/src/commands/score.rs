@@ -19,6 +19,7 @@ use serde_json::Value;
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::{DatasetInput, OnError};
 use crate::arguments::retrieval::Augmentation;
+use crate::arguments::values::finite;
 use crate::exit::Status;
 use crate::input::Need;
 use crate::references::{self, Library, RetrievalTally};
@@ -42,7 +43,7 @@ pub(super) struct ScoreArgs {
     #[arg(long)]
     name: Option<String>,
     /// Score threshold; steps below it are suspected errors
-    #[arg(long, default_value_t = 0.5)]
+    #[arg(long, default_value_t = 0.5, value_parser = finite)]
     threshold: f64,
     /// Maximum solutions to print
     #[arg(long, default_value_t = 5)]

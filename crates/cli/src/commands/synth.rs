@@ -10,7 +10,7 @@ use gradus_synth::{ErrorKind, Family, Style, SynthConfig, generate};
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
-use crate::arguments::values::named;
+use crate::arguments::values::{count_or_none, named};
 use crate::exit::{Status, Usage};
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
@@ -25,7 +25,7 @@ pub(super) struct SynthArgs {
     #[arg(short = 'n', long, default_value_t = 100)]
     problems: usize,
     /// Solutions per problem
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 4, value_parser = count_or_none)]
     solutions: usize,
     /// Share of solutions with an error
     #[arg(long, alias = "wrong", default_value_t = 0.5, value_name = "SHARE")]

@@ -28,6 +28,9 @@ pub use normalize::normalize;
 
 use gradus_core::Fault;
 
+/// The most hash functions, and words to a shingle. A signature has room for all of them.
+const MOST: usize = 65_536;
+
 /// What counts as the same problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -59,6 +62,9 @@ impl DedupConfig {
         for (field, value) in [("num_perm", self.num_perm), ("shingle", self.shingle)] {
             if value == 0 {
                 return Err(Fault::new(field, "is 0: expected at least 1"));
+            }
+            if value > MOST {
+                return Err(Fault::new(field, format!("is {value}: expected at most {MOST}")));
             }
         }
         Ok(())

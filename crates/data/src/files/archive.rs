@@ -1,10 +1,13 @@
 //! Inspect's `.eval` logs: a zip archive with one JSON file for each sample.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use gradus_core::limits::Limit;
+use gradus_core::{Fault, json};
 use serde_json::Value;
 use zip::ZipArchive;
 
@@ -46,18 +49,25 @@ impl Iterator for ArchivedSamples {
     fn next(&mut self) -> Option<Self::Item> {
         let name = self.names.next()?;
         self.read += 1;
-        let mut text = Vec::new();
-        let sample = match self.archive.by_name(&name) {
-            Ok(mut file) => match file.read_to_end(&mut text) {
-                Ok(_) => serde_json::from_slice(&text).map_err(|error| error.to_string()),
-                Err(error) => Err(error.to_string()),
-            },
-            Err(error) => Err(error.to_string()),
-        };
         let place = SourceLocation { path: self.path.clone(), line: self.read };
+        let sample = sample(&mut self.archive, &name);
         Some(sample.map(|sample| (self.read, sample)).map_err(|reason| {
-            let message = format!("{name} in the archive cannot be read ({reason}): get the file again");
-            Error::Record { place, fault: gradus_core::Fault::new("", message) }
+            let message = format!("{name} in the archive {reason}");
+            Error::Record { place, fault: Fault::new("", message) }
         }))
     }
+}
+
+/// One file of the archive, within limits: the sizes that the archive states may be wrong.
+fn sample(archive: &mut ZipArchive<BufReader<File>>, name: &str) -> std::result::Result<Value, String> {
+    let damaged = |reason: &dyn Display| format!("cannot be read ({reason}): get the file again");
+    let file = archive.by_name(name).map_err(|error| damaged(&error))?;
+    let most = Limit::RecordBytes.value();
+    let mut text = Vec::new();
+    file.take(most + 1).read_to_end(&mut text).map_err(|error| damaged(&error))?;
+    if text.len() as u64 > most {
+        return Err(format!("has {}", Limit::RecordBytes.exceeded()));
+    }
+    json::check_values(&text).map_err(|limit| format!("has {limit}"))?;
+    serde_json::from_slice(&text).map_err(|error| damaged(&error))
 }

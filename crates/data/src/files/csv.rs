@@ -8,7 +8,7 @@
 //! What is read back is what was written: a text that would be something else gets quotes, and one that is a JSON list or
 //! object is written as a JSON string.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,18 +18,15 @@ use crate::readers::{CHOICES, is_text_field, is_usual_field};
 use crate::{Error, Result, SourceLocation};
 use gradus_core::Fault;
 use gradus_core::count::counted;
-
-/// A longer row is a quote that is never closed.
-const MAX_ROW_BYTES: usize = 64 << 20;
-
-const BYTE_ORDER_MARK: char = '\u{feff}';
+use gradus_core::json;
+use gradus_core::limits::Limit;
+use memchr::memchr_iter;
 
 /// Rows that the columns of an output are taken from.
 const INFER_ROWS: usize = 4096;
 
-/// The separator of a table, judged by the file's name and its first bytes; none where it is no table.
+/// The separator of a table, judged by the file's name and its first line; none where it is no table.
 pub(super) fn separator(path: &Path, head: &[u8]) -> Option<u8> {
-    let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let stem = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
     let first = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
@@ -76,23 +73,26 @@ struct Cell {
 }
 
 impl CsvRows {
-    pub(super) fn open(input: Box<dyn BufRead + Send>, path: Arc<Path>, separator: u8) -> Result<Self> {
+    /// The rows of `input`, whose first line is `line` of the file.
+    pub(super) fn open(
+        input: Box<dyn BufRead + Send>,
+        path: Arc<Path>,
+        separator: u8,
+        line: u64,
+    ) -> Result<Self> {
         let (columns, quotes_tell) = (Vec::new(), true);
-        let mut rows = Self { input, path, separator, columns, quotes_tell, line: 1, done: false };
+        let mut rows = Self { input, path, separator, columns, quotes_tell, line, done: false };
         let Some(cells) = rows.cells()? else { return Err(Error::Empty { path: rows.path.to_path_buf() }) };
         rows.quotes_tell = !cells.iter().all(|cell| cell.quoted);
         // The answer to a question with choices may be the number of one.
         let has_choices = cells.iter().any(|cell| CHOICES.contains(&cell.text.as_str()));
-        let column = |cell: Cell| {
-            let name = cell.text.trim_start_matches(BYTE_ORDER_MARK).to_owned();
-            Column { is_text: !has_choices && is_text_field(&name), name }
-        };
+        let column = |Cell { text: name, .. }| Column { is_text: !has_choices && is_text_field(&name), name };
         rows.columns = cells.into_iter().map(column).collect();
         let mut names = std::collections::HashSet::new();
         let mut named = rows.columns.iter().map(|column| &column.name).filter(|name| !name.is_empty());
         if let Some(twice) = named.find(|name| !names.insert(*name)) {
             let message = format!("two columns are called `{twice}`: rename one");
-            return Err(rows.broken(1, message));
+            return Err(rows.broken(line, message));
         }
         Ok(rows)
     }
@@ -104,16 +104,25 @@ impl CsvRows {
     /// The cells of the next row; line breaks inside quotes are part of a cell.
     fn cells(&mut self) -> Result<Option<Vec<Cell>>> {
         let start = self.line;
-        let mut row = Vec::new();
+        let most = Limit::RecordBytes.value();
+        let (mut row, mut quotes) = (Vec::new(), 0);
         loop {
             let before = row.len();
-            let read = self.input.read_until(b'\n', &mut row);
+            let room = (most + 1).saturating_sub(before as u64);
+            let read = self.input.by_ref().take(room).read_until(b'\n', &mut row);
             let read = read.map_err(|source| Error::io(&*self.path, source))?;
             if read == 0 && row.is_empty() {
                 return Ok(None);
             }
+            if row.len() as u64 > most {
+                self.done = true;
+                let message =
+                    format!("the row has {} (or a quote is never closed)", Limit::RecordBytes.exceeded());
+                return Err(self.broken(start, message));
+            }
             self.line += u64::from(row[before..].ends_with(b"\n"));
-            let closed = row.iter().filter(|&&byte| byte == b'"').count() % 2 == 0;
+            quotes += memchr_iter(b'"', &row[before..]).count();
+            let closed = quotes % 2 == 0;
             if closed && row.trim_ascii().is_empty() {
                 row.clear();
                 continue;
@@ -121,10 +130,14 @@ impl CsvRows {
             if closed {
                 break;
             }
-            if read == 0 || row.len() > MAX_ROW_BYTES {
+            if read == 0 {
                 self.done = true;
                 return Err(self.broken(start, "a quote is opened and never closed"));
             }
+        }
+        if memchr_iter(self.separator, &row).count() as u64 >= Limit::RecordValues.value() {
+            self.done = true;
+            return Err(self.broken(start, format!("the row has {}", Limit::RecordValues.exceeded())));
         }
         let Ok(row) = std::str::from_utf8(&row) else {
             self.done = true;
@@ -146,7 +159,7 @@ fn split(row: &str, separator: char) -> Vec<Cell> {
                 cell.text.push('"');
             }
             '"' => {
-                cell.quoted |= cell.text.trim_start_matches(BYTE_ORDER_MARK).is_empty();
+                cell.quoted |= cell.text.is_empty();
                 quoted = !quoted;
             }
             letter if letter == separator && !quoted => cells.push(Cell::default()),
@@ -183,29 +196,37 @@ impl Iterator for CsvRows {
         // A column without a name is an index that nobody asked for.
         let named = self.columns.iter().zip(cells).filter(|(column, _)| !column.name.is_empty());
         let quotes_tell = self.quotes_tell;
-        let value = |(column, cell): (&Column, Cell)| {
+        let row = named.map(|(column, cell)| {
             let quoted = cell.quoted && quotes_tell;
-            (column.name.clone(), value_of(Cell { quoted, ..cell }, column.is_text))
-        };
-        let row: Map<String, Value> = named.map(value).collect();
-        Some(Ok((line, row.into())))
+            match value_of(Cell { quoted, ..cell }, column.is_text) {
+                Ok(value) => Ok((column.name.clone(), value)),
+                Err(message) => Err(Fault::new(&column.name, message)),
+            }
+        });
+        let row: std::result::Result<Map<String, Value>, Fault> = row.collect();
+        let place = SourceLocation { path: self.path.clone(), line };
+        Some(row.map(|row| (line, row.into())).map_err(|fault| Error::Record { place, fault }))
     }
 }
 
-fn value_of(Cell { text, quoted }: Cell, is_text: bool) -> Value {
+/// What a cell holds; JSON with too many values is refused.
+fn value_of(Cell { text, quoted }: Cell, is_text: bool) -> std::result::Result<Value, String> {
     if text.is_empty() && !quoted {
-        return Value::Null;
+        return Ok(Value::Null);
+    }
+    if text.starts_with(['{', '[']) {
+        json::check_values(text.as_bytes()).map_err(|limit| format!("has {limit}"))?;
     }
     if let Some(value) = list_or_object(&text) {
         // Such as the interval [1, 2].
         let of_numbers = value.as_array().is_some_and(|items| items.iter().any(Value::is_number));
-        return if is_text && of_numbers { text.into() } else { value };
+        return Ok(if is_text && of_numbers { text.into() } else { value });
     }
     if let Some(text) = text_in_json(&text) {
-        return text.into();
+        return Ok(text.into());
     }
     let plain = if quoted || is_text { None } else { number_or_boolean(&text) };
-    plain.unwrap_or_else(|| text.into())
+    Ok(plain.unwrap_or_else(|| text.into()))
 }
 
 fn number_or_boolean(text: &str) -> Option<Value> {

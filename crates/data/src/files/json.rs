@@ -9,18 +9,20 @@ use std::io::{self, BufRead, Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use memchr::memchr3;
+use gradus_core::json::JsonScanner;
+use gradus_core::limits::Limit;
+use memchr::{memchr, memchr_iter};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{Error, Result, SourceLocation};
 use gradus_core::Fault;
 
-/// A longer record is refused: it would be a whole file without line breaks, or not JSON at all.
-const MAX_RECORD_BYTES: usize = 512 << 20;
-
 /// How much of the file the container is guessed from.
 const SNIFF_BYTES: usize = 16 << 10;
+
+/// How far the end of a line is looked for at once: a line may hold many records.
+const WINDOW_BYTES: usize = 8 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Container {
@@ -49,24 +51,22 @@ pub(crate) struct JsonRecords {
     expect: Expect,
     line: u64,
     record: Vec<u8>,
+    /// Why the file cannot be read past a record that was refused.
+    unreadable: Option<Error>,
     done: bool,
 }
 
 impl JsonRecords {
-    pub(crate) fn open(mut input: Box<dyn BufRead + Send>, path: Arc<Path>) -> Result<Self> {
+    /// The records of `input`, whose first line is `line` of the file.
+    pub(crate) fn open(mut input: Box<dyn BufRead + Send>, path: Arc<Path>, mut line: u64) -> Result<Self> {
         let mut head = Vec::with_capacity(SNIFF_BYTES);
         let broken = |source: &io::Error| Error::Broken {
-            place: SourceLocation { path: path.clone(), line: 1 },
+            place: SourceLocation { path: path.clone(), line },
             message: read_failure(source),
         };
         input.by_ref().take(SNIFF_BYTES as u64).read_to_end(&mut head).map_err(|e| broken(&e))?;
-        let start = if head.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };
-        let mut line = 1;
-        let mut at = start;
-        while at < head.len() && head[at].is_ascii_whitespace() {
-            line += u64::from(head[at] == b'\n');
-            at += 1;
-        }
+        let at = head.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        line += memchr_iter(b'\n', &head[..at]).count() as u64;
         if at == head.len() {
             return Err(Error::Empty { path: path.to_path_buf() });
         }
@@ -80,6 +80,7 @@ impl JsonRecords {
             expect: Expect::First,
             line,
             record: Vec::new(),
+            unreadable: None,
             done: false,
         };
         match container {
@@ -209,7 +210,7 @@ impl JsonRecords {
         if self.peek().ok().flatten() != Some(b'{') {
             return self.refuse_non_object();
         }
-        let (mut depth, mut in_string, mut escaped) = (0u64, false, false);
+        let mut scanner = JsonScanner::default();
         loop {
             let buffer = match self.input.fill_buf() {
                 Ok(buffer) => buffer,
@@ -228,68 +229,41 @@ impl JsonRecords {
                     Error::Broken { place, message: format!("{fault}: the file is truncated, get it again") }
                 });
             }
-            let mut used = 0;
-            let mut finished = false;
-            let mut line_end = false;
-            while used < buffer.len() {
-                // Most bytes are inside strings, where only three matter.
-                if in_string && !escaped {
-                    match memchr3(b'"', b'\\', b'\n', &buffer[used..]) {
-                        Some(skip) => used += skip,
-                        None => {
-                            used = buffer.len();
-                            break;
-                        }
-                    }
-                }
-                let byte = buffer[used];
-                used += 1;
-                if byte == b'\n' {
-                    self.line += 1;
-                    if self.container == Container::Lines {
-                        line_end = true;
-                        break;
-                    }
-                }
-                if in_string {
-                    match byte {
-                        _ if escaped => escaped = false,
-                        b'\\' => escaped = true,
-                        b'"' => in_string = false,
-                        _ => {}
-                    }
-                    continue;
-                }
-                match byte {
-                    b'"' => in_string = true,
-                    b'{' | b'[' => depth += 1,
-                    b'}' | b']' => {
-                        depth -= 1;
-                        if depth == 0 {
-                            finished = true;
-                            break;
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            self.record.extend_from_slice(&buffer[..used]);
+            let buffer = &buffer[..buffer.len().min(WINDOW_BYTES)];
+            let line_end = if self.container == Container::Lines { memchr(b'\n', buffer) } else { None };
+            let line = line_end.map_or(buffer, |end| &buffer[..=end]);
+            let (used, closed) = scanner.scan(line);
+            self.line += memchr_iter(b'\n', &line[..used]).count() as u64;
+            self.record.extend_from_slice(&line[..used]);
             self.input.consume(used);
-            if finished {
+            let exceeded =
+                [(Limit::RecordBytes, self.record.len() as u64), (Limit::RecordValues, scanner.values())];
+            if let Some((limit, _)) = exceeded.into_iter().find(|(limit, found)| *found > limit.value()) {
+                return self.refuse_large(start, limit, closed || line_end.is_some());
+            }
+            if closed {
                 self.expect = Expect::Separator;
                 return Ok(());
             }
-            if line_end {
+            if line_end.is_some() {
                 let place = SourceLocation { path: self.path.clone(), line: start };
                 return Err(Error::Record { place, fault: cut_off(&self.record) });
             }
-            if self.record.len() > MAX_RECORD_BYTES {
-                let place = SourceLocation { path: self.path.clone(), line: start };
-                let message = format!("the record is longer than {} MiB", MAX_RECORD_BYTES >> 20);
-                self.done = true;
-                return Err(Error::Broken { place, message });
-            }
         }
+    }
+
+    /// A record beyond a limit. JSONL can go on with the next line, which nobody keeps in memory on the way.
+    fn refuse_large(&mut self, start: u64, limit: Limit, is_read: bool) -> Result<()> {
+        self.record = Vec::new();
+        let place = SourceLocation { path: self.path.clone(), line: start };
+        let message = format!("the record has {}", limit.exceeded());
+        if self.container != Container::Lines {
+            return Err(Error::Broken { place, message });
+        }
+        if !is_read {
+            self.unreadable = self.skip_line().err();
+        }
+        Err(Error::Record { place, fault: Fault::new("", message) })
     }
 
     /// A record must be an object. JSONL can go on with the next line; other containers cannot.
@@ -320,6 +294,10 @@ impl JsonRecords {
     pub(crate) fn next_record(&mut self) -> Option<Result<u64>> {
         if self.done {
             return None;
+        }
+        if let Some(error) = self.unreadable.take() {
+            self.done = true;
+            return Some(Err(error));
         }
         match self.advance() {
             Ok(true) => {}

@@ -18,7 +18,7 @@ mod sink;
 mod stream;
 
 use std::collections::HashMap;
-use std::io::{Cursor, Read};
+use std::io::{BufRead, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,9 @@ use serde_json::Value;
 
 use super::readers::{FieldMap, Format, Parsed, probable_map, unpack};
 use crate::{Error, Result, SourceLocation};
+use gradus_core::limits::Limit;
 use gradus_core::{Fault, Metadata, Record};
+use memchr::memchr_iter;
 pub use sink::{Sink, Target};
 
 /// One record as read, with where it stood and what was odd about it.
@@ -126,26 +128,52 @@ fn open_source(path: &Arc<Path>, count: Arc<AtomicU64>) -> Result<Source> {
             return Ok(Source::Other(Box::new(archive::ArchivedSamples::open(file, path.clone())?)));
         }
     };
-    let mut head = Vec::new();
-    // What cannot be read here cannot be read later, where it is told.
-    let _ = input.by_ref().take(SNIFF_BYTES).read_to_end(&mut head);
+    let (head, line) = read_head(&mut input);
     let separator = csv::separator(path, &head);
     let is_prose = separator.is_none() && is_prose(&head);
     let input = Box::new(Cursor::new(head).chain(input));
     if is_prose {
         let message = "is neither JSON, CSV nor Parquet: a plain-text solution needs --problem TEXT";
-        let place = SourceLocation { path: path.clone(), line: 1 };
+        let place = SourceLocation { path: path.clone(), line };
         return Err(Error::Broken { place, message: message.to_owned() });
     }
     Ok(match separator {
-        Some(separator) => Source::Other(Box::new(csv::CsvRows::open(input, path.clone(), separator)?)),
-        None => Source::Json(json::JsonRecords::open(input, path.clone())?),
+        Some(separator) => Source::Other(Box::new(csv::CsvRows::open(input, path.clone(), separator, line)?)),
+        None => Source::Json(json::JsonRecords::open(input, path.clone(), line)?),
     })
+}
+
+/// The beginning of a text, from its first line that is not blank, and the number of that line. A byte order mark is left
+/// out.
+fn read_head(input: &mut impl BufRead) -> (Vec<u8>, u64) {
+    let (mut line, mut at_start) = (1, true);
+    loop {
+        let mut head = Vec::new();
+        // What cannot be read here cannot be read later, where it is told.
+        let read = input.take(SNIFF_BYTES).read_to_end(&mut head);
+        if at_start && head.starts_with(b"\xEF\xBB\xBF") {
+            head.drain(..3);
+        }
+        at_start = false;
+        let blank = head.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let is_end = read.map_or(true, |read| (read as u64) < SNIFF_BYTES);
+        let is_blank = blank == head.len() && !is_end;
+        // The first line keeps its indent, which may be an empty cell.
+        let skipped = if is_blank {
+            blank
+        } else {
+            head[..blank].iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1)
+        };
+        line += memchr_iter(b'\n', &head[..skipped]).count() as u64;
+        if !is_blank {
+            head.drain(..skipped);
+            return (head, line);
+        }
+    }
 }
 
 /// True for text without a line that begins like JSON.
 fn is_prose(head: &[u8]) -> bool {
-    let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
     let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_start);
     !head.trim_ascii().is_empty() && lines.all(|line| !matches!(line.first(), Some(b'{' | b'[')))
 }
@@ -153,18 +181,25 @@ fn is_prose(head: &[u8]) -> bool {
 /// A file of plain text as one row: a solution to `problem`.
 fn open_text(path: &Arc<Path>, count: Arc<AtomicU64>, problem: &str) -> Result<Source> {
     let place = SourceLocation { path: path.clone(), line: 1 };
-    let stream::Opened::Text(mut input) = stream::open(path, count)? else {
+    let stream::Opened::Text(input) = stream::open(path, count)? else {
         let message = "with --problem every input is a plain-text solution".to_owned();
         return Err(Error::Broken { place, message });
     };
+    let most = Limit::RecordBytes.value();
     let mut text = String::new();
-    input.read_to_string(&mut text).map_err(|source| match source.kind() {
+    let read = input.take(most + 1).read_to_string(&mut text);
+    if text.len() as u64 > most {
+        let message = format!("the text has {}", Limit::RecordBytes.exceeded());
+        return Err(Error::Broken { place, message });
+    }
+    read.map_err(|source| match source.kind() {
         std::io::ErrorKind::InvalidData => Error::Broken {
             place,
             message: "the text is not valid UTF-8: convert the file to UTF-8".to_owned(),
         },
         _ => Error::io(&**path, source),
     })?;
+    let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
         return Err(Error::Empty { path: path.to_path_buf() });
     }

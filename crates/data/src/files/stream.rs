@@ -1,10 +1,14 @@
 //! Opens a file as a stream of bytes: gzip and zstd are told by their magic numbers, not by the name.
+//!
+//! A pipe can be read once and only forward. What needs random access is copied out of it to a temporary file.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use gradus_core::limits::{FREE_EXPANSION, Limit};
 
 use crate::{Error, Result};
 
@@ -22,6 +26,35 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
+/// Decompressed bytes, within the limits on how much compressed ones may become.
+struct Expanded<R> {
+    decoder: R,
+    expanded: u64,
+    /// All bytes read from disk, and those before this file.
+    count: Arc<AtomicU64>,
+    before: u64,
+}
+
+impl<R: Read> Read for Expanded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.decoder.read(buffer)?;
+        self.expanded += read as u64;
+        if self.expanded > FREE_EXPANSION {
+            let compressed = self.count.load(Ordering::Relaxed) - self.before;
+            let most = compressed.saturating_mul(Limit::Expansion.value());
+            for (limit, most) in
+                [(Limit::Expansion, most), (Limit::ExpandedBytes, Limit::ExpandedBytes.value())]
+            {
+                if self.expanded > most {
+                    let message = format!("the compressed data expands to {}", limit.exceeded());
+                    return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+                }
+            }
+        }
+        Ok(read)
+    }
+}
+
 /// What a file's first bytes say it is.
 pub(crate) enum Opened {
     /// Text, decompressed on the fly.
@@ -34,33 +67,48 @@ pub(crate) enum Opened {
 
 /// Opens `path` (`-` is standard input), counting bytes into `count`.
 pub(crate) fn open(path: &Path, count: Arc<AtomicU64>) -> Result<Opened> {
-    if path == Path::new("-") {
-        return text(Box::new(Counted { inner: io::stdin(), count }), path).map(Opened::Text);
-    }
-    let mut file = File::open(path).map_err(|source| Error::io(path, source))?;
+    let before = count.load(Ordering::Relaxed);
+    let failed = |source| Error::io(path, source);
+    let (mut input, file): (Box<dyn Read + Send>, Option<File>) = if path == Path::new("-") {
+        (Box::new(io::stdin()), None)
+    } else {
+        let file = File::open(path).map_err(failed)?;
+        let is_file = file.metadata().map_err(failed)?.is_file();
+        let again = is_file.then(|| file.try_clone()).transpose().map_err(failed)?;
+        (Box::new(file), again)
+    };
     let mut magic = [0; 4];
-    read_up_to(&mut file, &mut magic).map_err(|source| Error::io(path, source))?;
-    io::Seek::rewind(&mut file).map_err(|source| Error::io(path, source))?;
+    let length = read_up_to(&mut input, &mut magic).map_err(failed)?;
+    let whole = Counted { inner: Cursor::new(magic[..length].to_vec()).chain(input), count: count.clone() };
     match &magic {
-        b"PAR1" => return Ok(Opened::Parquet(file)),
-        b"PK\x03\x04" => return Ok(Opened::Zip(file)),
+        b"PAR1" => return at_random(whole, file).map(Opened::Parquet).map_err(failed),
+        b"PK\x03\x04" => return at_random(whole, file).map(Opened::Zip).map_err(failed),
         _ => {}
     }
-    text(Box::new(Counted { inner: file, count }), path).map(Opened::Text)
-}
-
-fn text(mut input: Box<dyn Read + Send>, path: &Path) -> Result<Box<dyn BufRead + Send>> {
-    let mut magic = [0; 4];
-    let length = read_up_to(&mut input, &mut magic).map_err(|source| Error::io(path, source))?;
-    let whole = Cursor::new(magic[..length].to_vec()).chain(input);
-    let decoded: Box<dyn Read + Send> = if magic.starts_with(&[0x1f, 0x8b]) {
-        Box::new(flate2::read::MultiGzDecoder::new(whole))
+    let decoder: Box<dyn Read + Send> = if magic.starts_with(&[0x1f, 0x8b]) {
+        let decoder = flate2::read::MultiGzDecoder::new(whole);
+        Box::new(Expanded { decoder, expanded: 0, count, before })
     } else if magic == [0x28, 0xb5, 0x2f, 0xfd] {
-        Box::new(zstd::Decoder::new(whole).map_err(|source| Error::io(path, source))?)
+        let decoder = zstd::Decoder::new(whole).map_err(failed)?;
+        Box::new(Expanded { decoder, expanded: 0, count, before })
     } else {
         Box::new(whole)
     };
-    Ok(Box::new(BufReader::with_capacity(256 << 10, decoded)))
+    Ok(Opened::Text(Box::new(BufReader::with_capacity(256 << 10, decoder))))
+}
+
+/// The file from its start; of a pipe, a copy on disk that nobody else sees.
+fn at_random(mut whole: impl Read, file: Option<File>) -> io::Result<File> {
+    let mut file = match file {
+        Some(file) => file,
+        None => {
+            let mut copy = tempfile::tempfile()?;
+            io::copy(&mut whole, &mut copy)?;
+            copy
+        }
+    };
+    file.rewind()?;
+    Ok(file)
 }
 
 fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {

@@ -26,7 +26,7 @@ fn read(fields: Fields) -> Result<Parsed, Fault> {
         object.retain(|_, value| !value.is_null());
         for field in AS_TEXT {
             if let Some(Value::String(text)) = object.get(field) {
-                let value = serde_json::from_str(text).map_err(|error| {
+                let value = gradus_core::json::from_slice(text.as_bytes()).map_err(|error| {
                     Fault::new(format!("{path}.{field}"), format!("expected JSON as text: {error}"))
                 })?;
                 object.insert(field.to_owned(), value);

@@ -105,6 +105,8 @@ fn settings_out_of_range_are_refused() {
     assert_eq!(message(bad), "field `threshold`: is 0: expected a number above 0 and at most 1");
     let bad = DedupConfig { shingle: 0, ..DedupConfig::default() };
     assert_eq!(message(bad), "field `shingle`: is 0: expected at least 1");
+    let absurd = DedupConfig { num_perm: 1_000_000_000_000, ..DedupConfig::default() };
+    assert_eq!(message(absurd), "field `num_perm`: is 1000000000000: expected at most 65536");
     assert!(DedupConfig::default().check().is_ok());
 }
 

@@ -264,6 +264,6 @@ fn pooling(path: &Path) -> Result<Pooling> {
 }
 
 fn read_json(path: &Path) -> Result<Value> {
-    let text = std::fs::read(path).map_err(|source| Error::io(path, source))?;
+    let text = crate::small_file::read_json(path)?;
     serde_json::from_slice(&text).map_err(|error| Error::model(path, format!("not valid JSON: {error}")))
 }

@@ -60,7 +60,7 @@ impl Client {
         let mut body = Vec::new();
         let read = response.take(DESCRIPTION).read_to_end(&mut body);
         read.map_err(|error| self.unreachable(&error))?;
-        serde_json::from_slice(&body).map_err(|_| {
+        gradus_core::json::from_slice(&body).map_err(|_| {
             Error::Fetch(format!(
                 "{} does not speak the hub's protocol: its description of {id} is not JSON",
                 self.endpoint

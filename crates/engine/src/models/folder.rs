@@ -212,15 +212,8 @@ pub(crate) fn shards(index: &Path) -> Result<BTreeSet<String>> {
         .collect()
 }
 
-/// Configuration files are small; what is larger is something else under that name.
-const JSON_LIMIT: u64 = 256 << 20;
-
 pub(super) fn read_json(path: &Path) -> Result<Value> {
-    let size = std::fs::metadata(path).map_err(|error| Error::io(path, error))?.len();
-    if size > JSON_LIMIT {
-        return Err(Error::model(path, format!("{size} bytes are too many for a JSON file")));
-    }
-    let text = std::fs::read(path).map_err(|error| Error::io(path, error))?;
+    let text = crate::small_file::read_json(path)?;
     serde_json::from_slice(&text).map_err(|error| Error::model(path, format!("not JSON: {error}")))
 }
 

@@ -193,8 +193,8 @@ fn of_safetensors(path: &Path) -> Result<BTreeMap<String, u64>> {
     }
     let mut head = vec![0; length as usize];
     file.read_exact(&mut head).map_err(io)?;
-    let head: serde_json::Map<String, Value> =
-        serde_json::from_slice(&head).map_err(|error| broken(format!("its head is not JSON: {error}")))?;
+    let head: serde_json::Map<String, Value> = gradus_core::json::from_slice(&head)
+        .map_err(|error| broken(format!("its head is not JSON: {error}")))?;
     let mut counts = BTreeMap::new();
     for (_, tensor) in head.iter().filter(|(name, _)| *name != "__metadata__") {
         let shape = tensor["shape"].as_array().into_iter().flatten().map(|size| size.as_u64().unwrap_or(0));

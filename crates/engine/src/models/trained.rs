@@ -94,7 +94,7 @@ impl TrainedModel {
         }
         let text = serde_json::to_string_pretty(&self).expect("a note is JSON");
         let path = folder.join(FILE);
-        std::fs::write(&path, text + "\n").map_err(|source| Error::io(&path, source))
+        Ok(gradus_durable::replace_file(&path, (text + "\n").as_bytes())?)
     }
 
     /// The profile as `--profile` takes it, for the model in `folder`.

@@ -15,6 +15,7 @@ use tokenizers::processors::bert::BertProcessing;
 
 use super::tokenizer::{Extras, Tokenizer, surround};
 use crate::error::{Error, Result};
+use crate::small_file;
 
 impl Tokenizer {
     /// Reads a model folder.
@@ -22,7 +23,8 @@ impl Tokenizer {
         let config = read_json(folder, "tokenizer_config.json")?;
         let (json, vocab) = (folder.join("tokenizer.json"), folder.join("vocab.txt"));
         let mut inner = if json.is_file() {
-            tokenizers::Tokenizer::from_file(&json).map_err(|why| Error::model(&json, why.to_string()))?
+            tokenizers::Tokenizer::from_bytes(small_file::read_json(&json)?)
+                .map_err(|why| Error::model(&json, why.to_string()))?
         } else if vocab.is_file() {
             bert(&vocab, &config)?
         } else {
@@ -49,11 +51,11 @@ impl Tokenizer {
 
 fn read_json(folder: &Path, name: &str) -> Result<Value> {
     let path = folder.join(name);
-    match std::fs::read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|why| Error::model(path, why.to_string())),
-        Err(why) if why.kind() == std::io::ErrorKind::NotFound => Ok(Value::Null),
-        Err(why) => Err(Error::io(path, why)),
+    if !path.exists() {
+        return Ok(Value::Null);
     }
+    let bytes = small_file::read_json(&path)?;
+    serde_json::from_slice(&bytes).map_err(|why| Error::model(path, why.to_string()))
 }
 
 /// A special token is written as text or as `{"content": text, …}`.

@@ -46,7 +46,7 @@ impl Adapter {
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         crate::models::check_files(folder)?;
         let path = folder.join("adapter_config.json");
-        let text = std::fs::read(&path).map_err(|source| Error::io(&path, source))?;
+        let text = crate::small_file::read_json(&path)?;
         let config: AdapterConfig = serde_json::from_slice(&text)
             .map_err(|error| Error::model(&path, format!("not a PEFT LoRA config: {error}")))?;
         if config.use_dora {

@@ -145,6 +145,27 @@ async fn other_statuses_are_refusals() {
 }
 
 #[tokio::test]
+async fn an_answer_of_too_many_values_is_refused_before_it_is_parsed() {
+    #[derive(Debug, serde::Deserialize)]
+    struct Named {
+        name: String,
+    }
+    let most = gradus_core::limits::Limit::RecordValues.default_value() as usize;
+    let beside = |count: usize| format!(r#"{{"name": "a", "beside": [{}0]}}"#, "0,".repeat(count));
+    let server = Server::start(move |number, _| match number {
+        0 => Act::Say(200, "", beside(most)),
+        _ => Act::Say(200, "", beside(1000)),
+    })
+    .await;
+    let http = server.open();
+    let ask = || async { http.post::<_, Named>("/named", &json!({})).await };
+    let Err(CallError::Failed(error)) = ask().await else { panic!("no failure") };
+    let words = "answered more than 10,000,000 JSON values: set GRADUS_MAX_RECORD_VALUES to raise the limit";
+    assert!(error.ends_with(words), "{error}");
+    assert_eq!(ask().await.unwrap().0.name, "a");
+}
+
+#[tokio::test]
 async fn garbage_and_missing_fields_are_failures() {
     #[derive(Debug, serde::Deserialize)]
     struct Outer {

@@ -126,16 +126,18 @@ impl PoolManifest {
             gradus_pool: u32,
         }
         let damaged = |error| Error::pool(&path, format!("is damaged or no pool's manifest: {error}"));
-        let Version { gradus_pool: version } = serde_json::from_slice(&text).map_err(damaged)?;
+        let Version { gradus_pool: version } = gradus_core::json::from_slice(&text).map_err(damaged)?;
         if version != VERSION {
             let message = format!("version {version} is not supported: this program reads version {VERSION}");
             return Err(Error::pool(&path, message));
         }
-        let manifest: Self = serde_json::from_slice(&text).map_err(damaged)?;
+        let manifest: Self = gradus_core::json::from_slice(&text).map_err(damaged)?;
         if manifest.sum() != manifest.checksum {
             return Err(Error::pool(&path, "is damaged: its checksum does not match; build the pool again"));
         }
         manifest.check().map_err(|message| Error::pool(&path, message))?;
+        let guard = manifest.guard.check();
+        guard.map_err(|fault| Error::pool(&path, format!("`guard`: {fault}; build the pool again")))?;
         Ok(manifest)
     }
 

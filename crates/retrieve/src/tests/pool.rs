@@ -6,7 +6,7 @@ use gradus_core::{Mark, Problem, Record};
 
 use super::fake::{DIMENSION, Words, record, records, vector};
 use crate::pca::Pca;
-use crate::pool::{self, Encoder, Pool, PoolBuildSummary, Settings};
+use crate::pool::{self, Encoder, Pool, PoolBuildSummary, PoolManifest, Settings};
 use crate::{Error, Result};
 
 pub(super) fn settings() -> Settings {
@@ -241,6 +241,12 @@ async fn damage_is_refused_with_the_files_name() {
     std::fs::write(&manifest, text.replace("\"gradus_pool\": 1", "\"gradus_pool\": 9")).unwrap();
     let message = Pool::open(&path, &encoder(&Words::default())).unwrap_err().to_string();
     assert!(message.ends_with("version 9 is not supported: this program reads version 1"), "{message}");
+    std::fs::write(&manifest, text).unwrap();
+    let mut absurd = PoolManifest::read(&path).unwrap();
+    absurd.guard.shingle = 0;
+    absurd.write(&path).unwrap();
+    let message = Pool::open(&path, &encoder(&Words::default())).unwrap_err().to_string();
+    assert!(message.contains("field `shingle`: is 0: expected at least 1"), "{message}");
 }
 
 #[tokio::test]

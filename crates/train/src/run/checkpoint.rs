@@ -122,7 +122,7 @@ pub(crate) fn save(folder: &Path, checkpoint: &Checkpoint) -> Result<PathBuf> {
         };
         written.blake3 = written.sum();
         let state = temporary.join(STATE);
-        fs::write(&state, written.bytes()).map_err(io(&state))
+        Ok::<_, Error>(gradus_durable::replace_file(&state, &written.bytes())?)
     })?;
     Ok(path)
 }

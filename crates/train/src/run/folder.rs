@@ -115,6 +115,10 @@ impl Run {
     pub(crate) fn create(folder: &Path, recipe: &Recipe, context: RunContext) -> Result<Self> {
         let message = "there is a run in this folder already: resume it, or choose another folder";
         let fresh = || if exists(folder) { Err(Error::run(folder, message)) } else { Ok(()) };
+        if exists(folder) {
+            // A run that another process is writing cannot be resumed, which is what the message would advise.
+            lock(folder)?;
+        }
         fresh()?;
         refuse_foreign(folder)?;
         check_plain(folder, &FILES, &FOLDERS)?;
@@ -283,7 +287,7 @@ fn read_record(folder: &Path) -> Result<RunRecord> {
         return Err(Error::run(folder, "there is no run in this folder: expected a run.json"));
     }
     let text = fs::read(&path).map_err(io(&path))?;
-    let value: serde_json::Value = serde_json::from_slice(&text)
+    let value: serde_json::Value = gradus_core::json::from_slice(&text)
         .map_err(|error| Error::run(&path, format!("cannot be read: {error}")))?;
     let schema = value.get("schema").and_then(serde_json::Value::as_u64);
     if schema != Some(u64::from(SCHEMA)) {

@@ -30,6 +30,10 @@ impl RunInput {
     /// Reads an input through and takes its hash.
     pub(crate) fn new(role: &str, path: &Path) -> Result<Self> {
         let found = fs::canonicalize(path).map_err(io(path))?;
+        if found.to_str().is_none() {
+            let message = "its path is not valid UTF-8, and a run keeps it as text: rename it";
+            return Err(Error::run(&found, message));
+        }
         let (bytes, blake3) = hash(&found)?;
         Ok(Self {
             role: role.to_owned(),
@@ -124,6 +128,17 @@ mod tests {
         input.check().unwrap();
         fs::rename(root.path().join("b.jsonl"), root.path().join("c.jsonl")).unwrap();
         assert!(input.check().is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_name_that_is_not_text_is_refused() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join(std::ffi::OsStr::from_bytes(b"a\xff.jsonl"));
+        fs::write(&path, "one").unwrap();
+        let said = RunInput::new("train", &path).unwrap_err().to_string();
+        assert!(said.contains("not valid UTF-8"), "{said}");
     }
 
     #[test]

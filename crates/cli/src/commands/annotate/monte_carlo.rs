@@ -12,7 +12,7 @@ use gradus_core::{Problem, Solution};
 
 use super::labeling::{Labeling, LabelingArgs};
 use crate::arguments::JsonOption;
-use crate::arguments::values::at_least_one;
+use crate::arguments::values::{at_least_one, count_u32, temperature};
 use crate::exit::{Status, Usage};
 
 /// Monte Carlo label types.
@@ -41,10 +41,10 @@ pub(crate) struct MonteCarloArgs {
     #[command(flatten)]
     labeling: LabelingArgs,
     /// Completions per step
-    #[arg(short = 'k', long, default_value_t = 8, value_name = "K")]
+    #[arg(short = 'k', long, default_value_t = 8, value_name = "K", value_parser = count_u32)]
     samples: u32,
     /// Number of correct completions above which a step is correct
-    #[arg(long, default_value_t = 0, value_name = "COUNT")]
+    #[arg(long, default_value_t = 0, value_name = "COUNT", value_parser = count_u32)]
     threshold: u32,
     /// Label type
     #[arg(long, value_enum, default_value = "hard")]
@@ -59,7 +59,7 @@ pub(crate) struct MonteCarloArgs {
     #[arg(long, value_name = "TOKENS", default_value_t = 1024, value_parser = at_least_one)]
     max_tokens: usize,
     /// Sampling temperature
-    #[arg(short, long, default_value_t = 0.8)]
+    #[arg(short, long, default_value_t = 0.8, value_parser = temperature)]
     temperature: f32,
     /// Prompt template file (variable: problem; default: built in)
     #[arg(long, value_name = "FILE")]

@@ -13,7 +13,7 @@ use gradus_core::{Problem, Solution};
 
 use super::labeling::{Labeling, LabelingArgs, refuse_continuation};
 use crate::arguments::JsonOption;
-use crate::arguments::values::at_least_one;
+use crate::arguments::values::{at_least_one, count_or_none, temperature};
 use crate::exit::{Status, Usage};
 
 #[derive(Debug, Args)]
@@ -25,16 +25,16 @@ pub(crate) struct ReferenceArgs {
     #[command(flatten)]
     labeling: LabelingArgs,
     /// Few-shot exemplars per prompt
-    #[arg(long = "shots", default_value_t = 5, value_name = "N")]
+    #[arg(long = "shots", default_value_t = 5, value_name = "N", value_parser = count_or_none)]
     shots: usize,
     /// Maximum retries after an invalid response
-    #[arg(long, alias = "attempts", default_value_t = 2, value_name = "N")]
+    #[arg(long, alias = "attempts", default_value_t = 2, value_name = "N", value_parser = count_or_none)]
     response_retries: usize,
     /// Maximum tokens per completion
     #[arg(long, value_name = "TOKENS", default_value_t = 4096, value_parser = at_least_one)]
     max_tokens: usize,
     /// Sampling temperature
-    #[arg(short, long, default_value_t = 0.0)]
+    #[arg(short, long, default_value_t = 0.0, value_parser = temperature)]
     temperature: f32,
     /// Do not request structured output (JSON schema); responses are validated either way
     #[arg(long, alias = "unstructured")]

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
+use crate::arguments::values::count_u32;
 use crate::exit::{Status, Usage};
 use crate::input::{self, Need};
 use crate::terminal::paint;
@@ -34,10 +35,10 @@ pub(crate) struct RelabelArgs {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// A step is correct if more than T completions are correct
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", value_parser = count_u32)]
     threshold: u32,
     /// Completions per step that were asked for (default: the most that a step in the data has)
-    #[arg(short = 'k', long, value_name = "K")]
+    #[arg(short = 'k', long, value_name = "K", value_parser = count_u32)]
     samples: Option<u32>,
     #[command(flatten)]
     print: JsonOption,

@@ -8,6 +8,7 @@ use gradus_core::metrics::bootstrap;
 use super::sources::{SourcesArgs, gather};
 use crate::alignment;
 use crate::arguments::JsonOption;
+use crate::arguments::values::count_or_none;
 use crate::exit::Status;
 use crate::terminal::paint;
 use crate::terminal::printer::Printer;
@@ -20,7 +21,7 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     sources: SourcesArgs,
     /// Bootstrap resamples
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, value_parser = count_or_none)]
     resamples: usize,
     #[command(flatten)]
     print: JsonOption,

@@ -10,6 +10,7 @@ use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
 use crate::arguments::protocol::ProtocolOptions;
 use crate::arguments::retrieval::Augmentation;
+use crate::arguments::values::{count_or_none, finite};
 use crate::exit::Usage;
 
 /// The judge to measure.
@@ -25,7 +26,7 @@ pub(in crate::commands) struct JudgeOptions {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["model", "profile", "endpoint", "pool", "adapter", "precision", "dequantize", "keep_quantized"])]
     pub(in crate::commands::bench) scores: Option<String>,
     /// Score threshold; steps below it are wrong
-    #[arg(long, default_value_t = 0.5)]
+    #[arg(long, default_value_t = 0.5, value_parser = finite)]
     pub(in crate::commands::bench) threshold: f64,
     /// Name of the judge in the report (default: model and profile)
     #[arg(long)]
@@ -79,7 +80,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "N")]
     pub(in crate::commands::bench) limit: Option<usize>,
     /// Bootstrap resamples
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, value_parser = count_or_none)]
     pub(in crate::commands::bench) resamples: usize,
     /// Random seed of the bootstrap
     #[arg(long, default_value_t = 0)]

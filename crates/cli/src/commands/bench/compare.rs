@@ -8,6 +8,7 @@ use gradus_bench::compare::{FinishedRun, compare, page};
 use gradus_core::metrics::bootstrap::Settings;
 
 use crate::arguments::JsonOption;
+use crate::arguments::values::count_or_none;
 use crate::exit::Status;
 use crate::terminal::paint;
 use crate::terminal::printer::Printer;
@@ -22,7 +23,7 @@ pub(crate) struct CompareArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Bootstrap resamples
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, value_parser = count_or_none)]
     resamples: usize,
     /// Random seed of the bootstrap
     #[arg(long, default_value_t = 0)]

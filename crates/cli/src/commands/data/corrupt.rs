@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
-use crate::arguments::values::named;
+use crate::arguments::values::{count_or_none, named};
 use crate::exit::Status;
 use crate::input::{self, Need};
 use crate::terminal::printer::{self, Printer};
@@ -33,10 +33,10 @@ pub(crate) struct CorruptArgs {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Maximum corrupted copies per correct solution
-    #[arg(long, default_value_t = 2, value_name = "N")]
+    #[arg(long, default_value_t = 2, value_name = "N", value_parser = count_or_none)]
     copies: usize,
     /// Additional layouts per reference solution, formatted like model output
-    #[arg(long, default_value_t = 0, value_name = "N")]
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = count_or_none)]
     layouts: usize,
     /// Corrupt the correct steps of labeled solutions instead of reference solutions
     #[arg(long, conflicts_with = "layouts")]

@@ -15,7 +15,7 @@ use crate::arguments::JsonOption;
 use crate::arguments::annotator::AnnotatorOption;
 use crate::arguments::dataset::DatasetInput;
 use crate::arguments::retrieval::{EncoderOptions, PoolOption};
-use crate::arguments::values::at_least_one;
+use crate::arguments::values::count;
 use crate::cost;
 use crate::exit::Status;
 use crate::input::{self, Need};
@@ -79,7 +79,7 @@ pub(crate) struct GrowthArgs {
     #[arg(long, alias = "graph-from", default_value_t = 1_000_000, value_name = "QUESTIONS")]
     hnsw_threshold: usize,
     /// Texts per embedding batch
-    #[arg(long, alias = "batch", default_value_t = 256, value_name = "TEXTS", value_parser = at_least_one)]
+    #[arg(long, alias = "batch", default_value_t = 256, value_name = "TEXTS", value_parser = count)]
     batch_size: usize,
     #[command(flatten)]
     options: EncoderOptions,
@@ -99,7 +99,7 @@ fn dimensions(text: &str) -> Result<Dimensions, String> {
             false => Err(format!("`{text}` is not a share between 0% and 100%")),
         };
     }
-    at_least_one(text).map(Dimensions::Fixed).map_err(|_| wrong())
+    count(text).map(Dimensions::Fixed).map_err(|_| wrong())
 }
 
 /// Summary of a build.

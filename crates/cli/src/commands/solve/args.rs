@@ -9,7 +9,7 @@ use gradus_core::select::vote::Power;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetOption;
-use crate::arguments::values::at_least_one;
+use crate::arguments::values::{at_least_one, count};
 
 /// Search strategies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -66,22 +66,22 @@ pub(crate) struct SolveArgs {
 #[command(next_help_heading = "Search")]
 pub(in crate::commands) struct SearchOptions {
     /// best-of-n, vote, majority: number of solutions (default: 8)
-    #[arg(short = 'n', long = "solutions", value_name = "N", value_parser = at_least_one)]
+    #[arg(short = 'n', long = "solutions", value_name = "N", value_parser = count)]
     pub(super) n: Option<usize>,
     /// greedy, best-of-n, vote, majority: maximum tokens per completion (default: 1024)
     #[arg(long, value_name = "TOKENS", value_parser = at_least_one)]
     pub(super) max_tokens: Option<usize>,
     /// beam: beam width (default: 4)
-    #[arg(long, alias = "width", value_name = "N", value_parser = at_least_one)]
+    #[arg(long, alias = "width", value_name = "N", value_parser = count)]
     pub(super) beam_width: Option<usize>,
     /// tree: number of subtrees (default: 4)
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub(super) trees: Option<usize>,
     /// beam, tree: candidates sampled per step (default: 4)
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub(super) expansions: Option<usize>,
     /// beam, tree: maximum steps per solution (default: 40)
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub(super) max_steps: Option<usize>,
     /// beam, tree: maximum tokens per step; truncated steps are dropped (default: 512)
     #[arg(long, alias = "step-tokens", value_name = "TOKENS", value_parser = at_least_one)]

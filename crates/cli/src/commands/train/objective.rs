@@ -41,7 +41,7 @@ pub(crate) struct TrainArgs {
 #[derive(Debug, Serialize)]
 struct TrainSummary {
     objective: &'static str,
-    run: PathBuf,
+    run: String,
     examples: usize,
     held_out: usize,
     left_out: std::collections::BTreeMap<String, u64>,
@@ -50,7 +50,7 @@ struct TrainSummary {
     complete: bool,
     /// The step whose parameters the result has.
     best_step: u64,
-    result: Option<PathBuf>,
+    result: Option<String>,
     /// The last evaluation.
     evaluation: std::collections::BTreeMap<String, f64>,
     seconds: f64,
@@ -73,7 +73,7 @@ pub(super) fn run(objective: &'static str, args: &TrainArgs) -> Result<Status> {
 fn train(objective: &'static str, args: &TrainArgs, recipe: &Recipe, folder: &Path) -> Result<Status> {
     let mut display = Display::new(folder);
     let started = std::time::Instant::now();
-    let program = std::env::args().take(1);
+    let program = std::env::args_os().take(1).map(|program| program.to_string_lossy().into_owned());
     let command = program.chain(job::command_line()?).collect();
     let end = gradus_train::train(recipe, folder, command, &mut display)?;
     let seconds = started.elapsed().as_secs_f64();
@@ -100,10 +100,10 @@ fn report(
         steps: end.step,
         complete: end.complete,
         best_step: end.best,
-        result: end.result.clone(),
+        result: end.result.as_ref().map(|result| result.display().to_string()),
         evaluation: evaluation.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
         seconds,
-        run: folder,
+        run: folder.display().to_string(),
     };
     let printer = Printer::new(None);
     if args.print.json {
@@ -113,7 +113,7 @@ fn report(
             evaluation.iter().map(|(name, value)| format!("{name} {value:.4}")).collect();
         let numbers = if numbers.is_empty() { String::new() } else { format!(": {}", numbers.join(", ")) };
         printer.line(format!("{} done{numbers}", counted(report.steps, "step")))?;
-        printer.line(format!("result: {}", result.display()))?;
+        printer.line(format!("result: {result}"))?;
     } else {
         printer.line(format!(
             "Stopped ({}/{} done). Rerun to resume",

@@ -4,6 +4,7 @@
 //! types [`columns`] infers from the first rows.
 
 mod columns;
+mod limited;
 mod read;
 mod timestamp;
 mod write;

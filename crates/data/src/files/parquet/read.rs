@@ -19,6 +19,7 @@ use parquet::record::{Field, Row};
 use parquet::schema::types::{Type, TypePtr};
 use serde_json::{Number, Value};
 
+use super::limited::{Exceeded, LimitedFile};
 use super::timestamp;
 use crate::{Error, Result, SourceLocation};
 
@@ -28,16 +29,20 @@ pub(crate) struct ParquetRows {
     schema: TypePtr,
     path: Arc<Path>,
     row: u64,
+    /// The limit that a row went beyond.
+    exceeded: Exceeded,
     /// A row could not be read: asked again, it would fail again.
     broken: bool,
 }
 
 impl ParquetRows {
     pub(crate) fn open(file: File, path: Arc<Path>) -> Result<Self> {
+        let exceeded = Exceeded::default();
         let opened = without_panic(|| {
             let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
             let schema = reader.metadata().file_metadata().schema_descr().root_schema_ptr();
-            Ok((schema, RowIter::from_file_into(Box::new(reader))))
+            let limited = LimitedFile { reader, exceeded: exceeded.clone() };
+            Ok((schema, RowIter::from_file_into(Box::new(limited))))
         });
         let (schema, rows) = opened.map_err(|reason| damaged(path.clone(), 1, &reason))?;
         if let Some(column) = interval_in(&schema) {
@@ -46,7 +51,7 @@ impl ParquetRows {
             );
             return Err(Error::Broken { place: SourceLocation { path, line: 1 }, message });
         }
-        Ok(Self { rows, schema, path, row: 0, broken: false })
+        Ok(Self { rows, schema, path, row: 0, exceeded, broken: false })
     }
 }
 
@@ -69,7 +74,13 @@ impl Iterator for ParquetRows {
             Ok(row) => row.map(|row| Ok((self.row, row))),
             Err(reason) => {
                 self.broken = true;
-                Some(Err(damaged(self.path.clone(), self.row, &reason)))
+                Some(Err(match self.exceeded.get() {
+                    Some(limit) => {
+                        let place = SourceLocation { path: self.path.clone(), line: self.row };
+                        Error::Broken { place, message: limit.clone() }
+                    }
+                    None => damaged(self.path.clone(), self.row, &reason),
+                }))
             }
         }
     }
@@ -252,6 +263,29 @@ mod tests {
         assert_eq!(row(list, 1)["a"][0], "1970-01-01T00:00:00.000000001Z");
         let repeated = row("REPEATED INT64 t (TIMESTAMP(MILLIS,false));", 1);
         assert_eq!(repeated["t"][0], "1970-01-01T00:00:00.001");
+    }
+
+    #[test]
+    fn a_row_of_too_many_values_is_refused() {
+        let schema = Arc::new(parse_message_type("message m { REPEATED BOOLEAN a; }").unwrap());
+        let file = tempfile::tempfile().unwrap();
+        let mut writer =
+            SerializedFileWriter::new(file.try_clone().unwrap(), schema, Arc::default()).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        let ColumnWriter::BoolColumnWriter(bools) = column.untyped() else { unreachable!() };
+        let count = gradus_core::limits::Limit::RecordValues.default_value() as usize;
+        bools.write_batch(&[true, false], Some(&[1, 1]), Some(&[0, 1])).unwrap();
+        let mut repetition = vec![1; count + 1];
+        repetition[0] = 0;
+        bools.write_batch(&vec![true; count + 1], Some(&vec![1; count + 1]), Some(&repetition)).unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+        writer.close().unwrap();
+        let mut rows = ParquetRows::open(file, Path::new("a.parquet").into()).unwrap();
+        let said = rows.find_map(std::result::Result::err).unwrap().to_string();
+        assert!(said.contains("more than 10,000,000 JSON values: set GRADUS_MAX_RECORD_VALUES"), "{said}");
+        assert!(!said.contains("damaged"), "{said}");
     }
 
     #[test]

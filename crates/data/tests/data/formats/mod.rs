@@ -1,13 +1,14 @@
 //! Dataset formats and containers, from the outside.
 //!
 //! `examples`: hand-written records of every format and what they become. `laws`: random records of every format
-//! come back as they were; `rows` makes them, of `random` values. `outputs`: files of model outputs in the forms of other programs. `faults`: what a user is told about bad records. `containers`: files of every kind, whole
+//! come back as they were; `rows` makes them, of `random` values. `outputs`: files of model outputs in the forms of other programs. `faults`: what a user is told about bad records. `limits`: what is large beyond reason, and pipes. `containers`: files of every kind, whole
 //! and damaged. `real_data`: the public datasets, where the folder `shared/data` lies beside the checkout.
 
 mod containers;
 mod examples;
 mod faults;
 mod laws;
+mod limits;
 mod outputs;
 mod random;
 mod real_data;

@@ -164,6 +164,7 @@ fn two_processes_do_not_write_one_run() {
     let world = World::new();
     let run = world.create().unwrap();
     insta::assert_snapshot!(world.said(Run::resume(&world.folder())), @"ROOT/run: another process is writing this run: wait for it, or stop it");
+    insta::assert_snapshot!(world.said(world.create()), @"ROOT/run: another process is writing this run: wait for it, or stop it");
     drop(run);
     Run::resume(&world.folder()).unwrap();
 }

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
+use crate::arguments::values::finite;
 use crate::exit::Status;
 use crate::input::{self, Need};
 use crate::terminal::printer::{self, Printer};
@@ -42,7 +43,7 @@ pub(super) struct BuildArgs {
     #[arg(long, value_name = "NAME")]
     prm: Option<String>,
     /// With --prm, score threshold; steps below it are wrong
-    #[arg(long, default_value_t = 0.5, requires = "prm")]
+    #[arg(long, default_value_t = 0.5, requires = "prm", value_parser = finite)]
     threshold: f64,
     /// Random seed
     #[arg(long, default_value_t = 0)]
