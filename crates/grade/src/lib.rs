@@ -18,22 +18,37 @@
 //! Left out: sums, integrals and limits that are not evaluated, piecewise definitions, set differences, and general
 //! inequalities in several variables. Such answers are equal when they are written alike, and else undecided.
 
+mod branches;
+mod choices;
+mod clock;
 mod curves;
+mod dates;
 mod decide;
 mod equal;
 mod exact;
 mod expr;
 mod extract;
+mod families;
 mod field;
 mod intervals;
 mod lex;
 mod numeric;
 mod parse;
+mod piecewise;
 mod precise;
 pub mod qa;
+mod quantities;
+mod relations;
+mod roman;
+mod sets;
+mod solve;
+mod steps;
 mod symbols;
 mod text;
 mod units;
+mod vectors;
+
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
@@ -121,10 +136,19 @@ pub fn compare(gold: &str, answer: &str) -> Verdict {
     if gold == answer || text::squeeze(&gold) == text::squeeze(&answer) {
         return Verdict::Equal;
     }
-    if let Some(verdict) = options(&gold, &answer) {
+    let special = choices::compare_options(&gold, &answer)
+        .or_else(|| dates::compare(&gold, &answer))
+        .or_else(|| text::compare_sentences(&gold, &answer));
+    if let Some(verdict) = special {
         return verdict;
     }
-    match (read(&gold), read(&answer)) {
+    let (gold_parsed, answer_parsed) = (read(&gold), read(&answer));
+    let numeral = roman::compare(&gold, answer_parsed.as_ref().map(|parsed| &parsed.expr))
+        .or_else(|| roman::compare(&answer, gold_parsed.as_ref().map(|parsed| &parsed.expr)));
+    if let Some(verdict) = numeral {
+        return verdict;
+    }
+    match (gold_parsed, answer_parsed) {
         (Some(gold_parsed), Some(answer_parsed)) => {
             let verdict = match equal::same(&gold_parsed.expr, &answer_parsed.expr) {
                 // Sample points come from the left side first; the other side's may settle it.
@@ -156,47 +180,43 @@ fn read(text: &str) -> Option<Parsed> {
         if let Some(expr) = text::meaning(&words) {
             return Some(Parsed { expr, ambiguous: false, doubtful: false });
         }
-        if text::may_count(&words) {
+        if text::may_count(&words) || text::is_prose(&words) {
             return None;
         }
     }
     let parse = |text: &str| parse::parse(text, Reading::Usual);
+    if text::is_sentence(text) {
+        return extract::only_number(text).and_then(parse);
+    }
     parse(text).or_else(|| extract::only_number(text).and_then(parse))
 }
 
-/// `(A) 5` is the option A and its value 5: either may be what the other side gives.
-fn options(gold: &str, answer: &str) -> Option<Verdict> {
-    let agree = |equal: bool| if equal { Verdict::Equal } else { Verdict::Different };
-    match (text::option(gold), text::option(answer)) {
-        (None, None) => None,
-        (Some((first, gold)), Some((second, answer))) => {
-            let verdict = compare(gold, answer);
-            // The letter and the value contradict each other.
-            Some(if verdict == agree(first == second) {
-                verdict
-            } else {
-                Verdict::Undecided(Reason::Inconclusive)
-            })
-        }
-        (Some((letter, gold)), None) => Some(match text::letter(answer) {
-            Some(other) => agree(letter == other),
-            None => compare(gold, answer),
-        }),
-        (None, Some((letter, answer))) => Some(match text::letter(gold) {
-            Some(other) => agree(letter == other),
-            None => compare(gold, answer),
-        }),
+/// Strips what surrounds an answer; `p.m.` and `o'clock` lose their marks, and a price keeps its currency.
+fn tidy(answer: &str) -> Cow<'_, str> {
+    let stripped = text::unboxed(text::strip(answer));
+    let mut tidied = Cow::Borrowed(stripped);
+    if stripped.contains(".m") || stripped.contains(".M") {
+        tidied = Cow::Owned(
+            ["p.m.", "p.m", "P.M.", "P.M"]
+                .iter()
+                .fold(stripped.to_owned(), |text, mark| text.replace(mark, "pm")),
+        );
+        tidied = Cow::Owned(
+            ["a.m.", "a.m", "A.M.", "A.M"]
+                .iter()
+                .fold(tidied.into_owned(), |text, mark| text.replace(mark, "am")),
+        );
     }
-}
-
-/// Strips what surrounds an answer; `p.m.` loses its dots.
-fn tidy(answer: &str) -> String {
-    let stripped = text::strip(answer);
-    if stripped.contains(".m") {
-        stripped.replace("p.m", "pm").replace("a.m", "am")
-    } else {
-        stripped.to_owned()
+    if stripped.contains("o'clock") || stripped.contains("o’clock") {
+        tidied = Cow::Owned(tidied.replace("o'clock", "oclock").replace("o’clock", "oclock"));
     }
+    if text::is_price(answer) {
+        tidied = Cow::Owned(match tidied.strip_prefix('-') {
+            Some(amount) => format!("-\\${}", amount.trim_start_matches('$')),
+            None => format!("\\${tidied}"),
+        });
+    }
+    tidied
 }
 
 /// True when another reading of one side or both makes them equal.
@@ -218,8 +238,8 @@ fn same_words(gold: &str, answer: &str) -> bool {
     let is_words = |text: &str| text::is_wordy(text) && !text.contains(['-', '/', '*', '!', '|', '%', '\'']);
     is_words(gold)
         && is_words(answer)
-        && text::words(gold) == text::words(answer)
-        && (text::capitals(gold) <= 1) == (text::capitals(answer) <= 1)
+        && text::compare(gold, answer) == Verdict::Equal
+        && text::has_inner_capital(gold) == text::has_inner_capital(answer)
 }
 
 /// At least one side is not mathematics: words are compared as words, and anything else stays open.

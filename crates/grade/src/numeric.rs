@@ -2,7 +2,8 @@
 //!
 //! Used for what the finite field cannot hold: roots of sums, logarithms, trigonometry, symbolic exponents. Two values
 //! whose distance exceeds their bounds differ for certain. Variables get pseudo-random positive values, since textbook
-//! identities such as √(x²y) = x√y are meant for those; whole numbers where a factorial or floor asks for them.
+//! identities such as √(x²y) = x√y are meant for those; whole numbers where a factorial or floor asks for them, and
+//! values of all sizes and both signs where a root, a floor or an absolute value may behave differently there.
 
 use super::exact;
 use super::expr::{Expr, Function, Sign};
@@ -25,6 +26,8 @@ pub(super) struct SamplePoint<'a> {
     pub(super) points: Points,
     /// One variable with a value of its own.
     pub(super) fixed: Option<(&'a str, f64)>,
+    /// Roots and logarithms of negative numbers have no value.
+    pub(super) real: bool,
 }
 
 /// What kind of value variables get.
@@ -32,10 +35,16 @@ pub(super) struct SamplePoint<'a> {
 pub(super) enum Points {
     /// Positive reals.
     Positive,
-    /// Reals of either sign and many sizes, to tell |x - 9| from 9 - x.
+    /// Positive reals of many sizes, to tell √((x - 9)²) from 9 - x.
+    Wide,
+    /// The same of either sign, to tell |x| from x.
     Signed,
-    /// Small natural numbers.
+    /// Natural numbers.
     Natural,
+    /// Whole numbers of either sign.
+    Integer,
+    /// Natural numbers up to some thousands.
+    LargeNatural,
 }
 
 impl Approx {
@@ -107,7 +116,7 @@ impl Approx {
 
 /// The value of `expr` at the pseudo-random point number `round`.
 pub(super) fn value(expr: &Expr, round: u64, points: Points) -> Option<Approx> {
-    value_at(expr, SamplePoint { round, points, fixed: None })
+    value_at(expr, SamplePoint { round, points, fixed: None, real: false })
 }
 
 /// The value of `expr` at a place.
@@ -154,17 +163,28 @@ pub(super) fn value_at(expr: &Expr, place: SamplePoint<'_>) -> Option<Approx> {
             {
                 return power(nth_root(base, index)?, Approx::real(exponent.numerator().to_f64().value()));
             }
+            if place.real && base.re < 0.0 && !is_whole(exponent, place) {
+                return None;
+            }
             power(base, at(exponent)?)
         }
         Expr::Root(index, inner) => {
             let index = exact::integer(&exact::value(index)?).filter(|n| (2..=64).contains(n))?;
-            nth_root(at(inner)?, index)
+            let inner = at(inner)?;
+            if place.real && index % 2 == 0 && inner.re < 0.0 {
+                return None;
+            }
+            nth_root(inner, index)
         }
         Expr::Call(function, arguments) => call(*function, arguments, place),
         Expr::Percent(inner) => at(inner)?.mul(Approx::real(0.01)),
         Expr::Degrees(inner) => at(inner)?.mul(Approx::real(std::f64::consts::PI / 180.0)),
         _ => None,
     }
+}
+
+fn is_whole(exponent: &Expr, place: SamplePoint<'_>) -> bool {
+    value_at(exponent, place).is_some_and(|value| value.im == 0.0 && value.re.fract() == 0.0)
 }
 
 fn power(base: Approx, exponent: Approx) -> Option<Approx> {
@@ -201,15 +221,18 @@ fn nth_root(inner: Approx, index: i64) -> Option<Approx> {
 
 fn call(function: Function, arguments: &[Expr], place: SamplePoint<'_>) -> Option<Approx> {
     let first = value_at(arguments.first()?, place)?;
-    if matches!(function, Function::Log | Function::Binomial) {
+    let no_value = |value: Approx| place.real && value.re < 0.0;
+    if matches!(function, Function::Log | Function::Binomial | Function::Mod) {
         let second = value_at(arguments.get(1)?, place)?;
         return match function {
+            Function::Mod => modulo(first, second),
+            Function::Log if no_value(first) || no_value(second) => None,
             Function::Log => second.ln()?.mul(first.ln()?.inverse()?),
             _ => binomial(first.real_only()?, second.real_only()?),
         };
     }
     match function {
-        Function::Ln => return first.ln(),
+        Function::Ln => return if no_value(first) { None } else { first.ln() },
         Function::Exp => return first.exp(),
         Function::Abs => return Approx::new(first.abs(), 0.0, first.err),
         _ => {}
@@ -253,6 +276,13 @@ fn call(function: Function, arguments: &[Expr], place: SamplePoint<'_>) -> Optio
     }
 }
 
+/// The remainder from 0 up to the modulus, of whole numbers.
+fn modulo(a: Approx, n: Approx) -> Option<Approx> {
+    let (a, n) = (a.real_only()?, n.real_only()?);
+    let whole = a.fract() == 0.0 && n.fract() == 0.0 && a.abs() < 1e15 && n >= 1.0;
+    whole.then(|| Approx { re: a.rem_euclid(n), im: 0.0, err: 0.0 })
+}
+
 fn factorial(x: f64) -> Option<Approx> {
     let natural = x.round();
     if (x - natural).abs() > 1e-9 || !(0.0..=170.0).contains(&natural) {
@@ -283,6 +313,9 @@ fn point(name: &str, round: u64, points: Points) -> f64 {
         Points::Positive => 0.3 + 2.4 * unit,
         // The lowest bits, which `unit` leaves out, choose the sign.
         Points::Signed => (18.0 * unit - 3.0).exp2().copysign(if hash & 1 == 0 { 1.0 } else { -1.0 }),
-        Points::Natural => (1.0 + 11.0 * unit).floor(),
+        Points::Wide => (18.0 * unit - 3.0).exp2(),
+        Points::Natural => (1.0 + 16.0 * unit).floor(),
+        Points::Integer => (41.0 * unit).floor() - 16.0,
+        Points::LargeNatural => (12.0 * unit).exp2().floor(),
     }
 }
