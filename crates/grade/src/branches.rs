@@ -39,6 +39,8 @@ pub(super) fn functions(a: &Expr, b: &Expr) -> Verdict {
     let first = agree_at(a, b, points_for(a, b));
     match first {
         Verdict::Equal if may_branch(a) || may_branch(b) => everywhere(a, b),
+        // tanh 1000x is nearly 1 but near zero, and e^{x/10^9} is so but far from it.
+        Verdict::Equal if beyond(a, b) => Verdict::Different,
         // ⌊n/2⌋ + ⌈n/2⌉ is n and sin nπ is 0 for whole n, which a question may say and an answer does not.
         Verdict::Different
             if named_whole(a)
@@ -50,6 +52,14 @@ pub(super) fn functions(a: &Expr, b: &Expr) -> Verdict {
             UNDECIDED
         }
         verdict => verdict,
+    }
+}
+
+/// True when they differ at values that are much smaller or larger.
+fn beyond(a: &Expr, b: &Expr) -> bool {
+    match points_for(a, b) {
+        Points::Natural => differs(a, b, Points::LargeNatural),
+        _ => differs(a, b, Points::Small) || differs(a, b, Points::Wide),
     }
 }
 
@@ -125,9 +135,12 @@ fn needs_whole(expr: &Expr) -> bool {
 
 /// True when all variables have names that are given to whole numbers.
 fn named_whole(expr: &Expr) -> bool {
-    expr.variables()
-        .iter()
-        .all(|name| matches!(name.as_str(), "n" | "m" | "k" | "l" | "ell" | "N" | "M" | "K"))
+    expr.variables().iter().all(|name| is_whole_name(name))
+}
+
+/// True for a name that is given to whole numbers.
+pub(super) fn is_whole_name(name: &str) -> bool {
+    matches!(name, "n" | "m" | "k" | "l" | "ell" | "N" | "M" | "K")
 }
 
 /// Values of both at points of all kinds.
@@ -206,7 +219,9 @@ fn differs_at_branches(a: &Expr, b: &Expr, negative: bool) -> bool {
             }
         }
         places.sort_by(f64::total_cmp);
-        let between = places.windows(2).map(|pair| f64::midpoint(pair[0], pair[1]));
+        // Neighbours that are one place in truth have nothing between them.
+        let is_gap = |pair: &&[f64]| pair[1] - pair[0] > 1e-6 * (1.0 + pair[0].abs());
+        let between = places.windows(2).filter(is_gap).map(|pair| f64::midpoint(pair[0], pair[1]));
         let around = places.iter().flat_map(|x| [x - 0.01 * (1.0 + x.abs()), x + 0.01 * (1.0 + x.abs())]);
         let differs = |x: f64| match (at(a, x), at(b, x)) {
             (Some(x), Some(y)) => close(x, y) == Some(false),

@@ -24,7 +24,14 @@ pub(super) fn compare(a: &str, b: &str) -> Option<Verdict> {
     if !may(a) || !may(b) {
         return None;
     }
-    let (a, b) = (readings(a)?, readings(b)?);
+    let (a, b) = match (readings(a), readings(b)) {
+        (Some(a), Some(b)) => (a, b),
+        // 2020-03-05 is no difference of numbers.
+        (first, second) if (first.is_some() && is_iso(a)) || (second.is_some() && is_iso(b)) => {
+            return Some(Verdict::Undecided(Reason::Inconclusive));
+        }
+        _ => return None,
+    };
     let verdicts: Vec<Verdict> = a.iter().flat_map(|a| b.iter().map(|b| same(*a, *b))).collect();
     let all = |verdict| verdicts.iter().all(|found| *found == verdict);
     Some(if all(Verdict::Equal) {
@@ -34,6 +41,11 @@ pub(super) fn compare(a: &str, b: &str) -> Option<Verdict> {
     } else {
         Verdict::Undecided(Reason::Inconclusive)
     })
+}
+
+/// A date as ISO 8601 writes it.
+fn is_iso(text: &str) -> bool {
+    text.len() == 10 && text.as_bytes()[4] == b'-' && text.as_bytes()[7] == b'-'
 }
 
 fn same(a: Date, b: Date) -> Verdict {

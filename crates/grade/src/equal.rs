@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::expr::Expr;
+use super::expr::{Bracket, Expr};
 use super::parse::{is_equation, is_inequality};
 use super::quantities::quotient;
 use super::relations::{chain_and_value, chains, condition_names};
 use super::{
-    Reason, Verdict, clock, decide, exact, families, intervals, piecewise, quantities, sets, text, vectors,
+    Reason, Verdict, branches, clock, decide, exact, families, intervals, piecewise, quantities, sets, text,
+    vectors,
 };
 
 /// Longer lists are compared in order only.
@@ -30,6 +31,8 @@ pub(super) fn same(gold: &Expr, answer: &Expr) -> Verdict {
         return verdict;
     }
     match same_forms(canonical(gold).as_ref(), canonical(answer).as_ref()) {
+        // For a whole n, `n > 4` is `n ≥ 5`.
+        Verdict::Different if same_whole_numbers(gold, answer) => Verdict::Undecided(Reason::Inconclusive),
         // `(±1, ±2)` may be two points or four.
         Verdict::Different if gold.plus_minus_count() > 1 || answer.plus_minus_count() > 1 => {
             Verdict::Undecided(Reason::Inconclusive)
@@ -92,6 +95,16 @@ fn same_forms(gold: &Expr, answer: &Expr) -> Verdict {
                 return Verdict::Different;
             }
             all(a.iter().flatten().zip(b.iter().flatten()).map(|(a, b)| same(a, b)))
+        }
+        (Matrix(rows), Tuple(_, items, _)) | (Tuple(_, items, _), Matrix(rows))
+            if items.iter().all(|item| matches!(item, Tuple(..))) =>
+        {
+            // `[[1, 2], [3, 4]]`.
+            let as_tuple = |row: &Vec<Expr>| Tuple(Bracket::Square, row.clone(), Bracket::Square);
+            ordered(
+                &rows.iter().map(as_tuple).collect::<Vec<_>>(),
+                &items.iter().map(squared).collect::<Vec<_>>(),
+            )
         }
         (Matrix(rows), Tuple(_, items, _)) | (Tuple(_, items, _), Matrix(rows)) => match vector(rows) {
             Some(cells) => ordered(&cells, items),
@@ -209,6 +222,7 @@ pub(super) fn is_scalar(expr: &Expr) -> bool {
             | Expr::Power(..)
             | Expr::Root(..)
             | Expr::Call(..)
+            | Expr::Applied(..)
     )
 }
 
@@ -396,6 +410,30 @@ fn components_and_items(other: &Expr, items: &[Expr]) -> Option<Verdict> {
     let mut items = items.to_vec();
     items.resize(3, Expr::integer(0));
     Some(ordered(&components, &items))
+}
+
+/// A tuple with square brackets.
+fn squared(item: &Expr) -> Expr {
+    match item {
+        Expr::Tuple(_, items, _) => Expr::Tuple(Bracket::Square, items.clone(), Bracket::Square),
+        other => other.clone(),
+    }
+}
+
+/// True for conditions on a variable that has the name of a whole number, and that the same whole numbers fulfil.
+fn same_whole_numbers(gold: &Expr, answer: &Expr) -> bool {
+    let (Expr::Chain(..), Expr::Chain(..)) = (gold, answer) else { return false };
+    let whole_parts = |expr: &Expr| {
+        let parts = intervals::bounded(expr)?;
+        let whole = |(low, low_in, high, high_in): (f64, bool, f64, bool)| {
+            let first = if low_in { low.ceil() } else { low.floor() + 1.0 };
+            let last = if high_in { high.floor() } else { high.ceil() - 1.0 };
+            (first, last)
+        };
+        Some(parts.into_iter().map(whole).collect::<Vec<_>>())
+    };
+    let is_named_whole = matches!(gold.variables().as_slice(), [name] if branches::is_whole_name(name));
+    is_named_whole && whole_parts(gold).is_some_and(|parts| whole_parts(answer) == Some(parts))
 }
 
 /// `A_{16}` is ten where a number is expected.

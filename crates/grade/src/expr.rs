@@ -100,6 +100,8 @@ pub(super) enum Expr {
     /// `Root(n, x)` is the n-th root of x.
     Root(Box<Expr>, Box<Expr>),
     Call(Function, Vec<Expr>),
+    /// A function that only has a name: `f(x + 1)`.
+    Applied(String, Box<Expr>),
     /// `x%`.
     Percent(Box<Expr>),
     /// `x°`.
@@ -151,7 +153,7 @@ impl Expr {
             Self::Sum(items) => items.iter().map(|(_, item)| item).collect(),
             Self::Product(items) => items.iter().map(|(_, item)| item).collect(),
             Self::Power(a, b) | Self::Root(a, b) | Self::Builder(a, b) | Self::Member(a, b) => vec![a, b],
-            Self::Percent(a) | Self::Degrees(a) | Self::Quantity(a, _) => vec![a],
+            Self::Percent(a) | Self::Degrees(a) | Self::Quantity(a, _) | Self::Applied(_, a) => vec![a],
             Self::Call(_, items)
             | Self::Ratio(items)
             | Self::Tuple(_, items, _)
@@ -180,6 +182,7 @@ impl Expr {
             Self::Power(a, b) => Self::Power(boxed(a), boxed(b)),
             Self::Root(a, b) => Self::Root(boxed(a), boxed(b)),
             Self::Call(function, items) => Self::Call(*function, all(items)),
+            Self::Applied(name, a) => Self::Applied(name.clone(), boxed(a)),
             Self::Percent(a) => Self::Percent(boxed(a)),
             Self::Degrees(a) => Self::Degrees(boxed(a)),
             Self::Quantity(a, unit) => Self::Quantity(boxed(a), unit.clone()),

@@ -20,6 +20,8 @@ pub(super) enum Reading {
     OtherCommas,
     /// `1/2x` is 1/(2x), `log` is natural, `x(2)` is 2x, `3e+2` is 3·e + 2, `3,14` is 3.14.
     Unusual,
+    /// `f(x + y)` is a value of f, not the product fx + fy.
+    Functions,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -336,8 +338,24 @@ impl<'a> Lexer<'a> {
         true
     }
 
+    /// `0xFF`; `0x2` is a product.
+    fn hexadecimal(&mut self) -> bool {
+        let Some(rest) = self.rest().strip_prefix("0x") else { return false };
+        let length = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+        let Ok(value) = u64::from_str_radix(&rest[..length], 16) else { return false };
+        let ends = !rest[length..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.');
+        if length < 2 || !ends {
+            return false;
+        }
+        self.push(
+            Token::Number { value: RBig::from(value), decimals: 0, digits: value.to_string() },
+            length + 2,
+        );
+        true
+    }
+
     fn number(&mut self) -> Option<()> {
-        if self.based_number() {
+        if self.based_number() || self.hexadecimal() {
             return Some(());
         }
         let mut digits = String::new();

@@ -156,7 +156,10 @@ pub fn compare(gold: &str, answer: &str) -> Verdict {
                 verdict => verdict,
             };
             if verdict == Verdict::Equal {
-                return verdict;
+                // f(x + y) is f(x) + f(y) as a product only.
+                let as_products =
+                    (gold_parsed.applies || answer_parsed.applies) && !same_functions(&gold, &answer);
+                return if as_products { Verdict::Undecided(Reason::Inconclusive) } else { verdict };
             }
             let reread = |reading| reread(&gold, &gold_parsed, &answer, &answer_parsed, reading);
             if same_words(&gold, &answer) || reread(Reading::OtherCommas) {
@@ -178,7 +181,7 @@ fn read(text: &str) -> Option<Parsed> {
     if text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '\\') && text::is_wordy(text) {
         let words = text::words(text);
         if let Some(expr) = text::meaning(&words) {
-            return Some(Parsed { expr, ambiguous: false, doubtful: false });
+            return Some(Parsed { expr, ambiguous: false, doubtful: false, applies: false });
         }
         if text::may_count(&words) || text::is_prose(&words) {
             return None;
@@ -217,6 +220,15 @@ fn tidy(answer: &str) -> Cow<'_, str> {
         });
     }
     tidied
+}
+
+/// True when two answers are equal with `f(x + 1)` read as a value of f.
+fn same_functions(gold: &str, answer: &str) -> bool {
+    let read = |text: &str| parse::parse(text, Reading::Functions);
+    match (read(gold), read(answer)) {
+        (Some(gold), Some(answer)) => equal::same(&gold.expr, &answer.expr) == Verdict::Equal,
+        _ => false,
+    }
 }
 
 /// True when another reading of one side or both makes them equal.

@@ -8,6 +8,8 @@
 use super::exact;
 use super::expr::{Expr, Function, Sign};
 
+/// The inverse of a larger number has no digits left.
+const MAX_SIZE: f64 = 1e300;
 const EPS: f64 = 4.0 * f64::EPSILON;
 
 /// A complex number and a bound on the distance to the true value.
@@ -39,6 +41,8 @@ pub(super) enum Points {
     Wide,
     /// The same of either sign, to tell |x| from x.
     Signed,
+    /// Positive reals near zero, to tell tanh 1000x from 1.
+    Small,
     /// Natural numbers.
     Natural,
     /// Whole numbers of either sign.
@@ -84,11 +88,10 @@ impl Approx {
     fn inverse(self) -> Option<Self> {
         let size = self.abs();
         // Too near zero to say on which side it lies.
-        if size <= self.err * 2.0 || size == 0.0 {
+        if size <= self.err * 2.0 || size == 0.0 || size > MAX_SIZE {
             return None;
         }
-        let norm = size * size;
-        Self::new(self.re / norm, -self.im / norm, self.err / (size * (size - self.err)))
+        Self::new(self.re / size / size, -self.im / size / size, self.err / size / (size - self.err))
     }
 
     /// A function with the size of its derivative at the point.
@@ -106,6 +109,10 @@ impl Approx {
 
     fn exp(self) -> Option<Self> {
         let size = self.re.exp();
+        // What is too small to be told from zero has no value here.
+        if size < f64::MIN_POSITIVE {
+            return None;
+        }
         self.map((size * self.im.cos(), if self.im == 0.0 { 0.0 } else { size * self.im.sin() }), size)
     }
 
@@ -177,6 +184,7 @@ pub(super) fn value_at(expr: &Expr, place: SamplePoint<'_>) -> Option<Approx> {
             nth_root(inner, index)
         }
         Expr::Call(function, arguments) => call(*function, arguments, place),
+        Expr::Applied(name, argument) => unknown_function(name, at(argument)?),
         Expr::Percent(inner) => at(inner)?.mul(Approx::real(0.01)),
         Expr::Degrees(inner) => at(inner)?.mul(Approx::real(std::f64::consts::PI / 180.0)),
         _ => None,
@@ -195,7 +203,8 @@ fn power(base: Approx, exponent: Approx) -> Option<Approx> {
     {
         let size = base.re.powi(n as i32);
         let derivative = n * base.re.powi(n as i32 - 1);
-        return if size.is_finite() && derivative.is_finite() {
+        let vanishes = size == 0.0 && base.re != 0.0;
+        return if size.is_finite() && derivative.is_finite() && !vanishes {
             base.map((size, 0.0), derivative)
         } else {
             None
@@ -299,6 +308,14 @@ fn binomial(n: f64, k: f64) -> Option<Approx> {
     factorial(n)?.mul(factorial(k)?.inverse()?)?.mul(factorial(n - k)?.inverse()?)
 }
 
+/// A function of which only the name is known: equal names and arguments give equal values, and nothing else is likely to.
+fn unknown_function(name: &str, argument: Approx) -> Option<Approx> {
+    let x = argument.real_only()?;
+    let (scale, shift) = (point(name, 101, Points::Positive), point(name, 102, Points::Positive));
+    let value = (scale * x + shift).sin() + 0.3 * scale * x * x;
+    argument.map((value, 0.0), scale + 0.6 * scale * x.abs())
+}
+
 /// A pseudo-random value for a name.
 fn point(name: &str, round: u64, points: Points) -> f64 {
     let mut hash = 0x9e37_79b9_7f4a_7c15 ^ round.wrapping_mul(0xd134_2543_de82_ef95);
@@ -314,6 +331,7 @@ fn point(name: &str, round: u64, points: Points) -> f64 {
         // The lowest bits, which `unit` leaves out, choose the sign.
         Points::Signed => (18.0 * unit - 3.0).exp2().copysign(if hash & 1 == 0 { 1.0 } else { -1.0 }),
         Points::Wide => (18.0 * unit - 3.0).exp2(),
+        Points::Small => (30.0 * unit - 32.0).exp2(),
         Points::Natural => (1.0 + 16.0 * unit).floor(),
         Points::Integer => (41.0 * unit).floor() - 16.0,
         Points::LargeNatural => (12.0 * unit).exp2().floor(),

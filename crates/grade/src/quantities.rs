@@ -1,5 +1,7 @@
 //! Values with units, percent and degrees, against each other and against plain values.
 
+use dashu_ratio::RBig;
+
 use super::expr::{Expr, Sign};
 use super::numeric::{self, Points};
 use super::units::{self, Conversion};
@@ -100,12 +102,12 @@ fn quantities(a: &Expr, unit_a: &str, b: &Expr, unit_b: &str) -> Verdict {
 }
 
 fn converted(a: &Expr, b: &Expr, conversion: &Conversion) -> Verdict {
-    let times = |factor: &dashu_ratio::RBig| {
+    let times = |factor: &RBig| {
         let factor = Expr::Number { value: factor.clone(), decimals: 0 };
         Expr::Product(vec![(false, a.clone()), (false, factor)])
     };
     match conversion {
-        Conversion::Factor(factor) if *factor == dashu_ratio::RBig::ONE => equal::same(a, b),
+        Conversion::Factor(factor) if *factor == RBig::ONE => equal::same(a, b),
         Conversion::Factor(factor) => equal::same(&times(factor), b),
         Conversion::Affine(factor, shift) => {
             let shift = Expr::Number { value: shift.clone(), decimals: 0 };
@@ -136,9 +138,15 @@ fn converted(a: &Expr, b: &Expr, conversion: &Conversion) -> Verdict {
 
 /// `50%` is 50 or 0.5, as the question wants it.
 fn percent(inner: &Expr, other: &Expr) -> Verdict {
+    let hundredth = match inner {
+        Expr::Number { value, decimals } if *decimals > 0 => {
+            Expr::Number { value: value.clone() / RBig::from(100), decimals: decimals + 2 }
+        }
+        inner => quotient(inner, &Expr::integer(100)),
+    };
     match equal::same(inner, other) {
         Verdict::Equal => Verdict::Equal,
-        verdict => match equal::same(&quotient(inner, &Expr::integer(100)), other) {
+        verdict => match equal::same(&hundredth, other) {
             Verdict::Equal => Verdict::Equal,
             _ => verdict,
         },

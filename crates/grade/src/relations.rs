@@ -9,7 +9,7 @@ use super::{Reason, Verdict, decide, solve};
 fn names_something(expr: &Expr) -> bool {
     let is_letter = |expr: &Expr| matches!(expr, Expr::Variable(_));
     match expr {
-        Expr::Variable(_) => true,
+        Expr::Variable(_) | Expr::Applied(..) => true,
         Expr::Tuple(_, items, _) => items.iter().all(is_letter),
         Expr::Product(factors) => factors.iter().all(|(divides, factor)| {
             !divides

@@ -31,19 +31,41 @@ fn comparison(left: &Expr, right: &Expr, relation: Relation, name: &str) -> Opti
     if relation == Relation::Equal {
         return None;
     }
-    match (left, right) {
-        (Expr::Call(Function::Abs, inner), bound) if bound.variables().is_empty() => {
-            absolute(inner.first()?, bound, relation, name)
+    let difference = subtract(left, right);
+    match absolute_value(&difference) {
+        None => polynomial_sign(&difference, relation, name),
+        // `3|u| + 1 > 9`: solved for |u| first.
+        Some(node @ Expr::Call(_, inner)) => {
+            let linear = polynomial(&replace(&difference, node, "|u|"), "|u|")?;
+            let [constant, slope] = linear.as_slice() else { return None };
+            let relation = if sign(slope)? > 0 { relation } else { relation.flipped() };
+            absolute(inner.first()?, &quotient(&negate(constant), slope), relation, name)
         }
-        (bound, Expr::Call(Function::Abs, inner)) if bound.variables().is_empty() => {
-            absolute(inner.first()?, bound, relation.flipped(), name)
-        }
-        _ => polynomial_sign(&subtract(left, right), relation, name),
+        Some(_) => None,
     }
+}
+
+/// The first absolute value of a variable.
+fn absolute_value(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::Call(Function::Abs, _) if !expr.variables().is_empty() => Some(expr),
+        other => other.children().into_iter().find_map(absolute_value),
+    }
+}
+
+/// The expression with a node replaced by a variable.
+fn replace(expr: &Expr, node: &Expr, name: &str) -> Expr {
+    if expr == node {
+        return Expr::Variable(name.to_owned());
+    }
+    expr.map_children(&|child| replace(child, node, name))
 }
 
 /// `|inner| < bound` is `-bound < inner < bound`, and `>` is either side.
 fn absolute(inner: &Expr, bound: &Expr, relation: Relation, name: &str) -> Option<Vec<Part>> {
+    if !bound.variables().is_empty() {
+        return None;
+    }
     let negative = negate(bound);
     let above = |bound: &Expr, relation| polynomial_sign(&subtract(inner, bound), relation, name);
     match relation {

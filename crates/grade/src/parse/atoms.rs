@@ -144,6 +144,26 @@ impl Parser {
         Some(Expr::Variable(format!("{letter}({inner})")))
     }
 
+    /// `f(x + 1)`, read as a value of f; a product is what is read otherwise.
+    fn function_argument(&mut self, letter: &str) -> Option<Expr> {
+        let is_function = matches!(letter, "f" | "g" | "F" | "G");
+        let is_plain = matches!(self.tokens.get(self.at + 2), Some(Token::Symbol(')')));
+        if !is_function || self.peek_symbol() != Some('(') || is_plain {
+            return None;
+        }
+        self.applies = true;
+        if !self.functions {
+            return None;
+        }
+        let start = self.at;
+        self.at += 1;
+        let argument = self.deeper(|parser| parser.brackets('('));
+        if argument.is_none() {
+            self.at = start;
+        }
+        argument.map(|argument| Expr::Applied(letter.to_owned(), Box::new(argument)))
+    }
+
     pub(super) fn word(&mut self, word: &str) -> Option<Expr> {
         if FUNCTIONS.contains(&word) {
             return self.call(word);
@@ -163,6 +183,7 @@ impl Parser {
             {
                 Some(applied)
             }
+            [letter] if let Some(argument) = self.function_argument(letter) => Some(argument),
             [letter] => self.with_subscript(letter),
             _ if letters.len() >= 3 && GREEK.contains(&word) => self.with_subscript(word),
             [before @ .., last] if letters.len() <= 3 => {

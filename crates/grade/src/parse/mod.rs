@@ -36,17 +36,29 @@ pub(super) struct Parsed {
     pub(super) ambiguous: bool,
     /// [`Reading::Unusual`] could differ.
     pub(super) doubtful: bool,
+    /// [`Reading::Functions`] could differ.
+    pub(super) applies: bool,
 }
 
 /// Reads an answer.
 pub(super) fn parse(text: &str, reading: Reading) -> Option<Parsed> {
     let Lexed { tokens, ambiguous, doubtful } = lex(text, reading)?;
-    let unusual = reading == Reading::Unusual;
-    let mut parser =
-        Parser { tokens, at: 0, depth: 0, bars: 0, in_set: false, unusual, doubtful, has_remainder: false };
+    let (unusual, functions) = (reading == Reading::Unusual, reading == Reading::Functions);
+    let mut parser = Parser {
+        tokens,
+        at: 0,
+        depth: 0,
+        bars: 0,
+        in_set: false,
+        unusual,
+        doubtful,
+        functions,
+        applies: false,
+        has_remainder: false,
+    };
     let expr = parser.list()?;
-    let Parser { at, doubtful, tokens, .. } = parser;
-    (at == tokens.len()).then_some(Parsed { expr, ambiguous, doubtful })
+    let Parser { at, doubtful, applies, tokens, .. } = parser;
+    (at == tokens.len()).then_some(Parsed { expr, ambiguous, doubtful, applies })
 }
 
 struct Parser {
@@ -61,6 +73,10 @@ struct Parser {
     unusual: bool,
     /// Something was read that can be read so.
     doubtful: bool,
+    /// Reads as [`Reading::Functions`] says.
+    functions: bool,
+    /// Something was read that can be read so.
+    applies: bool,
     /// A `mod` outside of brackets was read in this sum.
     has_remainder: bool,
 }
@@ -323,7 +339,14 @@ impl Parser {
                 }
                 Token::Text(word) | Token::Word(word) if let Some(scale) = units::scale(word) => {
                     self.at += 1;
-                    factors.push((false, Expr::integer(scale)));
+                    let scale = (false, Expr::integer(scale));
+                    match factors.last_mut() {
+                        // `$5 million`.
+                        Some((false, Expr::Quantity(value, _))) => {
+                            **value = Expr::Product(vec![(false, (**value).clone()), scale]);
+                        }
+                        _ => factors.push(scale),
+                    }
                 }
                 Token::Text(_) | Token::Word(_) if self.at_unit() => {
                     return self.quantity(collapse(factors));

@@ -16,6 +16,16 @@ impl Parser {
         {
             return true;
         }
+        // `\frac{5}{9} m/s` at the end of one.
+        if let [Token::Word(top), Token::Symbol('/'), Token::Word(bottom), rest @ ..] =
+            &self.tokens[self.at..]
+            && (rest.is_empty() || matches!(rest, [Token::Symbol('^'), Token::Number { .. }]))
+            && units::is_known(&top.to_lowercase())
+            && units::is_known(&bottom.to_lowercase())
+            && !self.tokens[..self.at].iter().any(|token| matches!(token, Token::Word(_)))
+        {
+            return true;
+        }
         match self.peek() {
             Some(Token::Text(_)) => true,
             Some(Token::Word(word)) => {
