@@ -12,6 +12,7 @@
 # make test-llm-server  every annotator on real problems, against llama.cpp's server from PyPI and on the local engine
 # make test-pipelines   the four pipelines in their small form, from data to a report page; KILLS=3 kills each on the way and compares
 # make test-train    training really teaches: a real small model on the synthetic world, about ten minutes
+# make test-metamorphic  a million pairs of answers that rules keep or break, with SymPy; about ten minutes
 # make bench-grade   answers graded per second, ours and math-verify's, in one run
 # make bench-dedup   time and memory of the duplicate index
 # make bench-best-of-n  best-of-N of eight real PRMs, ours and numpy's, in one run; fails where a number differs
@@ -36,7 +37,7 @@ export GRADUS_HOME ?= $(TARGET)/gradus-home
 export GRADUS_TEST_MODELS ?= $(TARGET)/models
 TOKENIZERS := $(GRADUS_TEST_MODELS)/tokenizers
 
-.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-models test-train test-browser check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
+.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-models test-train test-browser test-metamorphic check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
 
 build:
 	$(CARGO) build --locked
@@ -74,6 +75,9 @@ check:
 
 fuzz:
 	fuzz/run.sh
+
+test-metamorphic:
+	sh crates/grade/tests/metamorphic/run.sh
 
 bench-grade:
 	sh benches/peers/grade.sh

@@ -277,6 +277,12 @@ fn call(function: Function, arguments: &[Expr], place: SamplePoint<'_>) -> Optio
             if (x - nearest).abs() <= first.err && first.err > 1e-9 {
                 return None;
             }
+            // At a sample point that close to an edge, another way to write the same would fall on the other side.
+            let is_whole = matches!(place.points, Points::Natural | Points::Integer | Points::LargeNatural);
+            let is_sample = !is_whole && !arguments[0].variables().is_empty();
+            if is_sample && x != nearest && (x - nearest).abs() <= 64.0 * first.err {
+                return None;
+            }
             let snapped = if (x - nearest).abs() <= first.err { nearest } else { x };
             Some(Approx::real(if function == Function::Floor { snapped.floor() } else { snapped.ceil() }))
         }
