@@ -76,7 +76,11 @@ fn same_forms(gold: &Expr, answer: &Expr) -> Verdict {
         (List(a), List(b)) => lists(a, b),
         (Set(a) | List(a), Set(b) | List(b)) => unordered(a, b),
         (Set(items), other) | (other, Set(items)) if is_scalar(other) => {
-            contained(items, std::slice::from_ref(other))
+            match contained(items, std::slice::from_ref(other)) {
+                // `{x}` may be the fractional part of x.
+                Verdict::Equal if !other.variables().is_empty() => Verdict::Undecided(Reason::Inconclusive),
+                verdict => verdict,
+            }
         }
         (Tuple(open_a, a, close_a), Tuple(open_b, b, close_b)) => {
             // Two numbers in brackets may be an interval: then the brackets matter.
@@ -164,7 +168,10 @@ fn canonical(expr: &Expr) -> Cow<'_, Expr> {
             Some(elements) => Cow::Owned(canonical(&elements).into_owned()),
             None => Cow::Borrowed(expr),
         },
-        Expr::Set(items) | Expr::List(items) | Expr::Union(items) if items.len() == 1 => canonical(&items[0]),
+        Expr::List(items) | Expr::Union(items) if items.len() == 1 => canonical(&items[0]),
+        Expr::Set(items) if matches!(items.as_slice(), [item] if item.variables().is_empty()) => {
+            canonical(&items[0])
+        }
         Expr::Quantity(inner, unit) if matches!(unit.as_str(), "percent" | "%" | "per cent") => {
             Cow::Owned(Expr::Percent(inner.clone()))
         }

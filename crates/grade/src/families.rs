@@ -39,6 +39,28 @@ pub(super) fn compare(a: &[Expr], b: &[Expr]) -> Option<Verdict> {
     }
 }
 
+/// True when two answers differ in the names of constants or parameters only: `x² + C` and `x² + K`, `kπ` and `nπ`. A question
+/// may have given them their names.
+pub(super) fn same_but_names(a: &Expr, b: &Expr) -> bool {
+    let is_arbitrary = |name: &&String| {
+        matches!(name.as_str(), "C" | "K" | "c" | "k" | "n" | "m" | "C_1" | "C_2" | "c_1" | "c_2")
+    };
+    // A letter by itself is an answer of its own.
+    if !matches!(a, Expr::Sum(_) | Expr::Product(_) | Expr::Chain(..)) {
+        return false;
+    }
+    let (names, others) = (a.variables(), b.variables());
+    let own: Vec<&String> = names.iter().filter(|name| !others.contains(name)).collect();
+    let foreign: Vec<&String> = others.iter().filter(|name| !names.contains(name)).collect();
+    if own.is_empty() || own.len() != foreign.len() || !own.iter().chain(&foreign).all(is_arbitrary) {
+        return false;
+    }
+    let renamed = own.iter().zip(&foreign).fold(b.clone(), |renamed, (name, other)| {
+        renamed.substitute(other, &Expr::Variable((*name).clone()))
+    });
+    equal::same(a, &renamed) == Verdict::Equal
+}
+
 fn list(values: &[Expr]) -> Expr {
     match values {
         [only] => only.clone(),

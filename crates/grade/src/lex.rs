@@ -39,7 +39,7 @@ pub(super) enum Token {
     /// A command that the parser knows, without the backslash.
     Command(String),
     Relation(Relation),
-    /// `{`, `}`, `(`, `)`, `[`, `]`, `,`, `;`, `:`, `+`, `-`, `*`, `/`, `^`, `_`, `!`, `|`, `%`, `&`, `'`, `∪`, `∩`, `∈`, `±`, `∓`, `∞`, `°`,
+    /// `{`, `}`, `(`, `)`, `[`, `]`, `,`, `;`, `:`, `+`, `-`, `*`, `×`, `/`, `^`, `_`, `!`, `|`, `%`, `&`, `'`, `∪`, `∩`, `∈`, `±`, `∓`, `∞`, `°`,
     /// `√`, and `\` for a row break.
     Symbol(char),
     /// `\{` and `\}`.
@@ -471,7 +471,11 @@ impl<'a> Lexer<'a> {
 
 /// The parts of `A and C` or `I, II`: capitals with separators between them.
 fn short_names(content: &str) -> Option<Vec<&str>> {
-    let parts: Vec<&str> = content.split([',', ' ']).filter(|part| !matches!(*part, "" | "and")).collect();
+    let parts: Vec<&str> = content
+        .split([',', ' '])
+        .map(|part| part.trim_matches(['(', ')']))
+        .filter(|part| !matches!(*part, "" | "and"))
+        .collect();
     let is_name = |part: &&str| part.len() <= 3 && part.bytes().all(|b| b.is_ascii_uppercase());
     (parts.len() > 1 && parts.iter().all(is_name)).then_some(parts)
 }

@@ -159,13 +159,22 @@ pub fn compare(gold: &str, answer: &str) -> Verdict {
                 // f(x + y) is f(x) + f(y) as a product only.
                 let as_products =
                     (gold_parsed.applies || answer_parsed.applies) && !same_functions(&gold, &answer);
-                return if as_products { Verdict::Undecided(Reason::Inconclusive) } else { verdict };
+                // ABC and CBA are the same product, but not the same order.
+                let as_letters = text::is_capitals(&gold) && text::is_capitals(&answer);
+                return if as_products || as_letters {
+                    Verdict::Undecided(Reason::Inconclusive)
+                } else {
+                    verdict
+                };
             }
             let reread = |reading| reread(&gold, &gold_parsed, &answer, &answer_parsed, reading);
             if same_words(&gold, &answer) || reread(Reading::OtherCommas) {
                 return Verdict::Equal;
             }
-            if verdict == Verdict::Different && reread(Reading::Unusual) {
+            if verdict == Verdict::Different
+                && (reread(Reading::Unusual)
+                    || families::same_but_names(&gold_parsed.expr, &answer_parsed.expr))
+            {
                 return Verdict::Undecided(Reason::Inconclusive);
             }
             verdict

@@ -49,6 +49,10 @@ fn with_unit(value: &Expr, unit: &str, plain: &Expr) -> Verdict {
     if is_degree(unit) {
         return angle(value, plain);
     }
+    // 2 hours 30 minutes may be written 2:30.
+    if matches!(plain, Expr::Ratio(_)) && units::is_part_of("seconds", unit).is_some() {
+        return UNDECIDED;
+    }
     let verdict = equal::same(value, plain);
     // `x ≡ 3 (mod 7)` is not `x = 3`.
     if unit.starts_with("modulo") && verdict == Verdict::Equal {
@@ -163,6 +167,7 @@ pub(super) fn letters_as_unit(product: &Expr, other: &Expr) -> Option<Verdict> {
     let [value @ .., (false, letters)] = factors.as_slice() else { return None };
     let unit = match letters {
         Expr::Variable(name) if units::is_letter(name) => Some(name.to_lowercase()),
+        Expr::Variable(name) if let Some(unit) = units::capital(name) => Some(unit.to_owned()),
         Expr::Power(base, power) => match (&**base, &**power) {
             (Expr::Variable(name), Expr::Number { value, .. })
                 if units::is_letter(name) && value.is_int() =>
@@ -174,6 +179,7 @@ pub(super) fn letters_as_unit(product: &Expr, other: &Expr) -> Option<Verdict> {
         Expr::Product(letters) if letters.iter().all(|(divides, letter)| !divides && is_letter(letter)) => {
             None
         }
+        Expr::Variable(name) if matches!(name.as_str(), "k" | "M" | "B") => None,
         _ => return None,
     };
     let is_value = |expr: &Expr| {
@@ -191,7 +197,19 @@ pub(super) fn letters_as_unit(product: &Expr, other: &Expr) -> Option<Verdict> {
     if let (Some(unit), Expr::Quantity(amount, other_unit)) = (unit, other) {
         return Some(quantities(&value, &unit, amount, other_unit));
     }
-    (equal::same(&value, other) == Verdict::Equal).then_some(UNDECIDED)
+    // `20k` may be 20,000.
+    let thousands = match letters {
+        Expr::Variable(name) => match name.as_str() {
+            "k" | "K" => 1_000,
+            "M" => 1_000_000,
+            "B" => 1_000_000_000,
+            _ => 1,
+        },
+        _ => 1,
+    };
+    let scaled = Expr::Product(vec![(false, value.clone()), (false, Expr::integer(thousands))]);
+    let may_be = |value: &Expr| equal::same(value, other) == Verdict::Equal;
+    (may_be(&value) || (thousands > 1 && may_be(&scaled))).then_some(UNDECIDED)
 }
 
 /// A factor of a word that was read as a product.

@@ -63,7 +63,8 @@ pub(super) fn split_calls(word: &str) -> Option<Vec<&str>> {
 
 pub(super) fn symbol_command(name: &str) -> Option<Token> {
     Some(match name {
-        "cdot" | "times" | "ast" | "bullet" => Token::Symbol('*'),
+        "cdot" | "ast" | "bullet" => Token::Symbol('*'),
+        "times" => Token::Symbol('×'),
         "div" => Token::Symbol('/'),
         "pm" => Token::Symbol('±'),
         "mp" => Token::Symbol('∓'),
@@ -116,7 +117,8 @@ pub(super) fn subscript(c: char) -> Option<char> {
 
 pub(super) fn unicode(c: char) -> Option<Token> {
     Some(match c {
-        '×' | '·' | '⋅' | '∗' | '∙' => Token::Symbol('*'),
+        '·' | '⋅' | '∗' | '∙' => Token::Symbol('*'),
+        '×' => Token::Symbol('×'),
         '÷' | '∕' | '⁄' => Token::Symbol('/'),
         '−' | '–' | '—' | '‐' => Token::Symbol('-'),
         '±' | '∓' | '∪' | '∩' | '∈' | '∞' | '°' | '√' => Token::Symbol(c),

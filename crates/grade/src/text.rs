@@ -143,6 +143,9 @@ pub(super) fn compare(a: &str, b: &str) -> Verdict {
     if lower(&first) == lower(&second) {
         return Verdict::Equal;
     }
+    if let Some(verdict) = yes_or_no(&lower(&first), &lower(&second)) {
+        return verdict;
+    }
     let is_article = |index: usize, word: &str| match word {
         "the" | "The" | "an" | "An" | "a" => true,
         // At the start of a sentence an article has a capital.
@@ -175,6 +178,17 @@ pub(super) fn compare(a: &str, b: &str) -> Verdict {
     Verdict::Different
 }
 
+/// `Yes` against `Yes, it does`; `None` unless one side is such a word alone and the other starts with one and a comma.
+fn yes_or_no(first: &str, second: &str) -> Option<Verdict> {
+    let head = |words: &str| {
+        let (head, alone) = words.split_once(" ,").map_or((words, true), |(head, _)| (head, false));
+        ["yes", "no", "true", "false"].into_iter().find(|word| *word == head).map(|head| (head, alone))
+    };
+    let ((first, first_alone), (second, second_alone)) = (head(first)?, head(second)?);
+    let equal = if first == second { Verdict::Equal } else { Verdict::Different };
+    (first_alone || second_alone).then_some(equal)
+}
+
 /// Two sentences with the same one number, which say more than that: `It rains on 3 days` and `It does not rain on 3 days`.
 /// A sentence that does not simply state its number, `at least 3 days`, is not the number.
 pub(super) fn compare_sentences(a: &str, b: &str) -> Option<Verdict> {
@@ -200,6 +214,11 @@ pub(super) fn compare_sentences(a: &str, b: &str) -> Option<Verdict> {
 /// True when a capital letter follows another letter, as in `AB`.
 pub(super) fn has_inner_capital(text: &str) -> bool {
     text.as_bytes().windows(2).any(|pair| pair[0].is_ascii_alphabetic() && pair[1].is_ascii_uppercase())
+}
+
+/// True for a word of several capital letters.
+pub(super) fn is_capitals(text: &str) -> bool {
+    text.len() > 1 && text.bytes().all(|b| b.is_ascii_uppercase())
 }
 
 /// True for several words of which one is too long to be a product of letters.

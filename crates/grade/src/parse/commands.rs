@@ -14,6 +14,9 @@ impl Parser {
             "frac" => {
                 let numerator = self.deeper(Self::group)?;
                 let denominator = self.deeper(Self::group)?;
+                if let Some(derivative) = derivative(&numerator, &denominator) {
+                    return Some(derivative);
+                }
                 Some(Expr::Product(vec![(false, numerator), (true, denominator)]))
             }
             "sqrt" => {
@@ -176,6 +179,22 @@ impl Parser {
         }
         (!factors.is_empty()).then(|| collapse(factors))
     }
+}
+
+/// `dy/dx` is a name, not a quotient.
+fn derivative(top: &Expr, bottom: &Expr) -> Option<Expr> {
+    let differential = |expr: &Expr| match expr {
+        Expr::Variable(name) if name == "d" => Some("d".to_owned()),
+        Expr::Product(factors) => match factors.as_slice() {
+            [(false, Expr::Variable(d)), (false, Expr::Variable(name))] if d == "d" => {
+                Some(format!("d{name}"))
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    let (top, bottom) = (differential(top)?, differential(bottom).filter(|bottom| bottom != "d")?);
+    Some(Expr::Variable(format!("{top}/{bottom}")))
 }
 
 const TRIGONOMETRIC: [&str; 6] = ["sin", "cos", "tan", "cot", "sec", "csc"];

@@ -305,9 +305,15 @@ impl Parser {
         let mut factors = vec![(false, self.factor()?)];
         while let Some(token) = self.peek() {
             match token {
-                Token::Symbol('*') => {
+                Token::Symbol(sign @ ('*' | '×')) => {
+                    let is_cross = *sign == '×';
                     self.at += 1;
-                    factors.push((false, self.factor()?));
+                    let next = self.factor()?;
+                    // A product of vectors with a cross is not one with a dot.
+                    if is_cross && factors.iter().any(|(_, factor)| is_vector(factor)) && is_vector(&next) {
+                        return None;
+                    }
+                    factors.push((false, next));
                 }
                 Token::Symbol('/') => {
                     self.at += 1;
@@ -477,6 +483,12 @@ impl Parser {
         })?;
         Some(Expr::Power(Box::new(base), Box::new(exponent)))
     }
+}
+
+/// True for `\vec{a}` and its like.
+fn is_vector(expr: &Expr) -> bool {
+    let accents = ["vec ", "overrightarrow ", "hat ", "widehat "];
+    matches!(expr, Expr::Variable(name) if accents.iter().any(|accent| name.starts_with(accent)))
 }
 
 fn is_ordinal(word: &str) -> bool {

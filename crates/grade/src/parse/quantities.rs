@@ -97,6 +97,11 @@ impl Parser {
                         self.eat('}');
                     }
                 }
+                // `kg·m/s`.
+                Some(Token::Symbol('*')) if matches!(self.tokens.get(self.at + 1), Some(Token::Word(word)) if units::is_known(word)) =>
+                {
+                    self.at += 1;
+                }
                 Some(Token::Symbol('/'))
                     if matches!(self.tokens.get(self.at + 1), Some(Token::Text(_) | Token::Word(_))) =>
                 {

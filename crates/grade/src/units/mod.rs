@@ -41,6 +41,19 @@ pub(super) fn is_letter(name: &str) -> bool {
     matches!(name, "m" | "g" | "l" | "L" | "s" | "h")
 }
 
+/// The unit that a capital letter stands for, where it is no variable.
+pub(super) fn capital(letter: &str) -> Option<&'static str> {
+    Some(match letter {
+        "N" => "newton",
+        "J" => "joule",
+        "W" => "watt",
+        "V" => "volt",
+        "A" => "ampere",
+        "K" => "kelvin",
+        _ => return None,
+    })
+}
+
 /// True for a currency, which may stand before its value.
 pub(super) fn is_currency(name: &str) -> bool {
     let is_money = |base: Base| {
