@@ -13,10 +13,10 @@
 //!
 //! Notation that writers use in two ways, such as `1/2x` and `\log`, is read in the usual way; where only the other way
 //! makes two answers equal, that is undecided. Conventions: a unit or name on one side only does not matter, 50% is 50
-//! and 0.5, 60° is 60 and π/3, and variables are positive unless an absolute value says otherwise.
+//! and 0.5, 60° is 60 and π/3.
 //!
-//! Left out: sums, integrals and limits that are not evaluated, piecewise definitions, set differences, and general
-//! inequalities in several variables. Such answers are equal when they are written alike, and else undecided.
+//! Left out: integrals, limits, sums without end, set differences, and inequalities in several variables that are not
+//! linear. Such answers are equal when they are written alike, and else undecided.
 
 mod branches;
 mod choices;
