@@ -14,6 +14,7 @@
 # make test-pipelines   the four pipelines in their small form, from data to a report page; KILLS=3 kills each on the way and compares
 # make test-faults   every long command killed, on a full or failing disk, with damage in what it keeps; ROUNDS=200
 # make test-train    training really teaches: a real small model on the synthetic world, about ten minutes
+# make test-metamorphic  a million pairs of answers that rules keep or break, with SymPy; about ten minutes
 # make bench-grade   answers graded per second, ours and math-verify's, in one run
 # make bench-dedup   time and memory of the duplicate index
 # make bench-best-of-n  best-of-N of eight real PRMs, ours and numpy's, in one run; fails where a number differs
@@ -38,7 +39,7 @@ export GRADUS_HOME ?= $(TARGET)/gradus-home
 export GRADUS_TEST_MODELS ?= $(TARGET)/models
 TOKENIZERS := $(GRADUS_TEST_MODELS)/tokenizers
 
-.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-models test-train test-faults test-browser deny check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
+.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-models test-train test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
 
 build:
 	$(CARGO) build --locked
@@ -80,6 +81,9 @@ deny:
 
 fuzz:
 	fuzz/run.sh
+
+test-metamorphic:
+	sh crates/grade/tests/metamorphic/run.sh
 
 bench-grade:
 	sh benches/peers/grade.sh

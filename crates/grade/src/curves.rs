@@ -36,7 +36,8 @@ fn solves(a: &Expr, b: &Expr) -> Option<bool> {
     for name in names.iter().take(MAX_VARIABLES) {
         for round in 0..ROUNDS {
             let at = |expr: &Expr, x: f64| {
-                let place = SamplePoint { round, points: Points::Positive, fixed: Some((name, x)) };
+                let place =
+                    SamplePoint { round, points: Points::Positive, fixed: Some((name, x)), real: false };
                 numeric::value_at(expr, place).filter(|value| value.im == 0.0).map(|value| value.re)
             };
             for (left, right) in sign_changes(|x| at(a, x)) {
@@ -59,7 +60,7 @@ fn solves(a: &Expr, b: &Expr) -> Option<bool> {
 }
 
 /// Neighbouring places between which `f` changes its sign.
-fn sign_changes(f: impl Fn(f64) -> Option<f64>) -> Vec<(f64, f64)> {
+pub(super) fn sign_changes(f: impl Fn(f64) -> Option<f64>) -> Vec<(f64, f64)> {
     let far = |step: i32| 0.037 * 1.6f64.powi(step);
     let places: Vec<(f64, Option<f64>)> =
         (0..STEPS).rev().map(|step| -far(step)).chain((0..STEPS).map(far)).map(|x| (x, f(x))).collect();
@@ -71,7 +72,7 @@ fn sign_changes(f: impl Fn(f64) -> Option<f64>) -> Vec<(f64, f64)> {
 }
 
 /// Where `f` is zero between two places; `None` at a pole, where it grows instead.
-fn bisect(f: impl Fn(f64) -> Option<f64>, mut left: f64, mut right: f64) -> Option<f64> {
+pub(super) fn bisect(f: impl Fn(f64) -> Option<f64>, mut left: f64, mut right: f64) -> Option<f64> {
     let start = f(left)?;
     let size = start.abs().max(f(right)?.abs());
     for _ in 0..BISECTIONS {

@@ -2,7 +2,8 @@
 //!
 //! 1. Rational numbers are compared exactly.
 //! 2. What the finite field holds is compared there ([`super::field`]).
-//! 3. The rest is evaluated numerically with error bounds; an agreement of constants is confirmed to 256 bits.
+//! 3. The rest is evaluated numerically with error bounds; an agreement of constants is confirmed to 256 bits, one of
+//!    functions on all sides of their branch points ([`super::branches`]).
 //!
 //! A decimal of six or more places counts as a rounding of the exact value when it is that value rounded or cut off.
 
@@ -10,9 +11,9 @@ use dashu_base::{Abs, Signed};
 use dashu_int::IBig;
 use dashu_ratio::RBig;
 
-use super::expr::{Expr, Function};
+use super::expr::Expr;
 use super::numeric::{Approx, Points};
-use super::{Reason, Verdict, curves, exact, field, numeric, precise};
+use super::{Reason, Verdict, branches, curves, exact, field, numeric, precise};
 
 /// Decimals with at least this many places are taken as roundings.
 const ROUNDED_PLACES: u32 = 6;
@@ -20,9 +21,6 @@ const ROUNDED_PLACES: u32 = 6;
 const ROUNDED_UNITS: u32 = 10_000;
 const FIELD_ROUNDS: u64 = 3;
 const NUMERIC_ROUNDS: u64 = 12;
-/// Points at which an absolute value is tried, on all sides of its corners, and how many must have a value.
-const SIGNED_ROUNDS: u64 = 32;
-const SIGNED_NEEDED: usize = 8;
 /// Numeric points that must agree.
 const NEEDED_POINTS: usize = 3;
 
@@ -58,6 +56,19 @@ pub(super) fn equations(a: &Expr, b: &Expr) -> Verdict {
     }
 }
 
+/// Whether `a` is a positive or a negative constant multiple of `b`; `None` when it is none, or that is not known.
+pub(super) fn positive_multiple(a: &Expr, b: &Expr) -> Option<bool> {
+    if proportional(a, b) != Verdict::Equal {
+        return None;
+    }
+    (0..NUMERIC_ROUNDS).find_map(|round| {
+        let (x, y) =
+            (numeric::value(a, round, Points::Positive)?, numeric::value(b, round, Points::Positive)?);
+        let sure = |value: Approx| value.im == 0.0 && value.re.abs() > value.err * 8.0;
+        (sure(x) && sure(y)).then_some((x.re > 0.0) == (y.re > 0.0))
+    })
+}
+
 fn proportional(a: &Expr, b: &Expr) -> Verdict {
     let field_points: Option<Vec<_>> =
         (0..=FIELD_ROUNDS).map(|round| Some((field::value(a, round)?, field::value(b, round)?))).collect();
@@ -69,11 +80,15 @@ fn proportional(a: &Expr, b: &Expr) -> Verdict {
         let same = points[1..].iter().all(|(a, b)| a.mul(first_b) == b.mul(first_a));
         return if same { Verdict::Equal } else { Verdict::Different };
     }
-    let kind = points_for(a, b);
-    let points: Vec<(Approx, Approx)> = (0..NUMERIC_ROUNDS)
+    let kind = branches::points_for(a, b);
+    let branching = branches::may_branch(a) || branches::may_branch(b);
+    let mut points: Vec<(Approx, Approx)> = (0..NUMERIC_ROUNDS)
         .filter_map(|round| Some((numeric::value(a, round, kind)?, numeric::value(b, round, kind)?)))
         .take(NEEDED_POINTS + 1)
         .collect();
+    if branching {
+        points.extend(branches::values(a, b));
+    }
     if points.len() <= NEEDED_POINTS {
         return Verdict::Undecided(Reason::Inconclusive);
     }
@@ -89,10 +104,14 @@ fn proportional(a: &Expr, b: &Expr) -> Verdict {
             _ => return Verdict::Undecided(Reason::Inconclusive),
         }
     }
-    if equal { Verdict::Equal } else { Verdict::Different }
+    match equal {
+        true if branching && branches::has_steps(a, b) => Verdict::Undecided(Reason::Inconclusive),
+        true => Verdict::Equal,
+        false => Verdict::Different,
+    }
 }
 
-fn is_constant(expr: &Expr) -> bool {
+pub(super) fn is_constant(expr: &Expr) -> bool {
     !expr.any(&|node| matches!(node, Expr::Variable(_)))
 }
 
@@ -131,16 +150,27 @@ fn is_rounding(written: &Expr, number: &RBig, value: &RBig) -> bool {
 
 /// A long decimal against an irrational constant.
 fn rounded(written: &Expr, number: &RBig, constant: &Expr) -> Verdict {
+    let places = decimals(written);
+    let agree = |equal: bool| if equal { Verdict::Equal } else { Verdict::Different };
+    let unit = RBig::ONE / RBig::from(IBig::from(10).pow(places as usize));
+    if number.clone().abs() < unit * RBig::from(ROUNDED_UNITS) {
+        return Verdict::Different;
+    }
+    if let Some(rounds) = precise::is_rounding(number, places, constant) {
+        return agree(rounds);
+    }
     let Some(value) = numeric::value(constant, 0, Points::Positive) else {
         return Verdict::Undecided(Reason::Inconclusive);
     };
-    let unit = 10f64.powi(-(decimals(written).min(12) as i32));
     let number = number.to_f64().value();
-    let cut = number.abs() < value.re.abs();
     let distance = (value.re - number).hypot(value.im);
-    let allowed = if cut { unit } else { unit / 2.0 } + value.err;
-    let long_enough = number.abs() >= unit * f64::from(ROUNDED_UNITS);
-    if distance <= allowed && long_enough { Verdict::Equal } else { Verdict::Different }
+    // Double precision shows a difference, but not that the thirteenth digit is right.
+    let unit = 10f64.powi(-(places.min(12) as i32));
+    let allowed = if number.abs() < value.re.abs() { unit } else { unit / 2.0 } + value.err;
+    match distance <= allowed {
+        true if places > 12 => Verdict::Undecided(Reason::Inconclusive),
+        within => agree(within),
+    }
 }
 
 fn infinite(a: &Expr, b: &Expr) -> Option<Verdict> {
@@ -159,7 +189,7 @@ fn infinite(a: &Expr, b: &Expr) -> Option<Verdict> {
     }
 }
 
-fn by_field(a: &Expr, b: &Expr) -> Option<bool> {
+pub(super) fn by_field(a: &Expr, b: &Expr) -> Option<bool> {
     for round in 0..FIELD_ROUNDS {
         if field::value(a, round)? != field::value(b, round)? {
             return Some(false);
@@ -169,7 +199,7 @@ fn by_field(a: &Expr, b: &Expr) -> Option<bool> {
 }
 
 /// Whether two values agree within their bounds; `None` when the bounds are too wide to tell.
-fn close(a: Approx, b: Approx) -> Option<bool> {
+pub(super) fn close(a: Approx, b: Approx) -> Option<bool> {
     if a.re.is_infinite() || b.re.is_infinite() {
         return None;
     }
@@ -185,62 +215,36 @@ fn close(a: Approx, b: Approx) -> Option<bool> {
     }
 }
 
-/// True when one of `functions` is applied to variables.
-fn applies(expr: &Expr, functions: &[Function]) -> bool {
-    expr.any(&|node| match node {
-        Expr::Call(function, arguments) => functions.contains(function) && !arguments.iter().all(is_constant),
-        _ => false,
-    })
-}
-
-fn points_for(a: &Expr, b: &Expr) -> Points {
-    let counts = [Function::Factorial, Function::Binomial];
-    if applies(a, &counts) || applies(b, &counts) { Points::Natural } else { Points::Positive }
-}
-
 fn by_numbers(a: &Expr, b: &Expr) -> Verdict {
     if is_constant(a) && is_constant(b) {
         let values = (numeric::value(a, 0, Points::Positive), numeric::value(b, 0, Points::Positive));
         let (Some(x), Some(y)) = values else { return Verdict::Undecided(Reason::Inconclusive) };
         return match close(x, y) {
             Some(false) => Verdict::Different,
-            // Complex and undefined cases stay with double precision.
-            Some(true) => precise::agree(a, b).unwrap_or(Verdict::Equal),
+            // Complex and undefined cases stay with double precision, in which numbers of modest size do not nearly agree.
+            Some(true) => precise::agree(a, b).unwrap_or(if is_modest(a) && is_modest(b) {
+                Verdict::Equal
+            } else {
+                Verdict::Undecided(Reason::Inconclusive)
+            }),
             None => precise::agree(a, b).unwrap_or(Verdict::Undecided(Reason::Inconclusive)),
         };
     }
-    let agree = |points| agree_at(a, b, points, NUMERIC_ROUNDS, NEEDED_POINTS);
-    let first = agree(points_for(a, b));
-    let either = |functions: &[Function]| applies(a, functions) || applies(b, functions);
-    match first {
-        Verdict::Equal if either(&[Function::Abs]) => {
-            agree_at(a, b, Points::Signed, SIGNED_ROUNDS, SIGNED_NEEDED)
-        }
-        // ⌊n/2⌋ + ⌈n/2⌉ is n for whole n, which a question may say and an answer does not.
-        Verdict::Different
-            if either(&[Function::Floor, Function::Ceil]) && agree(Points::Natural) == Verdict::Equal =>
-        {
-            Verdict::Undecided(Reason::Inconclusive)
-        }
-        verdict => verdict,
-    }
+    branches::functions(a, b)
 }
 
-/// Equal when `needed` of the points agree and none of `rounds` points up to there differs.
-fn agree_at(a: &Expr, b: &Expr, points: Points, rounds: u64, needed: usize) -> Verdict {
-    let mut agreed = 0;
-    for round in 0..rounds {
-        let (Some(x), Some(y)) = (numeric::value(a, round, points), numeric::value(b, round, points)) else {
-            continue;
-        };
-        match close(x, y) {
-            Some(false) => return Verdict::Different,
-            Some(true) => agreed += 1,
-            None => {}
+/// True when all numbers are of modest size.
+fn is_modest(expr: &Expr) -> bool {
+    let limit = RBig::from(1_000_000);
+    let is_large = |node: &Expr| match node {
+        Expr::Number { value, .. } => {
+            value.clone().abs() > limit || RBig::from(value.denominator().clone()) > limit
         }
-        if agreed == needed && points != Points::Signed {
-            return Verdict::Equal;
+        Expr::Power(_, exponent) => {
+            exact::value(exponent).is_some_and(|exponent| exponent.abs() > RBig::from(12))
         }
-    }
-    if agreed >= needed { Verdict::Equal } else { Verdict::Undecided(Reason::Inconclusive) }
+        Expr::BaseNumber { .. } => true,
+        _ => false,
+    };
+    !expr.any(&is_large)
 }

@@ -2,19 +2,37 @@
 
 use std::borrow::Cow;
 
-use dashu_ratio::RBig;
-
-use super::expr::{Expr, Relation, Sign};
+use super::expr::{Bracket, Expr};
 use super::parse::{is_equation, is_inequality};
-use super::units::Conversion;
-use super::{Reason, Verdict, decide, intervals, text, units};
+use super::quantities::quotient;
+use super::relations::{chain_and_value, chains, condition_names};
+use super::{
+    Reason, Verdict, branches, clock, decide, exact, families, intervals, piecewise, quantities, sets, text,
+    vectors,
+};
 
 /// Longer lists are compared in order only.
 const MAX_UNORDERED: usize = 64;
 
 /// Decides whether two answers are the same.
 pub(super) fn same(gold: &Expr, answer: &Expr) -> Verdict {
+    // `x > 3` is not `y > 3`.
+    if let (Some(first), Some(second)) = (condition_names(gold), condition_names(answer))
+        && first != second
+    {
+        return Verdict::Different;
+    }
+    // `2x + y < 4` is compared as it is; `x > 3` as an interval.
+    if let (Expr::Chain(a, relations_a), Expr::Chain(b, relations_b)) = (gold, answer)
+        && !is_equation(relations_a)
+        && gold.variables().len() > 1
+        && let verdict @ (Verdict::Equal | Verdict::Different) = chains(a, relations_a, b, relations_b)
+    {
+        return verdict;
+    }
     match same_forms(canonical(gold).as_ref(), canonical(answer).as_ref()) {
+        // For a whole n, `n > 4` is `n ≥ 5`.
+        Verdict::Different if same_whole_numbers(gold, answer) => Verdict::Undecided(Reason::Inconclusive),
         // `(±1, ±2)` may be two points or four.
         Verdict::Different if gold.plus_minus_count() > 1 || answer.plus_minus_count() > 1 => {
             Verdict::Undecided(Reason::Inconclusive)
@@ -24,37 +42,45 @@ pub(super) fn same(gold: &Expr, answer: &Expr) -> Verdict {
 }
 
 fn same_forms(gold: &Expr, answer: &Expr) -> Verdict {
-    if let Some(verdict) = letters_as_unit(gold, answer).or_else(|| letters_as_unit(answer, gold)) {
+    use Expr::{Builder, Cases, Chain, List, Matrix, Ratio, Set, Text, Tuple, Union, Variable};
+    // Two plain numbers need none of what follows.
+    if let (Expr::Number { .. }, Expr::Number { .. }) = (gold, answer) {
+        return decide::scalars(gold, answer);
+    }
+    let special = quantities::letters_as_unit(gold, answer)
+        .or_else(|| quantities::letters_as_unit(answer, gold))
+        .or_else(|| clock::compare(gold, answer))
+        .or_else(|| quantities::compare(gold, answer));
+    if let Some(verdict) = special {
         return verdict;
     }
-    use Expr::{Chain, Degrees, List, Matrix, Percent, Quantity, Ratio, Set, Text, Tuple, Union, Variable};
     match (gold, answer) {
-        (Quantity(a, unit_a), Quantity(b, unit_b)) => quantities(a, unit_a, b, unit_b),
-        (Quantity(a, _), b) => same(a, b),
-        (a, Quantity(b, _)) => same(a, b),
-        (Degrees(a), Degrees(b)) => same(a, b),
-        (Degrees(inner), other) | (other, Degrees(inner)) => match same(inner, other) {
-            Verdict::Equal => Verdict::Equal,
-            // 60° is 60 where the question says degrees, and π/3.
-            _ => decide::scalars(gold, answer),
-        },
-        (Percent(a), Percent(b)) => same(a, b),
-        (Percent(inner), other) => percent(inner, other),
-        (other, Percent(inner)) => percent(inner, other),
         (Text(a), Text(b)) => text::compare(a, b),
         (Text(a), Variable(b)) | (Variable(b), Text(a)) => text::compare(a, b),
         (Text(_), _) | (_, Text(_)) => Verdict::Different,
+        (Cases(_), other) | (other, Cases(_)) if matches!(other, Cases(_)) || is_scalar(other) => {
+            piecewise::compare(gold, answer)
+        }
+        (Builder(..), Builder(..)) => sets::compare(gold, answer),
+        (Builder(..), _) | (_, Builder(..)) => Verdict::Undecided(Reason::Inconclusive),
         (Chain(a, relations_a), Chain(b, relations_b)) => chains(a, relations_a, b, relations_b),
         (Chain(members, relations), other) => chain_and_value(members, relations, other, true),
         (other, Chain(members, relations)) => chain_and_value(members, relations, other, false),
         (Union(_), Union(_) | Tuple(..) | List(_) | Set(_)) | (Tuple(..) | List(_) | Set(_), Union(_)) => {
             unions(gold, answer)
         }
+        (List(a), List(b)) if let Some(verdict) = families::compare(a, b) => verdict,
+        (List(a), b) if let Some(verdict) = families::compare(a, std::slice::from_ref(b)) => verdict,
+        (a, List(b)) if let Some(verdict) = families::compare(std::slice::from_ref(a), b) => verdict,
         (Set(a), Set(b) | List(b)) | (List(b), Set(a)) if a.len() != b.len() => contained(a, b),
         (List(a), List(b)) => lists(a, b),
         (Set(a) | List(a), Set(b) | List(b)) => unordered(a, b),
         (Set(items), other) | (other, Set(items)) if is_scalar(other) => {
-            contained(items, std::slice::from_ref(other))
+            match contained(items, std::slice::from_ref(other)) {
+                // `{x}` may be the fractional part of x.
+                Verdict::Equal if !other.variables().is_empty() => Verdict::Undecided(Reason::Inconclusive),
+                verdict => verdict,
+            }
         }
         (Tuple(open_a, a, close_a), Tuple(open_b, b, close_b)) => {
             // Two numbers in brackets may be an interval: then the brackets matter.
@@ -68,24 +94,54 @@ fn same_forms(gold: &Expr, answer: &Expr) -> Verdict {
         }
         (Tuple(_, items, _), List(list)) | (List(list), Tuple(_, items, _)) => ordered(&by_name(list), items),
         (Matrix(a), Matrix(b)) => {
+            // A row is not a column.
             if a.len() != b.len() || a.iter().zip(b).any(|(a, b)| a.len() != b.len()) {
-                return match (vector(a), vector(b)) {
-                    (Some(a), Some(b)) => ordered(&a, &b),
-                    _ => Verdict::Different,
-                };
+                return Verdict::Different;
             }
             all(a.iter().flatten().zip(b.iter().flatten()).map(|(a, b)| same(a, b)))
+        }
+        (Matrix(rows), Tuple(_, items, _)) | (Tuple(_, items, _), Matrix(rows))
+            if items.iter().all(|item| matches!(item, Tuple(..))) =>
+        {
+            // `[[1, 2], [3, 4]]`.
+            let as_tuple = |row: &Vec<Expr>| Tuple(Bracket::Square, row.clone(), Bracket::Square);
+            ordered(
+                &rows.iter().map(as_tuple).collect::<Vec<_>>(),
+                &items.iter().map(squared).collect::<Vec<_>>(),
+            )
         }
         (Matrix(rows), Tuple(_, items, _)) | (Tuple(_, items, _), Matrix(rows)) => match vector(rows) {
             Some(cells) => ordered(&cells, items),
             None => Verdict::Different,
         },
+        (Tuple(_, items, _), other) | (other, Tuple(_, items, _))
+            if let Some(verdict) = components_and_items(other, items) =>
+        {
+            verdict
+        }
+        (Matrix(rows), other) | (other, Matrix(rows))
+            if let Some(verdict) = vector(rows).and_then(|cells| components_and_items(other, &cells)) =>
+        {
+            verdict
+        }
         (Ratio(a), Ratio(b)) => ratios(a, b),
         (Ratio(a), b) | (b, Ratio(a)) => match a.as_slice() {
             [top, bottom] => same(&quotient(top, bottom), b),
             _ => Verdict::Different,
         },
+        (Variable(name), number) | (number, Variable(name))
+            if let Some(digits) = based_letter(name)
+                && exact::value(number).is_some() =>
+        {
+            decide::scalars(&digits, number)
+        }
         (a, b) if is_scalar(a) && is_scalar(b) => match decide::scalars(a, b) {
+            // `i + 2j` with and without hats.
+            Verdict::Different
+                if let (Some(a), Some(b)) = (vectors::components(a), vectors::components(b)) =>
+            {
+                ordered(&a, &b)
+            }
             Verdict::Different if has_degrees(a) || has_degrees(b) => {
                 decide::scalars(&without_degrees(a), &without_degrees(b))
             }
@@ -107,12 +163,15 @@ fn canonical(expr: &Expr) -> Cow<'_, Expr> {
         return Cow::Owned(Expr::List(vec![expr.resolve_plus_minus(true), expr.resolve_plus_minus(false)]));
     }
     match expr {
-        Expr::Member(inner) => canonical(inner),
-        Expr::Builder(inner) => match canonical(inner) {
-            Cow::Borrowed(inner) => Cow::Borrowed(inner),
-            owned => owned,
+        Expr::Member(_, inner) => canonical(inner),
+        Expr::Builder(head, condition) => match sets::elements(head, condition) {
+            Some(elements) => Cow::Owned(canonical(&elements).into_owned()),
+            None => Cow::Borrowed(expr),
         },
-        Expr::Set(items) | Expr::List(items) | Expr::Union(items) if items.len() == 1 => canonical(&items[0]),
+        Expr::List(items) | Expr::Union(items) if items.len() == 1 => canonical(&items[0]),
+        Expr::Set(items) if matches!(items.as_slice(), [item] if item.variables().is_empty()) => {
+            canonical(&items[0])
+        }
         Expr::Quantity(inner, unit) if matches!(unit.as_str(), "percent" | "%" | "per cent") => {
             Cow::Owned(Expr::Percent(inner.clone()))
         }
@@ -127,46 +186,13 @@ fn canonical(expr: &Expr) -> Cow<'_, Expr> {
                 .collect();
             Cow::Owned(Expr::List(expanded))
         }
-        Expr::Chain(members, relations) => match intervals::from_chain(members, relations) {
-            Some(interval) => Cow::Owned(interval),
-            None => Cow::Borrowed(expr),
-        },
+        Expr::Chain(members, relations) if !is_equation(relations) => {
+            let interval =
+                intervals::from_chain(members, relations).or_else(|| intervals::solved(members, relations));
+            interval.map_or(Cow::Borrowed(expr), Cow::Owned)
+        }
         _ => Cow::Borrowed(expr),
     }
-}
-
-/// `5 m` and `5 men` may be quantities or products. Against a value without variables they are not products.
-fn letters_as_unit(product: &Expr, other: &Expr) -> Option<Verdict> {
-    let Expr::Product(factors) = product else { return None };
-    let [value @ .., (false, letters)] = factors.as_slice() else { return None };
-    let unit = match letters {
-        Expr::Variable(name) if units::is_letter(name) => Some(name),
-        Expr::Product(letters) if letters.iter().all(|(divides, letter)| !divides && is_letter(letter)) => {
-            None
-        }
-        _ => return None,
-    };
-    let is_value = |expr: &Expr| {
-        matches!(expr, Expr::Number { .. } | Expr::Quantity(..) | Expr::Product(_) | Expr::Power(..))
-    };
-    let constant = |expr: &Expr| !expr.any(&|node| matches!(node, Expr::Variable(_) | Expr::Imaginary));
-    if value.is_empty()
-        || !is_value(other)
-        || !constant(other)
-        || !value.iter().all(|(_, factor)| constant(factor))
-    {
-        return None;
-    }
-    let value = Expr::Product(value.to_vec());
-    if let (Some(unit), Expr::Quantity(amount, other_unit)) = (unit, other) {
-        return Some(quantities(&value, &unit.to_lowercase(), amount, other_unit));
-    }
-    (same(&value, other) == Verdict::Equal).then_some(Verdict::Undecided(Reason::Inconclusive))
-}
-
-/// A factor of a word that was read as a product.
-fn is_letter(expr: &Expr) -> bool {
-    matches!(expr, Expr::Variable(_) | Expr::Euler | Expr::Imaginary)
 }
 
 fn has_degrees(expr: &Expr) -> bool {
@@ -188,7 +214,7 @@ fn without_degrees(expr: &Expr) -> Expr {
 }
 
 /// True for expressions that have a single value.
-fn is_scalar(expr: &Expr) -> bool {
+pub(super) fn is_scalar(expr: &Expr) -> bool {
     matches!(
         expr,
         Expr::Number { .. }
@@ -203,6 +229,7 @@ fn is_scalar(expr: &Expr) -> bool {
             | Expr::Power(..)
             | Expr::Root(..)
             | Expr::Call(..)
+            | Expr::Applied(..)
     )
 }
 
@@ -225,7 +252,7 @@ fn all(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     result
 }
 
-fn ordered(a: &[Expr], b: &[Expr]) -> Verdict {
+pub(super) fn ordered(a: &[Expr], b: &[Expr]) -> Verdict {
     if a.len() != b.len() {
         return Verdict::Different;
     }
@@ -373,36 +400,55 @@ fn unions(gold: &Expr, answer: &Expr) -> Verdict {
     }
 }
 
-fn quantities(a: &Expr, unit_a: &str, b: &Expr, unit_b: &str) -> Verdict {
-    let half_day = |unit: &str| matches!(unit, "am" | "pm").then(|| unit == "am");
-    if let (Some(first), Some(second)) = (half_day(unit_a), half_day(unit_b))
-        && first != second
-    {
-        return Verdict::Different;
-    }
-    match units::conversion(unit_a, unit_b) {
-        Conversion::Impossible => Verdict::Different,
-        Conversion::Factor(factor) if factor != RBig::ONE => {
-            let factor = Expr::Number { value: factor, decimals: 0 };
-            same(&Expr::Product(vec![(false, a.clone()), (false, factor)]), b)
-        }
-        _ => same(a, b),
+/// The cells of a row or column.
+fn vector(rows: &[Vec<Expr>]) -> Option<Vec<Expr>> {
+    match rows {
+        [row] => Some(row.clone()),
+        _ => rows.iter().map(|row| if row.len() == 1 { Some(row[0].clone()) } else { None }).collect(),
     }
 }
 
-/// `50%` is 50 or 0.5, as the question wants it.
-fn percent(inner: &Expr, other: &Expr) -> Verdict {
-    match same(inner, other) {
-        Verdict::Equal => Verdict::Equal,
-        verdict => match same(&quotient(inner, &Expr::integer(100)), other) {
-            Verdict::Equal => Verdict::Equal,
-            _ => verdict,
-        },
+/// `i + 2j` against (1, 2): its components, of which those beyond the items must vanish.
+fn components_and_items(other: &Expr, items: &[Expr]) -> Option<Verdict> {
+    let components = vectors::components(other)?;
+    if !(2..=3).contains(&items.len()) {
+        return Some(Verdict::Different);
+    }
+    let mut items = items.to_vec();
+    items.resize(3, Expr::integer(0));
+    Some(ordered(&components, &items))
+}
+
+/// A tuple with square brackets.
+fn squared(item: &Expr) -> Expr {
+    match item {
+        Expr::Tuple(_, items, _) => Expr::Tuple(Bracket::Square, items.clone(), Bracket::Square),
+        other => other.clone(),
     }
 }
 
-fn quotient(top: &Expr, bottom: &Expr) -> Expr {
-    Expr::Product(vec![(false, top.clone()), (true, bottom.clone())])
+/// True for conditions on a variable that has the name of a whole number, and that the same whole numbers fulfil.
+fn same_whole_numbers(gold: &Expr, answer: &Expr) -> bool {
+    let (Expr::Chain(..), Expr::Chain(..)) = (gold, answer) else { return false };
+    let whole_parts = |expr: &Expr| {
+        let parts = intervals::bounded(expr)?;
+        let whole = |(low, low_in, high, high_in): (f64, bool, f64, bool)| {
+            let first = if low_in { low.ceil() } else { low.floor() + 1.0 };
+            let last = if high_in { high.floor() } else { high.ceil() - 1.0 };
+            (first, last)
+        };
+        Some(parts.into_iter().map(whole).collect::<Vec<_>>())
+    };
+    let is_named_whole = matches!(gold.variables().as_slice(), [name] if branches::is_whole_name(name));
+    is_named_whole && whole_parts(gold).is_some_and(|parts| whole_parts(answer) == Some(parts))
+}
+
+/// `A_{16}` is ten where a number is expected.
+fn based_letter(name: &str) -> Option<Expr> {
+    let (digits, base) = name.split_once('_')?;
+    let base: u32 = base.parse().ok().filter(|base| (11..=36).contains(base))?;
+    let is_digit = digits.len() == 1 && digits.chars().all(|c| c.is_ascii_uppercase() && c.is_digit(base));
+    is_digit.then(|| Expr::BaseNumber { digits: digits.to_owned(), base })
 }
 
 fn ratios(a: &[Expr], b: &[Expr]) -> Verdict {
@@ -412,96 +458,10 @@ fn ratios(a: &[Expr], b: &[Expr]) -> Verdict {
     let scaled = |items: &[Expr]| items[1..].iter().map(|item| quotient(item, &items[0])).collect::<Vec<_>>();
     match ordered(a, b) {
         Verdict::Equal => Verdict::Equal,
-        _ => ordered(&scaled(a), &scaled(b)),
+        _ => match ordered(&scaled(a), &scaled(b)) {
+            // 10:20 and 5:10 are the same ratio and different times.
+            Verdict::Equal if clock::may_be_times(a, b) => Verdict::Undecided(Reason::Inconclusive),
+            verdict => verdict,
+        },
     }
-}
-
-/// The cells of a row or column.
-fn vector(rows: &[Vec<Expr>]) -> Option<Vec<Expr>> {
-    match rows {
-        [row] => Some(row.clone()),
-        _ => rows.iter().map(|row| if row.len() == 1 { Some(row[0].clone()) } else { None }).collect(),
-    }
-}
-
-/// A name on the left of an equation: `x`, `f(x)`, `y'`, `ABC`, `f^{-1}(x)`, `(x, y)`.
-fn names_something(expr: &Expr) -> bool {
-    let is_letter = |expr: &Expr| matches!(expr, Expr::Variable(_));
-    match expr {
-        Expr::Variable(_) => true,
-        Expr::Tuple(_, items, _) => items.iter().all(is_letter),
-        Expr::Product(factors) => factors.iter().all(|(divides, factor)| {
-            !divides
-                && match factor {
-                    Expr::Variable(_) | Expr::Tuple(..) => true,
-                    Expr::Power(base, exponent) => is_letter(base) && **exponent == Expr::integer(-1),
-                    Expr::Product(letters) => letters.iter().all(|(_, letter)| is_letter(letter)),
-                    _ => false,
-                }
-        }),
-        _ => false,
-    }
-}
-
-/// An equation against a value: the value must be the last member.
-fn chain_and_value(members: &[Expr], relations: &[Relation], value: &Expr, chain_is_gold: bool) -> Verdict {
-    let Some(last) = members.last() else { return Verdict::Undecided(Reason::Inconclusive) };
-    if !is_equation(relations) {
-        // An inequality is no value, but it may be an interval in several variables.
-        return if is_scalar(value) { Verdict::Different } else { Verdict::Undecided(Reason::Inconclusive) };
-    }
-    // `x² - 12 = 0` is not the value 0, and `x + y = 5` may be the value 5; `x = 5` and `6 · 3 = 18` are values.
-    if !names_something(&members[0]) && !names_something(last) && !members[0].variables().is_empty() {
-        // A list may be its solutions.
-        let open = !is_scalar(value) || (*last != Expr::integer(0) && same(last, value) == Verdict::Equal);
-        return if open { Verdict::Undecided(Reason::Inconclusive) } else { Verdict::Different };
-    }
-    let verdict = if chain_is_gold { same(last, value) } else { same(value, last) };
-    // `5 = x` names its value on the left.
-    match members {
-        [first, name] if verdict != Verdict::Equal && names_something(name) && !names_something(first) => {
-            same(first, value)
-        }
-        _ => verdict,
-    }
-}
-
-fn difference(left: &Expr, right: &Expr) -> Expr {
-    Expr::Sum(vec![(Sign::Plus, left.clone()), (Sign::Minus, right.clone())])
-}
-
-fn chains(a: &[Expr], relations_a: &[Relation], b: &[Expr], relations_b: &[Relation]) -> Verdict {
-    if !is_equation(relations_a) || !is_equation(relations_b) {
-        return inequalities(a, relations_a, b, relations_b);
-    }
-    let (Some(last_a), Some(last_b)) = (a.last(), b.last()) else {
-        return Verdict::Undecided(Reason::Inconclusive);
-    };
-    let is_function = |head: &Expr| !matches!(head, Expr::Variable(_));
-    let (head_a, head_b) = (&a[0], &b[0]);
-    let named = names_something(head_a) && names_something(head_b);
-    if named && (head_a == head_b || is_function(head_a) != is_function(head_b)) {
-        let verdict = same(last_a, last_b);
-        let solved = |last: &Expr| !last.any(&|node| node == head_a);
-        if verdict == Verdict::Equal || (head_a == head_b && solved(last_a) && solved(last_b)) {
-            return verdict;
-        }
-    }
-    let is_constant = |members: &[Expr]| members.iter().all(|member| member.variables().is_empty());
-    if a.len() != 2 || b.len() != 2 || !a.iter().chain(b).all(is_scalar) || is_constant(a) || is_constant(b) {
-        return ordered(a, b);
-    }
-    decide::equations(&difference(&a[0], &a[1]), &difference(&b[0], &b[1]))
-}
-
-fn inequalities(a: &[Expr], relations_a: &[Relation], b: &[Expr], relations_b: &[Relation]) -> Verdict {
-    if relations_a == relations_b && ordered(a, b) == Verdict::Equal {
-        return Verdict::Equal;
-    }
-    let flipped: Vec<Relation> = relations_b.iter().rev().map(|relation| relation.flipped()).collect();
-    let reversed: Vec<Expr> = b.iter().rev().cloned().collect();
-    if relations_a == flipped && ordered(a, &reversed) == Verdict::Equal {
-        return Verdict::Equal;
-    }
-    Verdict::Undecided(Reason::Inconclusive)
 }

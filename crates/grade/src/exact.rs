@@ -124,6 +124,14 @@ fn call(function: Function, arguments: &[Expr]) -> Option<RBig> {
             let bottom = (1..=k).fold(UBig::ONE, |product, j| product * UBig::from(j));
             Some(RBig::from(top / bottom))
         }
+        Function::Mod => {
+            let modulus = value(arguments.get(1)?)?;
+            if !first.is_int() || !modulus.is_int() || modulus <= RBig::ZERO {
+                return None;
+            }
+            let quotient = RBig::from((first.clone() / modulus.clone()).floor());
+            Some(first - quotient * modulus)
+        }
         Function::Log => {
             // log_b(x) is rational where b^p = x^q for small p, q; whole p is what answers use.
             let argument = value(arguments.get(1)?)?;

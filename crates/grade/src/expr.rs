@@ -4,7 +4,7 @@
 
 use dashu_ratio::RBig;
 
-/// A named function of one argument (two for `Log`, whose first is the base).
+/// A named function of one argument (two for `Log`, `Binomial` and `Mod`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Function {
     Sin,
@@ -29,6 +29,8 @@ pub(super) enum Function {
     Log,
     /// `binom(n, k)`.
     Binomial,
+    /// `a mod n`, from 0 up to n.
+    Mod,
 }
 
 /// How two sides of a relation compare.
@@ -98,6 +100,8 @@ pub(super) enum Expr {
     /// `Root(n, x)` is the n-th root of x.
     Root(Box<Expr>, Box<Expr>),
     Call(Function, Vec<Expr>),
+    /// A function that only has a name: `f(x + 1)`.
+    Applied(String, Box<Expr>),
     /// `x%`.
     Percent(Box<Expr>),
     /// `x°`.
@@ -110,8 +114,8 @@ pub(super) enum Expr {
     Tuple(Bracket, Vec<Expr>, Bracket),
     /// `{a, b}`.
     Set(Vec<Expr>),
-    /// `{x | condition}`, the condition alone.
-    Builder(Box<Expr>),
+    /// `{head | condition}`.
+    Builder(Box<Expr>, Box<Expr>),
     /// `a, b and c`, without brackets.
     List(Vec<Expr>),
     /// `A ∪ B`.
@@ -120,8 +124,10 @@ pub(super) enum Expr {
     Matrix(Vec<Vec<Expr>>),
     /// `a < b ≤ c`: one more member than relations.
     Chain(Vec<Expr>, Vec<Relation>),
-    /// `x ∈ S`, the set alone.
-    Member(Box<Expr>),
+    /// `x ∈ S`.
+    Member(Box<Expr>, Box<Expr>),
+    /// A piecewise definition: values with their conditions; no condition is 'otherwise'.
+    Cases(Vec<(Expr, Option<Expr>)>),
     /// Words.
     Text(String),
 }
@@ -146,14 +152,8 @@ impl Expr {
         match self {
             Self::Sum(items) => items.iter().map(|(_, item)| item).collect(),
             Self::Product(items) => items.iter().map(|(_, item)| item).collect(),
-            Self::Power(a, b) | Self::Root(a, b) => vec![a, b],
-            Self::Percent(a)
-            | Self::Degrees(a)
-            | Self::Quantity(a, _)
-            | Self::Builder(a)
-            | Self::Member(a) => {
-                vec![a]
-            }
+            Self::Power(a, b) | Self::Root(a, b) | Self::Builder(a, b) | Self::Member(a, b) => vec![a, b],
+            Self::Percent(a) | Self::Degrees(a) | Self::Quantity(a, _) | Self::Applied(_, a) => vec![a],
             Self::Call(_, items)
             | Self::Ratio(items)
             | Self::Tuple(_, items, _)
@@ -162,8 +162,63 @@ impl Expr {
             | Self::Union(items)
             | Self::Chain(items, _) => items.iter().collect(),
             Self::Matrix(rows) => rows.iter().flatten().collect(),
+            Self::Cases(branches) => branches
+                .iter()
+                .flat_map(|(value, condition)| std::iter::once(value).chain(condition))
+                .collect(),
             _ => Vec::new(),
         }
+    }
+
+    /// The same node with every direct child replaced.
+    pub(super) fn map_children(&self, change: &impl Fn(&Expr) -> Expr) -> Self {
+        let all = |items: &[Expr]| items.iter().map(change).collect::<Vec<_>>();
+        let boxed = |item: &Expr| Box::new(change(item));
+        match self {
+            Self::Sum(items) => Self::Sum(items.iter().map(|(sign, item)| (*sign, change(item))).collect()),
+            Self::Product(items) => {
+                Self::Product(items.iter().map(|(divides, item)| (*divides, change(item))).collect())
+            }
+            Self::Power(a, b) => Self::Power(boxed(a), boxed(b)),
+            Self::Root(a, b) => Self::Root(boxed(a), boxed(b)),
+            Self::Call(function, items) => Self::Call(*function, all(items)),
+            Self::Applied(name, a) => Self::Applied(name.clone(), boxed(a)),
+            Self::Percent(a) => Self::Percent(boxed(a)),
+            Self::Degrees(a) => Self::Degrees(boxed(a)),
+            Self::Quantity(a, unit) => Self::Quantity(boxed(a), unit.clone()),
+            Self::Ratio(items) => Self::Ratio(all(items)),
+            Self::Tuple(open, items, close) => Self::Tuple(*open, all(items), *close),
+            Self::Set(items) => Self::Set(all(items)),
+            Self::Builder(a, b) => Self::Builder(boxed(a), boxed(b)),
+            Self::List(items) => Self::List(all(items)),
+            Self::Union(items) => Self::Union(all(items)),
+            Self::Matrix(rows) => Self::Matrix(rows.iter().map(|row| all(row)).collect()),
+            Self::Chain(items, relations) => Self::Chain(all(items), relations.clone()),
+            Self::Member(a, b) => Self::Member(boxed(a), boxed(b)),
+            Self::Cases(branches) => Self::Cases(
+                branches
+                    .iter()
+                    .map(|(value, condition)| (change(value), condition.as_ref().map(change)))
+                    .collect(),
+            ),
+            leaf => leaf.clone(),
+        }
+    }
+
+    /// The tree with every occurrence of `name` replaced; `i` and `e` may be names too.
+    pub(super) fn substitute(&self, name: &str, value: &Expr) -> Self {
+        let is_name = match self {
+            Self::Variable(variable) => variable == name,
+            Self::Imaginary => name == "i",
+            Self::Euler => name == "e",
+            _ => false,
+        };
+        if is_name { value.clone() } else { self.map_children(&|child| child.substitute(name, value)) }
+    }
+
+    /// The number of nodes.
+    pub(super) fn size(&self) -> usize {
+        1 + self.children().into_iter().map(Self::size).sum::<usize>()
     }
 
     /// True when `test` holds for this node or any below it.
@@ -212,41 +267,16 @@ impl Expr {
 
     /// The tree with every `±` read as `+` (`upper`) or as `-`.
     pub(super) fn resolve_plus_minus(&self, upper: bool) -> Self {
-        let walk = |expr: &Expr| expr.resolve_plus_minus(upper);
-        let walk_all = |items: &[Expr]| items.iter().map(walk).collect::<Vec<_>>();
-        match self {
-            Self::Sum(items) => Self::Sum(
-                items
-                    .iter()
-                    .map(|(sign, item)| {
-                        let sign = match (sign, upper) {
-                            (Sign::PlusMinus, true) | (Sign::MinusPlus, false) => Sign::Plus,
-                            (Sign::PlusMinus, false) | (Sign::MinusPlus, true) => Sign::Minus,
-                            (sign, _) => *sign,
-                        };
-                        (sign, walk(item))
-                    })
-                    .collect(),
-            ),
-            Self::Product(items) => {
-                Self::Product(items.iter().map(|(divides, item)| (*divides, walk(item))).collect())
+        let mut resolved = self.map_children(&|child| child.resolve_plus_minus(upper));
+        if let Self::Sum(terms) = &mut resolved {
+            for (sign, _) in terms {
+                *sign = match (*sign, upper) {
+                    (Sign::PlusMinus, true) | (Sign::MinusPlus, false) => Sign::Plus,
+                    (Sign::PlusMinus, false) | (Sign::MinusPlus, true) => Sign::Minus,
+                    (sign, _) => sign,
+                };
             }
-            Self::Power(a, b) => Self::Power(Box::new(walk(a)), Box::new(walk(b))),
-            Self::Root(a, b) => Self::Root(Box::new(walk(a)), Box::new(walk(b))),
-            Self::Call(function, items) => Self::Call(*function, walk_all(items)),
-            Self::Percent(a) => Self::Percent(Box::new(walk(a))),
-            Self::Degrees(a) => Self::Degrees(Box::new(walk(a))),
-            Self::Quantity(a, unit) => Self::Quantity(Box::new(walk(a)), unit.clone()),
-            Self::Ratio(items) => Self::Ratio(walk_all(items)),
-            Self::Tuple(open, items, close) => Self::Tuple(*open, walk_all(items), *close),
-            Self::Set(items) => Self::Set(walk_all(items)),
-            Self::List(items) => Self::List(walk_all(items)),
-            Self::Union(items) => Self::Union(walk_all(items)),
-            Self::Chain(items, relations) => Self::Chain(walk_all(items), relations.clone()),
-            Self::Builder(a) => Self::Builder(Box::new(walk(a))),
-            Self::Member(a) => Self::Member(Box::new(walk(a))),
-            Self::Matrix(rows) => Self::Matrix(rows.iter().map(|row| walk_all(row)).collect()),
-            other => other.clone(),
         }
+        resolved
     }
 }

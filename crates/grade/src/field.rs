@@ -136,6 +136,10 @@ pub(super) fn value(expr: &Expr, round: u64) -> Option<Element> {
                 _ => rational(&exact::value(expr)?),
             }
         }
+        Expr::Applied(name, argument) => {
+            let Element(real, imaginary) = value(argument, round)?;
+            Some(Element(point(&format!("{name} {real} {imaginary}"), round), 0))
+        }
         Expr::Percent(inner) => Some(value(inner, round)?.mul(rational(&RBig::from(100))?.inverse()?)),
         Expr::BaseNumber { .. } | Expr::Call(..) => rational(&exact::value(expr)?),
         _ => None,

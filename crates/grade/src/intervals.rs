@@ -2,7 +2,7 @@
 
 use super::expr::{Bracket, Expr, Relation, Sign};
 use super::numeric::{self, Points};
-use super::{Verdict, decide};
+use super::{Verdict, decide, solve};
 
 /// `x > 2` as `(2, ∞)`, `-2 < x ≤ 3` as `(-2, 3]`, `x ≠ 1` as a union.
 pub(super) fn from_chain(members: &[Expr], relations: &[Relation]) -> Option<Expr> {
@@ -15,7 +15,7 @@ pub(super) fn from_chain(members: &[Expr], relations: &[Relation]) -> Option<Exp
     };
     let is_less = |relation: Relation| matches!(relation, Relation::Less | Relation::LessEqual);
     match (members, relations) {
-        ([Expr::Variable(_), bound], [relation]) if !matches!(bound, Expr::Variable(_)) => match relation {
+        ([Expr::Variable(name), bound], [relation]) if bounds(bound, name) => match relation {
             Relation::Equal => None,
             Relation::NotEqual => Some(Expr::Union(vec![
                 Expr::Tuple(Bracket::Round, vec![infinity(false), bound.clone()], Bracket::Round),
@@ -28,10 +28,12 @@ pub(super) fn from_chain(members: &[Expr], relations: &[Relation]) -> Option<Exp
                 Some(Expr::Tuple(bracket(*relation), vec![bound.clone(), infinity(true)], Bracket::Round))
             }
         },
-        ([bound, Expr::Variable(name)], [relation]) if !matches!(bound, Expr::Variable(_)) => {
+        ([bound, Expr::Variable(name)], [relation]) if bounds(bound, name) => {
             from_chain(&[Expr::Variable(name.clone()), bound.clone()], &[relation.flipped()])
         }
-        ([low, Expr::Variable(_), high], [first, second]) => {
+        ([low, Expr::Variable(name), high], [first, second])
+            if ![low, high].iter().any(|end| end.variables().contains(name)) =>
+        {
             if is_less(*first) && is_less(*second) {
                 Some(Expr::Tuple(bracket(*first), vec![low.clone(), high.clone()], bracket(*second)))
             } else if is_less(first.flipped()) && is_less(second.flipped()) {
@@ -44,8 +46,14 @@ pub(super) fn from_chain(members: &[Expr], relations: &[Relation]) -> Option<Exp
     }
 }
 
+/// True for an end of an interval of `name`: neither another name nor something with it.
+fn bounds(bound: &Expr, name: &String) -> bool {
+    !matches!(bound, Expr::Variable(_)) && !bound.variables().contains(name)
+}
+
 /// An interval with the numeric place of its ends, for sorting.
-struct Part {
+#[derive(Debug, Clone)]
+pub(super) struct Part {
     low: f64,
     high: f64,
     open: Bracket,
@@ -64,26 +72,22 @@ pub(super) fn parts(expr: &Expr) -> Option<Vec<Expr>> {
     for item in items {
         match item {
             Expr::Tuple(open, ends, close) if ends.len() == 2 => {
-                parts.push(part(*open, &ends[0], &ends[1], *close)?);
+                parts.push(Part::new(*open, &ends[0], &ends[1], *close)?);
             }
             Expr::Set(points) => {
                 for point in points {
-                    parts.push(part(Bracket::Square, point, point, Bracket::Square)?);
+                    parts.push(Part::new(Bracket::Square, point, point, Bracket::Square)?);
                 }
             }
-            Expr::Chain(members, relations) => match from_chain(members, relations)? {
-                Expr::Tuple(open, ends, close) => parts.push(part(open, &ends[0], &ends[1], close)?),
-                Expr::Union(both) => {
-                    for half in both {
-                        let Expr::Tuple(open, ends, close) = half else { return None };
-                        parts.push(part(open, &ends[0], &ends[1], close)?);
-                    }
-                }
-                _ => return None,
-            },
+            Expr::Chain(members, relations) => parts.extend(solutions(members, relations)?),
             _ => return None,
         }
     }
+    Some(join(parts).into_iter().map(Part::into_interval).collect())
+}
+
+/// Parts in their order, with those that touch or overlap made one.
+fn join(mut parts: Vec<Part>) -> Vec<Part> {
     parts.sort_by(|a, b| {
         a.low.total_cmp(&b.low).then((a.open == Bracket::Round).cmp(&(b.open == Bracket::Round)))
     });
@@ -101,39 +105,128 @@ pub(super) fn parts(expr: &Expr) -> Option<Vec<Expr>> {
             _ => joined.push(part),
         }
     }
-    Some(joined.into_iter().map(|p| Expr::Tuple(p.open, vec![p.ends.0, p.ends.1], p.close)).collect())
+    joined
 }
 
 /// What the conditions of a list have in common, when that is an interval.
 pub(super) fn intersection(expr: &Expr) -> Option<Expr> {
     let Expr::List(items) = expr else { return None };
-    let mut all: Option<Part> = None;
+    let mut all: Option<Vec<Part>> = None;
     for item in items {
         let Expr::Chain(members, relations) = item else { return None };
-        let Expr::Tuple(open, ends, close) = from_chain(members, relations)? else { return None };
-        let next = part(open, &ends[0], &ends[1], close)?;
+        let next = solutions(members, relations)?;
         all = Some(match all {
             None => next,
-            Some(last) => {
-                let (low, high) = (next.low > last.low, next.high < last.high);
-                Part {
-                    low: last.low.max(next.low),
-                    high: last.high.min(next.high),
-                    open: if low { next.open } else { last.open },
-                    close: if high { next.close } else { last.close },
-                    ends: (
-                        if low { next.ends.0 } else { last.ends.0 },
-                        if high { next.ends.1 } else { last.ends.1 },
-                    ),
-                }
-            }
+            Some(last) => meet(&last, &next),
         });
     }
-    all.filter(|all| all.low < all.high).map(|p| Expr::Tuple(p.open, vec![p.ends.0, p.ends.1], p.close))
+    let [only] = <[Part; 1]>::try_from(all?).ok()?;
+    Some(only.into_expr())
 }
 
-fn part(open: Bracket, low: &Expr, high: &Expr, close: Bracket) -> Option<Part> {
-    Some(Part { low: place(low)?, high: place(high)?, open, ends: (low.clone(), high.clone()), close })
+/// The solutions of an inequality in one variable as an answer: an interval, a union, all reals or none.
+pub(super) fn solved(members: &[Expr], relations: &[Relation]) -> Option<Expr> {
+    let parts = solve::inequality(members, relations)?;
+    let mut joined = join(parts);
+    Some(match joined.len() {
+        0 => Expr::empty_set(),
+        1 => joined.swap_remove(0).into_expr(),
+        _ => Expr::Union(joined.into_iter().map(Part::into_interval).collect()),
+    })
+}
+
+fn solutions(members: &[Expr], relations: &[Relation]) -> Option<Vec<Part>> {
+    match from_chain(members, relations) {
+        Some(Expr::Tuple(open, ends, close)) => Some(vec![Part::new(open, &ends[0], &ends[1], close)?]),
+        Some(Expr::Union(halves)) => halves
+            .iter()
+            .map(|half| match half {
+                Expr::Tuple(open, ends, close) => Part::new(*open, &ends[0], &ends[1], *close),
+                _ => None,
+            })
+            .collect(),
+        _ => solve::inequality(members, relations),
+    }
+}
+
+/// The ends of the solutions of a condition and whether they belong to it.
+pub(super) fn bounded(condition: &Expr) -> Option<Vec<(f64, bool, f64, bool)>> {
+    let parts = match condition {
+        Expr::Chain(members, relations) => join(solutions(members, relations)?),
+        Expr::List(conditions) => {
+            let mut all: Option<Vec<Part>> = None;
+            for condition in conditions {
+                let Expr::Chain(members, relations) = condition else { return None };
+                let next = solutions(members, relations)?;
+                all = Some(match all {
+                    None => next,
+                    Some(last) => meet(&last, &next),
+                });
+            }
+            all?
+        }
+        _ => return None,
+    };
+    let included = |bracket: Bracket| bracket == Bracket::Square;
+    Some(parts.into_iter().map(|p| (p.low, included(p.open), p.high, included(p.close))).collect())
+}
+
+/// What two unions of intervals have in common.
+pub(super) fn meet(a: &[Part], b: &[Part]) -> Vec<Part> {
+    let mut common = Vec::new();
+    for left in a {
+        for right in b {
+            // At one and the same end the stricter bracket holds.
+            let same = |x: &Expr, y: &Expr| decide::scalars(x, y) == Verdict::Equal;
+            let from_right = if same(&left.ends.0, &right.ends.0) {
+                right.open == Bracket::Round
+            } else {
+                right.low > left.low
+            };
+            let to_right = if same(&left.ends.1, &right.ends.1) {
+                right.close == Bracket::Round
+            } else {
+                right.high < left.high
+            };
+            let (low, high) = (if from_right { right } else { left }, if to_right { right } else { left });
+            let part = Part {
+                low: low.low,
+                high: high.high,
+                open: low.open,
+                close: high.close,
+                ends: (low.ends.0.clone(), high.ends.1.clone()),
+            };
+            if !part.is_empty() {
+                common.push(part);
+            }
+        }
+    }
+    common
+}
+
+impl Part {
+    pub(super) fn new(open: Bracket, low: &Expr, high: &Expr, close: Bracket) -> Option<Self> {
+        Some(Self { low: place(low)?, high: place(high)?, open, ends: (low.clone(), high.clone()), close })
+    }
+
+    fn into_expr(self) -> Expr {
+        // A single point is a number.
+        if self.open == Bracket::Square && self.close == Bracket::Square && self.ends.0 == self.ends.1 {
+            return self.ends.0;
+        }
+        self.into_interval()
+    }
+
+    fn into_interval(self) -> Expr {
+        Expr::Tuple(self.open, vec![self.ends.0, self.ends.1], self.close)
+    }
+
+    fn is_empty(&self) -> bool {
+        if decide::scalars(&self.ends.0, &self.ends.1) == Verdict::Equal {
+            return self.open == Bracket::Round || self.close == Bracket::Round;
+        }
+        self.low >= self.high
+    }
 }
 
 fn touches(left: &Part, right: &Part) -> bool {

@@ -20,6 +20,8 @@ pub(super) enum Reading {
     OtherCommas,
     /// `1/2x` is 1/(2x), `log` is natural, `x(2)` is 2x, `3e+2` is 3·e + 2, `3,14` is 3.14.
     Unusual,
+    /// `f(x + y)` is a value of f, not the product fx + fy.
+    Functions,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +39,7 @@ pub(super) enum Token {
     /// A command that the parser knows, without the backslash.
     Command(String),
     Relation(Relation),
-    /// `{`, `}`, `(`, `)`, `[`, `]`, `,`, `;`, `:`, `+`, `-`, `*`, `/`, `^`, `_`, `!`, `|`, `%`, `&`, `'`, `∪`, `∩`, `∈`, `±`, `∓`, `∞`, `°`,
+    /// `{`, `}`, `(`, `)`, `[`, `]`, `,`, `;`, `:`, `+`, `-`, `*`, `×`, `/`, `^`, `_`, `!`, `|`, `%`, `&`, `'`, `∪`, `∩`, `∈`, `±`, `∓`, `∞`, `°`,
     /// `√`, and `\` for a row break.
     Symbol(char),
     /// `\{` and `\}`.
@@ -121,6 +123,8 @@ impl<'a> Lexer<'a> {
                     None => self.push(Token::Word(word.to_owned()), length),
                 }
             }
+            // `5'6"` are feet and inches, `5°30'` is degrees and minutes.
+            '\'' | '’' | '′' | '″' | '"' if self.after_digit() && self.mark(first) => {}
             c if c.is_whitespace() || matches!(c, '$' | '~' | '\u{200b}' | '"' | '`') => {
                 self.at += c.len_utf8();
             }
@@ -152,6 +156,29 @@ impl<'a> Lexer<'a> {
             }
         }
         Some(())
+    }
+
+    fn after_digit(&self) -> bool {
+        self.at > 0 && self.text.as_bytes()[self.at - 1].is_ascii_digit()
+    }
+
+    /// Reads the mark of feet, inches or minutes after a number; false when it may be something else.
+    fn mark(&mut self, first: char) -> bool {
+        let doubled = self.rest().starts_with("''");
+        let is_quote = first == '"' && self.text.matches('"').count() != 1;
+        if is_quote {
+            return false;
+        }
+        let small = doubled || matches!(first, '"' | '″');
+        let of_angle = self.out.contains(&Token::Symbol('°'));
+        let unit = match (of_angle, small) {
+            (true, false) => "arcmin",
+            (true, true) => "arcsec",
+            (false, false) => "ft",
+            (false, true) => "in",
+        };
+        self.push(Token::Text(unit.into()), if doubled { 2 } else { first.len_utf8() });
+        true
     }
 
     /// A run of small digits, `x²` or `log₂`, as `^{…}` or `_{…}`.
@@ -208,10 +235,9 @@ impl<'a> Lexer<'a> {
             self.at += length;
             let content = self.group()?;
             let content = content.trim_matches(|c: char| c.is_whitespace() || c == '~' || c == '$');
-            if name == "mathbb" && content == "R" {
-                self.out.push(Token::Command("reals".into()));
-            } else {
-                self.word_or_text(content, FONT.contains(&name));
+            match number_set(content).filter(|_| matches!(name, "mathbb" | "mathbf")) {
+                Some(set) => self.out.push(Token::Command(set.into())),
+                None => self.word_or_text(content, FONT.contains(&name)),
             }
         } else if matches!(name, "phantom" | "hspace" | "vspace" | "label" | "tag" | "color") {
             self.at += length;
@@ -243,6 +269,15 @@ impl<'a> Lexer<'a> {
         let is_letter = content.len() == 1 && content.chars().all(|c| c.is_ascii_alphabetic());
         let token = if (font && is_letter) || FUNCTIONS.contains(&content) {
             Token::Word(content.to_owned())
+        } else if let Some(names) = short_names(content) {
+            // `\text{A and C}` is a list.
+            for (index, name) in names.into_iter().enumerate() {
+                if index > 0 {
+                    self.out.push(Token::Symbol(','));
+                }
+                self.out.push(Token::Word(name.to_owned()));
+            }
+            return;
         } else if content.contains(|c: char| c.is_ascii_digit())
             && let Some(inner) = lex(content, self.reading)
         {
@@ -283,25 +318,44 @@ impl<'a> Lexer<'a> {
         Some(&rest[1..])
     }
 
-    /// `1A_{16}`: digits and capital letters before a base above ten.
+    /// `1A_{16}`, `FF_{16}`: digits and capital letters before a base above ten. One letter alone is a variable.
     fn based_number(&mut self) -> bool {
         let rest = self.rest();
         let length = rest.bytes().take_while(|b| b.is_ascii_digit() || b.is_ascii_uppercase()).count();
         let digits = &rest[..length];
-        let mixed = digits.contains(|c: char| c.is_ascii_digit())
-            && digits.contains(|c: char| c.is_ascii_uppercase());
-        let Some(base) = rest[length..].strip_prefix('_').filter(|_| mixed) else { return false };
-        let base = base.trim_start_matches('{');
-        let base = &base[..base.bytes().take_while(u8::is_ascii_digit).count()];
-        if !base.parse::<u32>().is_ok_and(|base| (11..=36).contains(&base)) {
+        if length < 2 || !digits.contains(|c: char| c.is_ascii_uppercase()) {
+            return false;
+        }
+        let base: String = match rest[length..].strip_prefix('_') {
+            Some(base) => base.trim_start_matches('{').chars().take_while(char::is_ascii_digit).collect(),
+            None => rest[length..].chars().map_while(subscript).collect(),
+        };
+        let fits = |base: u32| (11..=36).contains(&base) && digits.chars().all(|digit| digit.is_digit(base));
+        if !base.parse::<u32>().is_ok_and(fits) {
             return false;
         }
         self.push(Token::Number { value: RBig::ZERO, decimals: 0, digits: digits.to_owned() }, length);
         true
     }
 
+    /// `0xFF`; `0x2` is a product.
+    fn hexadecimal(&mut self) -> bool {
+        let Some(rest) = self.rest().strip_prefix("0x") else { return false };
+        let length = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+        let Ok(value) = u64::from_str_radix(&rest[..length], 16) else { return false };
+        let ends = !rest[length..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.');
+        if length < 2 || !ends {
+            return false;
+        }
+        self.push(
+            Token::Number { value: RBig::from(value), decimals: 0, digits: value.to_string() },
+            length + 2,
+        );
+        true
+    }
+
     fn number(&mut self) -> Option<()> {
-        if self.based_number() {
+        if self.based_number() || self.hexadecimal() {
             return Some(());
         }
         let mut digits = String::new();
@@ -413,6 +467,29 @@ impl<'a> Lexer<'a> {
         digits.push_str(&groups.concat());
         at
     }
+}
+
+/// The parts of `A and C` or `I, II`: capitals with separators between them.
+fn short_names(content: &str) -> Option<Vec<&str>> {
+    let parts: Vec<&str> = content
+        .split([',', ' '])
+        .map(|part| part.trim_matches(['(', ')']))
+        .filter(|part| !matches!(*part, "" | "and"))
+        .collect();
+    let is_name = |part: &&str| part.len() <= 3 && part.bytes().all(|b| b.is_ascii_uppercase());
+    (parts.len() > 1 && parts.iter().all(is_name)).then_some(parts)
+}
+
+/// The name of a set of numbers by its letter.
+fn number_set(letter: &str) -> Option<&'static str> {
+    Some(match letter {
+        "R" => "reals",
+        "Z" => "integers",
+        "N" => "naturals",
+        "Q" => "rationals",
+        "C" => "complexes",
+        _ => return None,
+    })
 }
 
 /// `\overline{36}` or `\bar{3}` right after a decimal point's digits: the block and the bytes it takes.

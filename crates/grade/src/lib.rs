@@ -13,27 +13,42 @@
 //!
 //! Notation that writers use in two ways, such as `1/2x` and `\log`, is read in the usual way; where only the other way
 //! makes two answers equal, that is undecided. Conventions: a unit or name on one side only does not matter, 50% is 50
-//! and 0.5, 60° is 60 and π/3, and variables are positive unless an absolute value says otherwise.
+//! and 0.5, 60° is 60 and π/3.
 //!
-//! Left out: sums, integrals and limits that are not evaluated, piecewise definitions, set differences, and general
-//! inequalities in several variables. Such answers are equal when they are written alike, and else undecided.
+//! Left out: integrals, limits, sums without end, set differences, and inequalities in several variables that are not
+//! linear. Such answers are equal when they are written alike, and else undecided.
 
+mod branches;
+mod choices;
+mod clock;
 mod curves;
+mod dates;
 mod decide;
 mod equal;
 mod exact;
 mod expr;
 mod extract;
+mod families;
 mod field;
 mod intervals;
 mod lex;
 mod numeric;
 mod parse;
+mod piecewise;
 mod precise;
 pub mod qa;
+mod quantities;
+mod relations;
+mod roman;
+mod sets;
+mod solve;
+mod steps;
 mod symbols;
 mod text;
 mod units;
+mod vectors;
+
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
@@ -121,10 +136,19 @@ pub fn compare(gold: &str, answer: &str) -> Verdict {
     if gold == answer || text::squeeze(&gold) == text::squeeze(&answer) {
         return Verdict::Equal;
     }
-    if let Some(verdict) = options(&gold, &answer) {
+    let special = choices::compare_options(&gold, &answer)
+        .or_else(|| dates::compare(&gold, &answer))
+        .or_else(|| text::compare_sentences(&gold, &answer));
+    if let Some(verdict) = special {
         return verdict;
     }
-    match (read(&gold), read(&answer)) {
+    let (gold_parsed, answer_parsed) = (read(&gold), read(&answer));
+    let numeral = roman::compare(&gold, answer_parsed.as_ref().map(|parsed| &parsed.expr))
+        .or_else(|| roman::compare(&answer, gold_parsed.as_ref().map(|parsed| &parsed.expr)));
+    if let Some(verdict) = numeral {
+        return verdict;
+    }
+    match (gold_parsed, answer_parsed) {
         (Some(gold_parsed), Some(answer_parsed)) => {
             let verdict = match equal::same(&gold_parsed.expr, &answer_parsed.expr) {
                 // Sample points come from the left side first; the other side's may settle it.
@@ -132,13 +156,25 @@ pub fn compare(gold: &str, answer: &str) -> Verdict {
                 verdict => verdict,
             };
             if verdict == Verdict::Equal {
-                return verdict;
+                // f(x + y) is f(x) + f(y) as a product only.
+                let as_products =
+                    (gold_parsed.applies || answer_parsed.applies) && !same_functions(&gold, &answer);
+                // ABC and CBA are the same product, but not the same order.
+                let as_letters = text::is_capitals(&gold) && text::is_capitals(&answer);
+                return if as_products || as_letters {
+                    Verdict::Undecided(Reason::Inconclusive)
+                } else {
+                    verdict
+                };
             }
             let reread = |reading| reread(&gold, &gold_parsed, &answer, &answer_parsed, reading);
             if same_words(&gold, &answer) || reread(Reading::OtherCommas) {
                 return Verdict::Equal;
             }
-            if verdict == Verdict::Different && reread(Reading::Unusual) {
+            if verdict == Verdict::Different
+                && (reread(Reading::Unusual)
+                    || families::same_but_names(&gold_parsed.expr, &answer_parsed.expr))
+            {
                 return Verdict::Undecided(Reason::Inconclusive);
             }
             verdict
@@ -154,48 +190,53 @@ fn read(text: &str) -> Option<Parsed> {
     if text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '\\') && text::is_wordy(text) {
         let words = text::words(text);
         if let Some(expr) = text::meaning(&words) {
-            return Some(Parsed { expr, ambiguous: false, doubtful: false });
+            return Some(Parsed { expr, ambiguous: false, doubtful: false, applies: false });
         }
-        if text::may_count(&words) {
+        if text::may_count(&words) || text::is_prose(&words) {
             return None;
         }
     }
     let parse = |text: &str| parse::parse(text, Reading::Usual);
+    if text::is_sentence(text) {
+        return extract::only_number(text).and_then(parse);
+    }
     parse(text).or_else(|| extract::only_number(text).and_then(parse))
 }
 
-/// `(A) 5` is the option A and its value 5: either may be what the other side gives.
-fn options(gold: &str, answer: &str) -> Option<Verdict> {
-    let agree = |equal: bool| if equal { Verdict::Equal } else { Verdict::Different };
-    match (text::option(gold), text::option(answer)) {
-        (None, None) => None,
-        (Some((first, gold)), Some((second, answer))) => {
-            let verdict = compare(gold, answer);
-            // The letter and the value contradict each other.
-            Some(if verdict == agree(first == second) {
-                verdict
-            } else {
-                Verdict::Undecided(Reason::Inconclusive)
-            })
-        }
-        (Some((letter, gold)), None) => Some(match text::letter(answer) {
-            Some(other) => agree(letter == other),
-            None => compare(gold, answer),
-        }),
-        (None, Some((letter, answer))) => Some(match text::letter(gold) {
-            Some(other) => agree(letter == other),
-            None => compare(gold, answer),
-        }),
+/// Strips what surrounds an answer; `p.m.` and `o'clock` lose their marks, and a price keeps its currency.
+fn tidy(answer: &str) -> Cow<'_, str> {
+    let stripped = text::unboxed(text::strip(answer));
+    let mut tidied = Cow::Borrowed(stripped);
+    if stripped.contains(".m") || stripped.contains(".M") {
+        tidied = Cow::Owned(
+            ["p.m.", "p.m", "P.M.", "P.M"]
+                .iter()
+                .fold(stripped.to_owned(), |text, mark| text.replace(mark, "pm")),
+        );
+        tidied = Cow::Owned(
+            ["a.m.", "a.m", "A.M.", "A.M"]
+                .iter()
+                .fold(tidied.into_owned(), |text, mark| text.replace(mark, "am")),
+        );
     }
+    if stripped.contains("o'clock") || stripped.contains("o’clock") {
+        tidied = Cow::Owned(tidied.replace("o'clock", "oclock").replace("o’clock", "oclock"));
+    }
+    if text::is_price(answer) {
+        tidied = Cow::Owned(match tidied.strip_prefix('-') {
+            Some(amount) => format!("-\\${}", amount.trim_start_matches('$')),
+            None => format!("\\${tidied}"),
+        });
+    }
+    tidied
 }
 
-/// Strips what surrounds an answer; `p.m.` loses its dots.
-fn tidy(answer: &str) -> String {
-    let stripped = text::strip(answer);
-    if stripped.contains(".m") {
-        stripped.replace("p.m", "pm").replace("a.m", "am")
-    } else {
-        stripped.to_owned()
+/// True when two answers are equal with `f(x + 1)` read as a value of f.
+fn same_functions(gold: &str, answer: &str) -> bool {
+    let read = |text: &str| parse::parse(text, Reading::Functions);
+    match (read(gold), read(answer)) {
+        (Some(gold), Some(answer)) => equal::same(&gold.expr, &answer.expr) == Verdict::Equal,
+        _ => false,
     }
 }
 
@@ -218,8 +259,8 @@ fn same_words(gold: &str, answer: &str) -> bool {
     let is_words = |text: &str| text::is_wordy(text) && !text.contains(['-', '/', '*', '!', '|', '%', '\'']);
     is_words(gold)
         && is_words(answer)
-        && text::words(gold) == text::words(answer)
-        && (text::capitals(gold) <= 1) == (text::capitals(answer) <= 1)
+        && text::compare(gold, answer) == Verdict::Equal
+        && text::has_inner_capital(gold) == text::has_inner_capital(answer)
 }
 
 /// At least one side is not mathematics: words are compared as words, and anything else stays open.

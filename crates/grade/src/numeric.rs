@@ -2,11 +2,14 @@
 //!
 //! Used for what the finite field cannot hold: roots of sums, logarithms, trigonometry, symbolic exponents. Two values
 //! whose distance exceeds their bounds differ for certain. Variables get pseudo-random positive values, since textbook
-//! identities such as √(x²y) = x√y are meant for those; whole numbers where a factorial or floor asks for them.
+//! identities such as √(x²y) = x√y are meant for those; whole numbers where a factorial or floor asks for them, and
+//! values of all sizes and both signs where a root, a floor or an absolute value may behave differently there.
 
 use super::exact;
 use super::expr::{Expr, Function, Sign};
 
+/// The inverse of a larger number has no digits left.
+const MAX_SIZE: f64 = 1e300;
 const EPS: f64 = 4.0 * f64::EPSILON;
 
 /// A complex number and a bound on the distance to the true value.
@@ -25,6 +28,8 @@ pub(super) struct SamplePoint<'a> {
     pub(super) points: Points,
     /// One variable with a value of its own.
     pub(super) fixed: Option<(&'a str, f64)>,
+    /// Roots and logarithms of negative numbers have no value.
+    pub(super) real: bool,
 }
 
 /// What kind of value variables get.
@@ -32,10 +37,18 @@ pub(super) struct SamplePoint<'a> {
 pub(super) enum Points {
     /// Positive reals.
     Positive,
-    /// Reals of either sign and many sizes, to tell |x - 9| from 9 - x.
+    /// Positive reals of many sizes, to tell √((x - 9)²) from 9 - x.
+    Wide,
+    /// The same of either sign, to tell |x| from x.
     Signed,
-    /// Small natural numbers.
+    /// Positive reals near zero, to tell tanh 1000x from 1.
+    Small,
+    /// Natural numbers.
     Natural,
+    /// Whole numbers of either sign.
+    Integer,
+    /// Natural numbers up to some thousands.
+    LargeNatural,
 }
 
 impl Approx {
@@ -75,11 +88,10 @@ impl Approx {
     fn inverse(self) -> Option<Self> {
         let size = self.abs();
         // Too near zero to say on which side it lies.
-        if size <= self.err * 2.0 || size == 0.0 {
+        if size <= self.err * 2.0 || size == 0.0 || size > MAX_SIZE {
             return None;
         }
-        let norm = size * size;
-        Self::new(self.re / norm, -self.im / norm, self.err / (size * (size - self.err)))
+        Self::new(self.re / size / size, -self.im / size / size, self.err / size / (size - self.err))
     }
 
     /// A function with the size of its derivative at the point.
@@ -97,6 +109,10 @@ impl Approx {
 
     fn exp(self) -> Option<Self> {
         let size = self.re.exp();
+        // What is too small to be told from zero has no value here.
+        if size < f64::MIN_POSITIVE {
+            return None;
+        }
         self.map((size * self.im.cos(), if self.im == 0.0 { 0.0 } else { size * self.im.sin() }), size)
     }
 
@@ -107,7 +123,7 @@ impl Approx {
 
 /// The value of `expr` at the pseudo-random point number `round`.
 pub(super) fn value(expr: &Expr, round: u64, points: Points) -> Option<Approx> {
-    value_at(expr, SamplePoint { round, points, fixed: None })
+    value_at(expr, SamplePoint { round, points, fixed: None, real: false })
 }
 
 /// The value of `expr` at a place.
@@ -154,17 +170,29 @@ pub(super) fn value_at(expr: &Expr, place: SamplePoint<'_>) -> Option<Approx> {
             {
                 return power(nth_root(base, index)?, Approx::real(exponent.numerator().to_f64().value()));
             }
+            if place.real && base.re < 0.0 && !is_whole(exponent, place) {
+                return None;
+            }
             power(base, at(exponent)?)
         }
         Expr::Root(index, inner) => {
             let index = exact::integer(&exact::value(index)?).filter(|n| (2..=64).contains(n))?;
-            nth_root(at(inner)?, index)
+            let inner = at(inner)?;
+            if place.real && index % 2 == 0 && inner.re < 0.0 {
+                return None;
+            }
+            nth_root(inner, index)
         }
         Expr::Call(function, arguments) => call(*function, arguments, place),
+        Expr::Applied(name, argument) => unknown_function(name, at(argument)?),
         Expr::Percent(inner) => at(inner)?.mul(Approx::real(0.01)),
         Expr::Degrees(inner) => at(inner)?.mul(Approx::real(std::f64::consts::PI / 180.0)),
         _ => None,
     }
+}
+
+fn is_whole(exponent: &Expr, place: SamplePoint<'_>) -> bool {
+    value_at(exponent, place).is_some_and(|value| value.im == 0.0 && value.re.fract() == 0.0)
 }
 
 fn power(base: Approx, exponent: Approx) -> Option<Approx> {
@@ -175,7 +203,8 @@ fn power(base: Approx, exponent: Approx) -> Option<Approx> {
     {
         let size = base.re.powi(n as i32);
         let derivative = n * base.re.powi(n as i32 - 1);
-        return if size.is_finite() && derivative.is_finite() {
+        let vanishes = size == 0.0 && base.re != 0.0;
+        return if size.is_finite() && derivative.is_finite() && !vanishes {
             base.map((size, 0.0), derivative)
         } else {
             None
@@ -201,15 +230,18 @@ fn nth_root(inner: Approx, index: i64) -> Option<Approx> {
 
 fn call(function: Function, arguments: &[Expr], place: SamplePoint<'_>) -> Option<Approx> {
     let first = value_at(arguments.first()?, place)?;
-    if matches!(function, Function::Log | Function::Binomial) {
+    let no_value = |value: Approx| place.real && value.re < 0.0;
+    if matches!(function, Function::Log | Function::Binomial | Function::Mod) {
         let second = value_at(arguments.get(1)?, place)?;
         return match function {
+            Function::Mod => modulo(first, second),
+            Function::Log if no_value(first) || no_value(second) => None,
             Function::Log => second.ln()?.mul(first.ln()?.inverse()?),
             _ => binomial(first.real_only()?, second.real_only()?),
         };
     }
     match function {
-        Function::Ln => return first.ln(),
+        Function::Ln => return if no_value(first) { None } else { first.ln() },
         Function::Exp => return first.exp(),
         Function::Abs => return Approx::new(first.abs(), 0.0, first.err),
         _ => {}
@@ -245,12 +277,25 @@ fn call(function: Function, arguments: &[Expr], place: SamplePoint<'_>) -> Optio
             if (x - nearest).abs() <= first.err && first.err > 1e-9 {
                 return None;
             }
+            // At a sample point that close to an edge, another way to write the same would fall on the other side.
+            let is_whole = matches!(place.points, Points::Natural | Points::Integer | Points::LargeNatural);
+            let is_sample = !is_whole && !arguments[0].variables().is_empty();
+            if is_sample && x != nearest && (x - nearest).abs() <= 64.0 * first.err {
+                return None;
+            }
             let snapped = if (x - nearest).abs() <= first.err { nearest } else { x };
             Some(Approx::real(if function == Function::Floor { snapped.floor() } else { snapped.ceil() }))
         }
         Function::Factorial => factorial(x),
         _ => None,
     }
+}
+
+/// The remainder from 0 up to the modulus, of whole numbers.
+fn modulo(a: Approx, n: Approx) -> Option<Approx> {
+    let (a, n) = (a.real_only()?, n.real_only()?);
+    let whole = a.fract() == 0.0 && n.fract() == 0.0 && a.abs() < 1e15 && n >= 1.0;
+    whole.then(|| Approx { re: a.rem_euclid(n), im: 0.0, err: 0.0 })
 }
 
 fn factorial(x: f64) -> Option<Approx> {
@@ -269,6 +314,14 @@ fn binomial(n: f64, k: f64) -> Option<Approx> {
     factorial(n)?.mul(factorial(k)?.inverse()?)?.mul(factorial(n - k)?.inverse()?)
 }
 
+/// A function of which only the name is known: equal names and arguments give equal values, and nothing else is likely to.
+fn unknown_function(name: &str, argument: Approx) -> Option<Approx> {
+    let x = argument.real_only()?;
+    let (scale, shift) = (point(name, 101, Points::Positive), point(name, 102, Points::Positive));
+    let value = (scale * x + shift).sin() + 0.3 * scale * x * x;
+    argument.map((value, 0.0), scale + 0.6 * scale * x.abs())
+}
+
 /// A pseudo-random value for a name.
 fn point(name: &str, round: u64, points: Points) -> f64 {
     let mut hash = 0x9e37_79b9_7f4a_7c15 ^ round.wrapping_mul(0xd134_2543_de82_ef95);
@@ -283,6 +336,10 @@ fn point(name: &str, round: u64, points: Points) -> f64 {
         Points::Positive => 0.3 + 2.4 * unit,
         // The lowest bits, which `unit` leaves out, choose the sign.
         Points::Signed => (18.0 * unit - 3.0).exp2().copysign(if hash & 1 == 0 { 1.0 } else { -1.0 }),
-        Points::Natural => (1.0 + 11.0 * unit).floor(),
+        Points::Wide => (18.0 * unit - 3.0).exp2(),
+        Points::Small => (30.0 * unit - 32.0).exp2(),
+        Points::Natural => (1.0 + 16.0 * unit).floor(),
+        Points::Integer => (41.0 * unit).floor() - 16.0,
+        Points::LargeNatural => (12.0 * unit).exp2().floor(),
     }
 }

@@ -14,6 +14,8 @@ use super::{Reason, Verdict, exact};
 type Real = FBig<HalfEven, 2>;
 
 const BITS: usize = 256;
+/// Places of a decimal that can be checked.
+const MAX_PLACES: u32 = 50;
 /// Largest argument of exp and of the trigonometric functions, and of a power.
 const MAX_ARGUMENT: i64 = 2_000;
 
@@ -31,6 +33,21 @@ pub(super) fn agree(a: &Expr, b: &Expr) -> Option<Verdict> {
     } else {
         Verdict::Undecided(Reason::Inconclusive)
     })
+}
+
+/// True when `number`, a decimal of so many places, is the constant rounded or cut off there. `None` when the constant
+/// cannot be evaluated or the decimal is longer than our precision.
+pub(super) fn is_rounding(number: &RBig, places: u32, constant: &Expr) -> Option<bool> {
+    let value = value(constant)?;
+    let written = from_rational(number);
+    // Digits before the point count too.
+    if places > MAX_PLACES || value.clone().abs() >= Real::from(IBig::from(10).pow(15)) {
+        return None;
+    }
+    let unit = from_rational(&RBig::ONE) / Real::from(IBig::from(10).pow(places as usize));
+    let is_cut = written.clone().abs() < value.clone().abs() && written.is_negative() == value.is_negative();
+    let distance = (written - value).abs();
+    Some(if is_cut { distance < unit } else { distance * Real::from(2) <= unit })
 }
 
 fn from_rational(value: &RBig) -> Real {

@@ -63,7 +63,8 @@ pub(super) fn split_calls(word: &str) -> Option<Vec<&str>> {
 
 pub(super) fn symbol_command(name: &str) -> Option<Token> {
     Some(match name {
-        "cdot" | "times" | "ast" | "bullet" => Token::Symbol('*'),
+        "cdot" | "ast" | "bullet" => Token::Symbol('*'),
+        "times" => Token::Symbol('×'),
         "div" => Token::Symbol('/'),
         "pm" => Token::Symbol('±'),
         "mp" => Token::Symbol('∓'),
@@ -74,6 +75,9 @@ pub(super) fn symbol_command(name: &str) -> Option<Token> {
         "ne" | "neq" => Token::Relation(Relation::NotEqual),
         "approx" | "equiv" | "simeq" | "cong" => Token::Relation(Relation::Equal),
         "infty" => Token::Symbol('∞'),
+        "euro" => Token::Text("€".into()),
+        "pounds" => Token::Text("£".into()),
+        "cents" | "textcent" => Token::Text("¢".into()),
         "cup" => Token::Symbol('∪'),
         "cap" => Token::Symbol('∩'),
         "in" => Token::Symbol('∈'),
@@ -113,7 +117,8 @@ pub(super) fn subscript(c: char) -> Option<char> {
 
 pub(super) fn unicode(c: char) -> Option<Token> {
     Some(match c {
-        '×' | '·' | '⋅' | '∗' | '∙' => Token::Symbol('*'),
+        '·' | '⋅' | '∗' | '∙' => Token::Symbol('*'),
+        '×' => Token::Symbol('×'),
         '÷' | '∕' | '⁄' => Token::Symbol('/'),
         '−' | '–' | '—' | '‐' => Token::Symbol('-'),
         '±' | '∓' | '∪' | '∩' | '∈' | '∞' | '°' | '√' => Token::Symbol(c),
@@ -124,9 +129,16 @@ pub(super) fn unicode(c: char) -> Option<Token> {
         '：' => Token::Symbol(':'),
         '％' => Token::Symbol('%'),
         'π' => Token::Command("pi".into()),
-        '€' | '£' | '¥' | '₹' | '¢' | '。' => Token::Text(String::new()),
+        '€' | '£' | '¥' | '₹' | '¢' => Token::Text(c.to_string()),
+        '。' => Token::Text(String::new()),
         '∅' => Token::Command("emptyset".into()),
         'ℝ' => Token::Command("reals".into()),
+        'ℤ' => Token::Command("integers".into()),
+        'ℕ' => Token::Command("naturals".into()),
+        'ℚ' => Token::Command("rationals".into()),
+        'ℂ' => Token::Command("complexes".into()),
+        '∑' => Token::Command("sum".into()),
+        '∏' => Token::Command("prod".into()),
         c if GREEK_LETTERS.contains(c) => {
             let index = GREEK_LETTERS.chars().position(|letter| letter == c)?;
             Token::Command(GREEK[index].into())

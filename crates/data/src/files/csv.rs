@@ -337,7 +337,7 @@ mod tests {
 
     fn read(table: &str) -> Vec<Value> {
         let input = Box::new(io::Cursor::new(table.to_owned().into_bytes()));
-        let rows = CsvRows::open(input, Arc::from(Path::new("t.csv")), b',').unwrap();
+        let rows = CsvRows::open(input, Arc::from(Path::new("t.csv")), b',', 1).unwrap();
         rows.map(|row| row.unwrap().1).collect()
     }
 

@@ -5,7 +5,8 @@ use dashu_ratio::RBig;
 use super::super::expr::{Bracket, Expr, Function};
 use super::super::lex::Token;
 use super::super::symbols::{FUNCTIONS, GREEK};
-use super::Parser;
+use super::super::units;
+use super::{Parser, series};
 
 impl Parser {
     pub(super) fn primary(&mut self) -> Option<Expr> {
@@ -15,12 +16,13 @@ impl Parser {
             Token::Number { value, decimals, digits } => {
                 if self.peek_symbol() == Some('_') && decimals == 0 {
                     self.at += 1;
-                    let base = self.subscript()?;
-                    let base = match base.as_str() {
-                        "ten" => 10,
-                        "two" => 2,
-                        other => other.parse().ok()?,
-                    };
+                    let base = series::base(&self.subscript()?)?;
+                    return Some(Expr::BaseNumber { digits, base });
+                }
+                if decimals == 0
+                    && let Some((base, length)) = series::named_base(&self.tokens[self.at..])
+                {
+                    self.at += length;
                     return Some(Expr::BaseNumber { digits, base });
                 }
                 Some(Expr::Number { value, decimals })
@@ -39,7 +41,12 @@ impl Parser {
                 let inner = self.deeper(Self::sum);
                 self.bars -= 1;
                 let inner = inner?;
-                self.eat('|').then(|| Expr::Call(Function::Abs, vec![inner]))
+                self.eat('|').then_some(())?;
+                match inner {
+                    // The bars of a matrix are its determinant.
+                    Expr::Matrix(rows) => series::determinant(&rows),
+                    inner => Some(Expr::Call(Function::Abs, vec![inner])),
+                }
             }
             Token::Symbol('∞') => Some(Expr::Infinity),
             Token::Symbol('√') => {
@@ -88,7 +95,8 @@ impl Parser {
             let conditions = self.enclosed(|token| matches!(token, Token::SetClose))?;
             let condition =
                 if conditions.len() == 1 { conditions.into_iter().next()? } else { Expr::List(conditions) };
-            return Some(Expr::Builder(Box::new(condition)));
+            let head = if items.len() == 1 { items.into_iter().next()? } else { return None };
+            return Some(Expr::Builder(Box::new(head), Box::new(condition)));
         }
         let closed = matches!(self.peek(), Some(Token::SetClose));
         self.at += usize::from(closed);
@@ -136,6 +144,26 @@ impl Parser {
         Some(Expr::Variable(format!("{letter}({inner})")))
     }
 
+    /// `f(x + 1)`, read as a value of f; a product is what is read otherwise.
+    fn function_argument(&mut self, letter: &str) -> Option<Expr> {
+        let is_function = matches!(letter, "f" | "g" | "F" | "G");
+        let is_plain = matches!(self.tokens.get(self.at + 2), Some(Token::Symbol(')')));
+        if !is_function || self.peek_symbol() != Some('(') || is_plain {
+            return None;
+        }
+        self.applies = true;
+        if !self.functions {
+            return None;
+        }
+        let start = self.at;
+        self.at += 1;
+        let argument = self.deeper(|parser| parser.brackets('('));
+        if argument.is_none() {
+            self.at = start;
+        }
+        argument.map(|argument| Expr::Applied(letter.to_owned(), Box::new(argument)))
+    }
+
     pub(super) fn word(&mut self, word: &str) -> Option<Expr> {
         if FUNCTIONS.contains(&word) {
             return self.call(word);
@@ -155,6 +183,7 @@ impl Parser {
             {
                 Some(applied)
             }
+            [letter] if let Some(argument) = self.function_argument(letter) => Some(argument),
             [letter] => self.with_subscript(letter),
             _ if letters.len() >= 3 && GREEK.contains(&word) => self.with_subscript(word),
             [before @ .., last] if letters.len() <= 3 => {
@@ -178,9 +207,16 @@ impl Parser {
         let text = text.trim().to_lowercase();
         match self.peek() {
             Some(Token::Relation(_)) if !text.is_empty() => Some(Expr::Variable(text)),
-            Some(Token::Number { .. } | Token::Command(_) | Token::Symbol('(' | '-')) if text.len() < 24 => {
+            Some(Token::Number { .. } | Token::Command(_) | Token::Symbol('(' | '-')) => {
+                // A currency comes first; any other word may say `not` or `at least`.
                 let value = self.deeper(Self::factor)?;
-                Some(if text.is_empty() { value } else { Expr::Quantity(Box::new(value), text) })
+                let word = text.trim_end_matches(['.', ':', ',']);
+                match word {
+                    "" | "about" | "approximately" | "approx" | "roughly" | "exactly" | "is" | "answer" => {
+                        Some(value)
+                    }
+                    _ => units::is_currency(word).then(|| Expr::Quantity(Box::new(value), word.to_owned())),
+                }
             }
             _ => (!text.is_empty()).then_some(Expr::Text(text)),
         }
@@ -220,6 +256,7 @@ impl Parser {
                     self.at += 1;
                 }
             }
+            "cases" => return self.cases(),
             "pmatrix" | "bmatrix" | "matrix" | "vmatrix" | "Bmatrix" | "smallmatrix" => {}
             _ => return None,
         }
@@ -244,7 +281,10 @@ impl Parser {
             }
         }
         rows.retain(|row| !row.is_empty());
-        (!rows.is_empty()).then_some(Expr::Matrix(rows))
+        if rows.is_empty() {
+            return None;
+        }
+        if environment == "vmatrix" { series::determinant(&rows) } else { Some(Expr::Matrix(rows)) }
     }
 
     /// `{name}` after `\begin` or `\end`.

@@ -2,6 +2,7 @@
 
 use dashu_ratio::RBig;
 
+use super::super::exact;
 use super::super::expr::{Expr, Function};
 use super::super::lex::Token;
 use super::super::symbols::{FUNCTIONS, GREEK};
@@ -13,6 +14,9 @@ impl Parser {
             "frac" => {
                 let numerator = self.deeper(Self::group)?;
                 let denominator = self.deeper(Self::group)?;
+                if let Some(derivative) = derivative(&numerator, &denominator) {
+                    return Some(derivative);
+                }
                 Some(Expr::Product(vec![(false, numerator), (true, denominator)]))
             }
             "sqrt" => {
@@ -33,6 +37,15 @@ impl Parser {
             "pi" => Some(Expr::Pi),
             "emptyset" | "varnothing" => Some(Expr::empty_set()),
             "reals" => Some(Expr::reals()),
+            "integers" => Some(Expr::Text("integers".into())),
+            "naturals" => Some(Expr::Text("natural numbers".into())),
+            "rationals" => Some(Expr::Text("rational numbers".into())),
+            "complexes" => Some(Expr::Text("complex numbers".into())),
+            "sum" | "prod" => self.series(name == "sum"),
+            "det" => match self.deeper(Self::primary)? {
+                Expr::Matrix(rows) => super::series::determinant(&rows),
+                _ => None,
+            },
             "boxed" | "fbox" | "displaystyle" => self.deeper(Self::group),
             "lfloor" | "lceil" => {
                 let (function, close) =
@@ -62,15 +75,47 @@ impl Parser {
                 };
                 self.with_subscript(&format!("{name} {letters}"))
             }
-            "max" | "min" | "gcd" | "lcm" | "lim" | "sum" | "prod" | "int" | "ldots" | "cdots" | "dots"
-            | "cases" | "to" | "mapsto" | "rightarrow" | "setminus" | "subset" | "forall" | "exists"
-            | "choose" | "over" => None,
+            "max" | "min" | "gcd" => self.extreme(name),
+            "lcm" | "lim" | "int" | "ldots" | "cdots" | "dots" | "cases" | "to" | "mapsto" | "rightarrow"
+            | "setminus" | "subset" | "forall" | "exists" | "choose" | "over" => None,
             _ if FUNCTIONS.contains(&name) => self.call(name),
             _ => {
                 let letter = name.strip_prefix("var").unwrap_or(name);
                 if GREEK.contains(&letter) { self.with_subscript(letter) } else { None }
             }
         }
+    }
+
+    /// The largest, the smallest, or the greatest common divisor of numbers.
+    fn extreme(&mut self, name: &str) -> Option<Expr> {
+        let items = match self.peek()? {
+            Token::Symbol('(') => {
+                self.at += 1;
+                self.enclosed(|token| *token == Token::Symbol(')'))?
+            }
+            Token::SetOpen => {
+                self.at += 1;
+                self.enclosed(|token| matches!(token, Token::SetClose))?
+            }
+            _ => return None,
+        };
+        let values: Vec<RBig> = items.iter().map(exact::value).collect::<Option<_>>()?;
+        let value = match name {
+            "max" => values.into_iter().max()?,
+            "min" => values.into_iter().min()?,
+            _ => {
+                let wholes = values.iter().map(exact::integer).collect::<Option<Vec<_>>>()?;
+                let gcd = wholes.into_iter().fold(0u64, |mut a, b| {
+                    let mut b = b.unsigned_abs();
+                    while b > 0 {
+                        (a, b) = (b, a % b);
+                    }
+                    a
+                });
+                RBig::from(gcd)
+            }
+        };
+        Some(Expr::Number { value, decimals: 0 })
     }
 
     /// A function's optional power and base, then its argument.
@@ -134,6 +179,22 @@ impl Parser {
         }
         (!factors.is_empty()).then(|| collapse(factors))
     }
+}
+
+/// `dy/dx` is a name, not a quotient.
+fn derivative(top: &Expr, bottom: &Expr) -> Option<Expr> {
+    let differential = |expr: &Expr| match expr {
+        Expr::Variable(name) if name == "d" => Some("d".to_owned()),
+        Expr::Product(factors) => match factors.as_slice() {
+            [(false, Expr::Variable(d)), (false, Expr::Variable(name))] if d == "d" => {
+                Some(format!("d{name}"))
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    let (top, bottom) = (differential(top)?, differential(bottom).filter(|bottom| bottom != "d")?);
+    Some(Expr::Variable(format!("{top}/{bottom}")))
 }
 
 const TRIGONOMETRIC: [&str; 6] = ["sin", "cos", "tan", "cot", "sec", "csc"];

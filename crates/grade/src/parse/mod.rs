@@ -13,13 +13,15 @@
 
 mod atoms;
 mod commands;
+mod quantities;
+mod series;
 
 use dashu_base::Signed;
+use dashu_ratio::RBig;
 
 use super::expr::{Expr, Function, Relation, Sign};
 use super::lex::{Lexed, Reading, Token, lex};
-use super::symbols::{FUNCTIONS, GREEK};
-use super::units;
+use super::{exact, units};
 
 /// Brackets, exponents and function arguments that may be nested.
 const MAX_DEPTH: usize = 40;
@@ -34,16 +36,29 @@ pub(super) struct Parsed {
     pub(super) ambiguous: bool,
     /// [`Reading::Unusual`] could differ.
     pub(super) doubtful: bool,
+    /// [`Reading::Functions`] could differ.
+    pub(super) applies: bool,
 }
 
 /// Reads an answer.
 pub(super) fn parse(text: &str, reading: Reading) -> Option<Parsed> {
     let Lexed { tokens, ambiguous, doubtful } = lex(text, reading)?;
-    let unusual = reading == Reading::Unusual;
-    let mut parser = Parser { tokens, at: 0, depth: 0, bars: 0, in_set: false, unusual, doubtful };
+    let (unusual, functions) = (reading == Reading::Unusual, reading == Reading::Functions);
+    let mut parser = Parser {
+        tokens,
+        at: 0,
+        depth: 0,
+        bars: 0,
+        in_set: false,
+        unusual,
+        doubtful,
+        functions,
+        applies: false,
+        has_remainder: false,
+    };
     let expr = parser.list()?;
-    let Parser { at, doubtful, tokens, .. } = parser;
-    (at == tokens.len()).then_some(Parsed { expr, ambiguous, doubtful })
+    let Parser { at, doubtful, applies, tokens, .. } = parser;
+    (at == tokens.len()).then_some(Parsed { expr, ambiguous, doubtful, applies })
 }
 
 struct Parser {
@@ -58,6 +73,12 @@ struct Parser {
     unusual: bool,
     /// Something was read that can be read so.
     doubtful: bool,
+    /// Reads as [`Reading::Functions`] says.
+    functions: bool,
+    /// Something was read that can be read so.
+    applies: bool,
+    /// A `mod` outside of brackets was read in this sum.
+    has_remainder: bool,
 }
 
 impl Parser {
@@ -106,6 +127,7 @@ impl Parser {
         let either = self.tokens[start..self.at].iter().any(is_or) && items.iter().all(is_inequality);
         Some(match items.len() {
             1 => items.swap_remove(0),
+            _ if let Some(whole) = quantities::added(&items) => whole,
             _ if either => Expr::Union(items),
             _ => Expr::List(items),
         })
@@ -116,6 +138,10 @@ impl Parser {
         loop {
             let before = self.at;
             while self.at_separator() {
+                self.at += 1;
+            }
+            // `1, 2, where k is whole` goes on with a condition.
+            while matches!(self.peek(), Some(Token::Word(word) | Token::Text(word)) if is_where(word)) {
                 self.at += 1;
             }
             // A trailing separator is harmless: `1, 2,`.
@@ -129,7 +155,7 @@ impl Parser {
     fn item(&mut self) -> Option<Expr> {
         let first = self.union()?;
         if self.eat('∈') {
-            return Some(Expr::Member(Box::new(self.union()?)));
+            return Some(Expr::Member(Box::new(first), Box::new(self.union()?)));
         }
         let mut members = vec![first];
         let mut relations = Vec::new();
@@ -138,7 +164,16 @@ impl Parser {
             self.at += 1;
             members.push(self.union()?);
         }
-        Some(if relations.is_empty() { members.swap_remove(0) } else { Expr::Chain(members, relations) })
+        if relations.is_empty() {
+            return Some(members.swap_remove(0));
+        }
+        if let Some(modulus) = self.modulus()? {
+            let last = members.pop()?;
+            let unit = format!("modulo {modulus}");
+            let rest = Expr::Call(Function::Mod, vec![last, Expr::Number { value: modulus, decimals: 0 }]);
+            members.push(Expr::Quantity(Box::new(rest), unit));
+        }
+        Some(Expr::Chain(members, relations))
     }
 
     fn union(&mut self) -> Option<Expr> {
@@ -156,7 +191,8 @@ impl Parser {
             parts.push(self.sum()?);
         }
         if parts.len() == 1 {
-            return Some(parts.swap_remove(0));
+            let part = parts.swap_remove(0);
+            return Some(if self.eat_out_of() { quotient(part, self.sum()?) } else { part });
         }
         // `1:03 PM`: the unit belongs to the whole.
         if let Some(Expr::Quantity(value, unit)) = parts.last().cloned() {
@@ -169,6 +205,46 @@ impl Parser {
     /// `3 to 2`.
     fn at_to(&self) -> bool {
         matches!(self.peek(), Some(Token::Word(word) | Token::Text(word)) if word == "to")
+    }
+
+    /// `3 out of 4`.
+    fn eat_out_of(&mut self) -> bool {
+        let is = |token: Option<&Token>, text: &str| matches!(token, Some(Token::Word(word) | Token::Text(word)) if word == text);
+        let length = match (self.peek(), self.tokens.get(self.at + 1)) {
+            (first, _) if is(first, "out of") => 1,
+            (first, second) if is(first, "out") && is(second, "of") => 2,
+            _ => 0,
+        };
+        self.at += length;
+        length > 0
+    }
+
+    /// `\pmod{7}` or `(mod 7)` after a congruence; `None` when the modulus is not a positive whole number.
+    fn modulus(&mut self) -> Option<Option<RBig>> {
+        let braced = match self.peek() {
+            Some(Token::Command(name)) if name == "pmod" => {
+                self.at += 1;
+                self.deeper(Self::group)?
+            }
+            Some(Token::Symbol('(')) if self.at_modulus() => {
+                self.at += 2;
+                let modulus = self.sum()?;
+                self.eat(')').then_some(modulus)?
+            }
+            _ => return Some(None),
+        };
+        exact::value(&braced).filter(|modulus| modulus.is_int() && modulus.is_positive()).map(Some)
+    }
+
+    /// At `(mod`.
+    fn at_modulus(&self) -> bool {
+        self.peek_symbol() == Some('(')
+            && match self.tokens.get(self.at + 1) {
+                Some(Token::Word(word) | Token::Text(word) | Token::Command(word)) => {
+                    matches!(word.as_str(), "mod" | "bmod")
+                }
+                _ => false,
+            }
     }
 
     fn sign(&mut self) -> Option<Sign> {
@@ -185,9 +261,21 @@ impl Parser {
 
     fn sum(&mut self) -> Option<Expr> {
         let first_sign = self.sign().unwrap_or(Sign::Plus);
+        let outer = std::mem::take(&mut self.has_remainder);
         let mut terms = vec![(first_sign, self.product()?)];
         while let Some(sign) = self.sign() {
             terms.push((sign, self.product()?));
+        }
+        let has_remainder = std::mem::replace(&mut self.has_remainder, outer);
+        // `-1 mod 7` is 6; of `a + b mod 7` nobody can say what is divided.
+        if has_remainder && terms.len() > 1 {
+            return None;
+        }
+        if let [(Sign::Minus, Expr::Call(Function::Mod, arguments))] = terms.as_slice()
+            && has_remainder
+        {
+            let negative = signed(Sign::Minus, arguments[0].clone());
+            return Some(Expr::Call(Function::Mod, vec![negative, arguments[1].clone()]));
         }
         // `-5%`, `-30°` and `-5 feet` are percent, degrees and feet.
         if terms.len() == 1 && first_sign != Sign::Plus {
@@ -217,9 +305,15 @@ impl Parser {
         let mut factors = vec![(false, self.factor()?)];
         while let Some(token) = self.peek() {
             match token {
-                Token::Symbol('*') => {
+                Token::Symbol(sign @ ('*' | '×')) => {
+                    let is_cross = *sign == '×';
                     self.at += 1;
-                    factors.push((false, self.factor()?));
+                    let next = self.factor()?;
+                    // A product of vectors with a cross is not one with a dot.
+                    if is_cross && factors.iter().any(|(_, factor)| is_vector(factor)) && is_vector(&next) {
+                        return None;
+                    }
+                    factors.push((false, next));
                 }
                 Token::Symbol('/') => {
                     self.at += 1;
@@ -236,15 +330,32 @@ impl Parser {
                         below => factors.push((true, below)),
                     }
                 }
-                Token::Text(text) if is_conjunction(text) || text == "to" => break,
+                Token::Text(text) | Token::Word(text)
+                    if is_conjunction(text)
+                        || is_where(text)
+                        || matches!(text.as_str(), "to" | "out" | "out of") =>
+                {
+                    break;
+                }
+                Token::Command(name) | Token::Word(name) if matches!(name.as_str(), "bmod" | "mod") => {
+                    self.at += 1;
+                    let modulus = self.factor()?;
+                    self.has_remainder = true;
+                    factors = vec![(false, Expr::Call(Function::Mod, vec![collapse(factors), modulus]))];
+                }
                 Token::Text(word) | Token::Word(word) if let Some(scale) = units::scale(word) => {
                     self.at += 1;
-                    factors.push((false, Expr::integer(scale)));
+                    let scale = (false, Expr::integer(scale));
+                    match factors.last_mut() {
+                        // `$5 million`.
+                        Some((false, Expr::Quantity(value, _))) => {
+                            **value = Expr::Product(vec![(false, (**value).clone()), scale]);
+                        }
+                        _ => factors.push(scale),
+                    }
                 }
                 Token::Text(_) | Token::Word(_) if self.at_unit() => {
-                    let unit = self.unit();
-                    let value = collapse(factors);
-                    return Some(if unit.is_empty() { value } else { Expr::Quantity(Box::new(value), unit) });
+                    return self.quantity(collapse(factors));
                 }
                 _ if self.starts_factor() => {
                     let number_before = matches!(self.tokens.get(self.at - 1), Some(Token::Number { .. }));
@@ -283,73 +394,19 @@ impl Parser {
     fn starts_factor(&self) -> bool {
         match self.peek() {
             Some(Token::Number { .. } | Token::SetOpen) => true,
-            Some(Token::Word(word)) => !is_conjunction(word) && word != "to",
-            Some(Token::Command(name)) => !matches!(name.as_str(), "end" | "rfloor" | "rceil"),
+            Some(Token::Word(word)) => {
+                !is_conjunction(word) && !is_where(word) && !matches!(word.as_str(), "to" | "out" | "mod")
+            }
+            Some(Token::Command(name)) => {
+                !matches!(name.as_str(), "end" | "rfloor" | "rceil" | "bmod" | "pmod" | "setminus")
+            }
+            Some(Token::Symbol('(')) if self.at_modulus() => false,
             Some(Token::Symbol(symbol)) => match symbol {
                 '(' | '[' | '{' | '∞' | '√' => true,
                 '|' => self.bars == 0 && !self.in_set,
                 _ => false,
             },
             _ => false,
-        }
-    }
-
-    /// True when the next token is a unit after a value: `\text{…}`, or a word that no product of variables would be.
-    fn at_unit(&self) -> bool {
-        // `55 m/s` as a whole answer.
-        if let [Token::Number { .. }, Token::Word(_), Token::Symbol('/'), Token::Word(_)] =
-            self.tokens.as_slice()
-        {
-            return true;
-        }
-        match self.peek() {
-            Some(Token::Text(_)) => true,
-            Some(Token::Word(word)) => {
-                // `in` and `mi` may be products; at the end they are inches and miles.
-                let last = matches!(self.tokens.get(self.at + 1), None | Some(Token::Symbol('^')));
-                !FUNCTIONS.contains(&word.as_str())
-                    && !GREEK.contains(&word.as_str())
-                    && !matches!(word.as_str(), "infinity" | "infty")
-                    && (units::is_abbreviation(word)
-                        || word.len() >= 4
-                        || (last && matches!(word.as_str(), "in" | "mi")))
-            }
-            _ => false,
-        }
-    }
-
-    /// Reads a unit such as `cm^2`, `miles per hour` or `m/s`.
-    fn unit(&mut self) -> String {
-        let mut unit = String::new();
-        loop {
-            match self.peek() {
-                Some(Token::Text(word) | Token::Word(word)) if !is_conjunction(word) => {
-                    if !unit.is_empty() {
-                        unit.push(' ');
-                    }
-                    unit.push_str(&word.to_lowercase());
-                    self.at += 1;
-                }
-                Some(Token::Symbol('^')) if !unit.is_empty() => {
-                    self.at += 1;
-                    let braced = self.eat('{');
-                    if let Some(Token::Number { digits, .. }) = self.peek() {
-                        unit.push('^');
-                        unit.push_str(&digits.clone());
-                        self.at += 1;
-                    }
-                    if braced {
-                        self.eat('}');
-                    }
-                }
-                Some(Token::Symbol('/'))
-                    if matches!(self.tokens.get(self.at + 1), Some(Token::Text(_) | Token::Word(_))) =>
-                {
-                    self.at += 1;
-                    unit.push_str(" /");
-                }
-                _ => return unit.trim().trim_end_matches('.').to_owned(),
-            }
         }
     }
 
@@ -379,7 +436,7 @@ impl Parser {
                 }
                 Some(Token::Symbol('°')) => {
                     self.at += 1;
-                    value = self.degrees(value);
+                    value = self.degrees(value)?;
                 }
                 Some(Token::Symbol('\'')) => {
                     self.at += 1;
@@ -392,18 +449,6 @@ impl Parser {
             }
         }
         None
-    }
-
-    /// An angle, or a temperature when a `C` or `F` follows.
-    fn degrees(&mut self, value: Expr) -> Expr {
-        match self.peek() {
-            Some(Token::Word(word) | Token::Text(word)) if matches!(word.as_str(), "C" | "F") => {
-                let unit = word.to_lowercase();
-                self.at += 1;
-                Expr::Quantity(Box::new(value), unit)
-            }
-            _ => Expr::Degrees(Box::new(value)),
-        }
     }
 
     /// What follows `^`: a degree sign, a prime, `th`, or an exponent.
@@ -421,7 +466,7 @@ impl Parser {
             if braced && !self.eat('}') {
                 return None;
             }
-            return if mark == '°' { Some(self.degrees(base)) } else { primed(base) };
+            return if mark == '°' { self.degrees(base) } else { primed(base) };
         }
         let exponent = self.deeper(|parser| {
             if braced || parser.peek_symbol() == Some('(') {
@@ -440,8 +485,19 @@ impl Parser {
     }
 }
 
+/// True for `\vec{a}` and its like.
+fn is_vector(expr: &Expr) -> bool {
+    let accents = ["vec ", "overrightarrow ", "hat ", "widehat "];
+    matches!(expr, Expr::Variable(name) if accents.iter().any(|accent| name.starts_with(accent)))
+}
+
 fn is_ordinal(word: &str) -> bool {
     matches!(word, "st" | "nd" | "rd" | "th")
+}
+
+/// Words that introduce a condition: `2k, where k is an integer`.
+fn is_where(word: &str) -> bool {
+    matches!(word, "where" | "with" | "for" | "for any" | "for all" | "if" | "when")
 }
 
 fn is_conjunction(word: &str) -> bool {

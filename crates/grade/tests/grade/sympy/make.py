@@ -1,4 +1,4 @@
-"""Makes pairs.jsonl: pairs of answers whose equality SymPy decides, for tests/grade_reference.rs.
+"""Makes pairs.jsonl: pairs of answers whose equality SymPy decides, for tests/grade/sympy.rs.
 
     python3 make.py > pairs.jsonl          # SymPy 1.14; about two minutes; the seed is fixed
 
@@ -913,4 +913,5 @@ def main():
         print(f"{kind}: {len(seen)} of {tries} tries", file=sys.stderr)
 
 
-main()
+if __name__ == "__main__":
+    main()
