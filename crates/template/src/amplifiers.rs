@@ -2,7 +2,7 @@
 //!
 //! They are replaced in the environment, because `map('replace', …)` finds them there.
 
-use minijinja::value::{Rest, ValueKind};
+use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters};
 use minijinja_contrib::pycompat;
 
@@ -16,7 +16,8 @@ pub(crate) fn replace(environment: &mut Environment<'static>) {
     macro_rules! bounded {
         ($($name:ident),*) => {$(
             environment.add_filter(concat!("%", stringify!($name)), filters::$name);
-            environment.add_filter(stringify!($name), |state: &mut State, args: Rest<Value>| {
+            environment.add_filter(stringify!($name), |state: &mut State, args: Rest<ValueOrKwargs>| {
+                let args = args.into_values();
                 charge(stringify!($name), &args)?;
                 state.apply_filter(concat!("%", stringify!($name)), &args)
             });
@@ -112,10 +113,8 @@ fn formatted(text: &str, args: &[Value]) -> Result<usize, Error> {
     let mut given = 0_usize;
     for value in args.iter().skip(1) {
         let items = spend_value(value)?.saturating_mul(ITEM);
-        let width = match nested && value.kind() == ValueKind::Number {
-            true => usize::try_from(value.clone()).unwrap_or(usize::MAX),
-            false => 0,
-        };
+        let is_width = nested && value.kind() == ValueKind::Number;
+        let width = if is_width { usize::try_from(value.clone()).unwrap_or(usize::MAX) } else { 0 };
         given = given.saturating_add(items).saturating_add(value.as_str().map_or(0, str::len));
         given = given.saturating_add(width);
     }

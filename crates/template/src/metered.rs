@@ -213,9 +213,11 @@ fn product(left: &Value, right: &Value) -> Result<Value, Error> {
 
 /// `value[start:stop:step]` as Python has it.
 fn slice(value: &Value, start: &Value, stop: &Value, step: &Value) -> Result<Value, Error> {
-    let number = |value: &Value| match value.is_none() || value.is_undefined() {
-        true => Ok(None),
-        false => i64::try_from(value.clone()).map(Some),
+    let number = |value: &Value| {
+        if value.is_none() || value.is_undefined() {
+            return Ok(None);
+        }
+        i64::try_from(value.clone()).map(Some)
     };
     let (start, stop, step) = (number(start)?, number(stop)?, number(step)?.unwrap_or(1));
     if step == 0 {

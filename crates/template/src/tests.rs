@@ -30,7 +30,7 @@ fn ordinary_templates_render_as_before() {
         ("{% set x %}a{{ text }}{% endset %}{{ x|upper }}", "AABC"),
         ("{{ text.replace('b', 'xx') ~ text.split('b')[1] ~ text.upper() }}", "axxccABC"),
         ("{{ list|map('string')|join('-') }} {{ list|join }} {{ ['b', 'a']|sort|first }}", "1-2-3 123 a"),
-        ("{{ 1 < 2 < 3 }} {{ 'a' in text }} {{ role == 'user' and role is defined }}", "true true true"),
+        ("{{ 1 < 2 < 3 }} {{ 'a' in text }} {{ role == 'user' and role is defined }}", "True True True"),
         ("{{ '%s is %03d'|format('a', 7) }} {{ '{} {:>4}'.format('b', 1) }}", "a is 007 b    1"),
         ("{% for x in [[1, [2]]] recursive %}{{ x if x is number else loop(x) }}{% endfor %}", "12"),
         ("{{ {'a': [1, 2]}|tojson(indent=1)|replace('\\n', '') }}", "{ \"a\": [  1,  2 ]}"),
