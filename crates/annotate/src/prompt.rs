@@ -1,4 +1,4 @@
-//! Prompts as files: minijinja templates that ship, or a user's own.
+//! Prompts as files: Jinja templates that ship, or a user's own.
 //!
 //! | template | variables |
 //! |---|---|
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use gradus_core::contracts::{Message, Prompt};
 use gradus_core::select::search::Ask;
-use minijinja::{Environment, UndefinedBehavior, Value, context};
+use gradus_template::{SyntaxConfig, UndefinedBehavior, Value, context};
 
 use crate::error::{Error, Result};
 
@@ -19,11 +19,8 @@ use crate::error::{Error, Result};
 pub struct Template {
     name: String,
     text: String,
-    environment: Environment<'static>,
+    compiled: gradus_template::Template,
 }
-
-/// The template's only name within its environment.
-const ONLY: &str = "prompt";
 
 impl Template {
     /// Asks for a whole solution; `train sft` and `train orpo` ask the same.
@@ -49,12 +46,11 @@ impl Template {
 
     fn new(name: &str, text: &str) -> Result<Self> {
         let text = text.trim_end().to_owned();
-        let mut environment = Environment::new();
+        let mut environment = gradus_template::environment();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        environment
-            .add_template_owned(ONLY, text.clone())
+        let compiled = gradus_template::Template::new(environment, SyntaxConfig::default(), &text)
             .map_err(|error| Error::Prompt { file: name.to_owned(), message: sentence(&error) })?;
-        Ok(Self { name: name.to_owned(), text, environment })
+        Ok(Self { name: name.to_owned(), text, compiled })
     }
 
     /// The template's text, which is part of what determines labels.
@@ -64,13 +60,14 @@ impl Template {
 
     /// Renders it.
     pub fn render(&self, values: Value) -> Result<String> {
-        let written = self.environment.get_template(ONLY).and_then(|template| template.render(values));
-        written.map_err(|error| Error::Prompt { file: self.name.clone(), message: sentence(&error) })
+        self.compiled
+            .render(values)
+            .map_err(|error| Error::Prompt { file: self.name.clone(), message: sentence(&error) })
     }
 }
 
 /// minijinja names the template, which has no name that a user gave it.
-fn sentence(error: &minijinja::Error) -> String {
+fn sentence(error: &gradus_template::Error) -> String {
     let line = error.line().map_or_else(String::new, |line| format!(" in line {line}"));
     format!("{}{line}", error.detail().map_or_else(|| error.kind().to_string(), str::to_owned))
 }

@@ -45,7 +45,7 @@ impl PromptedGenerator {
 
     /// How the model is asked about a problem.
     pub(crate) fn ask(&self, problem: &Problem) -> Result<Box<dyn Ask>> {
-        let user = self.solve.render(minijinja::context! { problem => problem.question() })?;
+        let user = self.solve.render(gradus_template::context! { problem => problem.question() })?;
         let mut conversation =
             Conversation::new(self.system.clone(), self.solve.clone(), self.go_on.clone())?;
         conversation.continues_turns = self.continuation == Some(Continuation::Turn);

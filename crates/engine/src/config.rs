@@ -161,7 +161,7 @@ impl DecoderConfig {
         };
         let hidden = number(json, "hidden_size")?;
         let heads = number(json, "num_attention_heads")?;
-        let layers = number(json, "num_hidden_layers")?;
+        let layers = number(json, "num_hidden_layers").and_then(layers)?;
         let context = number(json, "max_position_embeddings")?;
         let flag = |name: &str, default| json[name].as_bool().unwrap_or(default);
         if let Some(act) = json["hidden_act"].as_str()
@@ -204,8 +204,8 @@ impl DecoderConfig {
         let wanted = |name: &str| file.get::<usize>(&key(name));
         let maybe = |name: &str| file.find::<usize>(&key(name));
         let float = |name: &str| Ok::<_, Error>(file.find::<f32>(&key(name))?.map(f64::from));
-        let (hidden, heads, layers) =
-            (wanted("embedding_length")?, wanted("attention.head_count")?, wanted("block_count")?);
+        let (hidden, heads) = (wanted("embedding_length")?, wanted("attention.head_count")?);
+        let layers = layers(wanted("block_count")?).map_err(refused)?;
         let context = wanted("context_length")?;
         let factor = float("rope.scaling.factor")?.unwrap_or(1.0);
         let scaling = match file.find::<&str>(&key("rope.scaling.type"))?.unwrap_or("none") {
@@ -251,10 +251,17 @@ impl DecoderConfig {
 
     /// Refuses shapes that cannot be run, before anything is allocated for them.
     fn checked(self) -> Result<Self, String> {
-        let positive =
-            [self.vocabulary, self.hidden, self.intermediate, self.heads, self.kv_heads, self.head_dim];
-        if positive.contains(&0) || self.context == 0 {
-            return Err("a size in the configuration is 0".to_owned());
+        let sizes = [
+            ("vocabulary size", self.vocabulary),
+            ("hidden size", self.hidden),
+            ("intermediate size", self.intermediate),
+            ("number of query heads", self.heads),
+            ("number of key heads", self.kv_heads),
+            ("head dimension", self.head_dim),
+            ("context length", self.context),
+        ];
+        for (name, size) in sizes {
+            within(name, size)?;
         }
         if !self.heads.is_multiple_of(self.kv_heads) {
             return Err(format!(
@@ -267,6 +274,28 @@ impl DecoderConfig {
         }
         Ok(self)
     }
+}
+
+/// Sizes beyond this are mistakes, or made to exhaust the memory; products of two fit any machine's words.
+const MAX_SIZE: usize = 1 << 28;
+/// The deepest models have some two hundred layers.
+const MAX_LAYERS: usize = 10_000;
+
+/// Refuses a size of a model that cannot be meant.
+pub(crate) fn within(name: &str, size: usize) -> Result<(), String> {
+    match size {
+        0 => Err(format!("the {name} in the configuration is 0")),
+        1..=MAX_SIZE => Ok(()),
+        _ => Err(format!("the {name} in the configuration is {size}: expected at most {MAX_SIZE}")),
+    }
+}
+
+/// A number of layers, before something is made for each of them.
+pub(crate) fn layers(number: usize) -> Result<usize, String> {
+    if number <= MAX_LAYERS {
+        return Ok(number);
+    }
+    Err(format!("the number of layers in the configuration is {number}: expected at most {MAX_LAYERS}"))
 }
 
 fn architecture(json: &Value) -> String {

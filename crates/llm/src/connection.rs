@@ -1,6 +1,6 @@
 //! One endpoint's connections: an attempt is one request and its answer's bytes, or why there is none.
 //!
-//! Redirects are not followed: the key would travel with them.
+//! Redirects are not followed: the key would travel with them. What a server says goes on from here without the key.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::counters::SharedCounters;
 use crate::rate_limiter::RateLimiter;
+use crate::secrets::Secret;
 use crate::server_error::{cause, error_body, refusal, server_message, wait};
 use crate::{Endpoint, Error, Result, tls};
 
@@ -21,7 +22,7 @@ pub(crate) struct Connection {
     /// Where `/v1` paths are, and where the others are; neither ends in a slash.
     pub(crate) api: String,
     root: String,
-    pub(crate) key: Option<String>,
+    pub(crate) key: Option<Secret>,
     client: Client,
     pub(crate) rate_limiter: RateLimiter,
     pub(crate) counters: SharedCounters,
@@ -73,7 +74,7 @@ impl Connection {
             endpoint: endpoint.clone(),
             api,
             root,
-            key,
+            key: key.as_deref().map(Secret::new),
             client,
             rate_limiter,
             counters: SharedCounters::default(),
@@ -112,6 +113,11 @@ impl Connection {
         Cow::Owned(Value::Object(fields).to_string().into_bytes())
     }
 
+    /// What a server says of a failure, without the key.
+    fn without_key(&self, text: &[u8]) -> Vec<u8> {
+        self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.hide_in_error(text))
+    }
+
     pub(crate) async fn attempt(
         &self,
         url: &str,
@@ -139,16 +145,20 @@ impl Connection {
                 }
                 bytes.extend_from_slice(&chunk);
             }
-            return Ok(bytes);
+            return Ok(match &self.key {
+                Some(key) => key.hide_in_answer(bytes),
+                None => bytes,
+            });
         }
         if status.is_redirection() {
             let target = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-            let target = target.unwrap_or("another address");
+            let target = self.without_key(target.unwrap_or("another address").as_bytes());
+            let target = String::from_utf8_lossy(&target);
             let message = format!("{url} redirects to {target}; put the right address into `base_url`");
             return Err(AttemptError::Final(CallError::Refused(message)));
         }
         let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(wait);
-        let words = server_message(&error_body(&mut response).await);
+        let words = server_message(&self.without_key(&error_body(&mut response).await));
         let why = format!("answered {status}{}{words}", if words.is_empty() { "" } else { ": " });
         let retryable = matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
         Err(if retryable || status.is_server_error() {

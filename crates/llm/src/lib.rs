@@ -48,6 +48,7 @@ mod rate_limiter;
 mod reward;
 mod scores;
 pub mod scripted;
+mod secrets;
 mod server_error;
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@ use std::path::Path;
 use gradus_core::FirstError;
 use gradus_core::contracts::{Message, Sampling};
 use gradus_grade::{Found, extract};
-use minijinja::context;
+use gradus_template::context;
 
 use crate::error::Result;
 use crate::prompt::Template;

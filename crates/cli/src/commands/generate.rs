@@ -13,6 +13,7 @@ use crate::cost;
 use crate::exit::{Status, Usage};
 use crate::input::standard_input;
 use crate::terminal::printer::Printer;
+use crate::terminal::visible::visible;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gradus generate 'What is 17 + 25?' --model smollm2-135m\n  \
@@ -79,7 +80,7 @@ pub(super) fn run(args: &GenerateArgs) -> Result<Status> {
                 if !several && !args.print.json {
                     while let Some(piece) = pieces.recv().await {
                         let mut out = std::io::stdout();
-                        write!(out, "{}", piece.text)?;
+                        write!(out, "{}", visible(&piece.text, false))?;
                         out.flush()?;
                     }
                 }

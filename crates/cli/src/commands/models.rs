@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::arguments::JsonOption;
 use crate::exit::Status;
 use crate::terminal::printer::{self, Printer};
+use crate::terminal::visible::visible;
 use gradus_core::count::{counted, grouped};
 
 #[derive(Debug, Subcommand)]
@@ -237,7 +238,7 @@ impl DownloadBar {
                 }
                 self.bar.reset();
                 self.bar.set_length(bytes.unwrap_or(0));
-                self.bar.set_message((*what).to_owned());
+                self.bar.set_message(visible(what, false).into_owned());
                 self.bar.enable_steady_tick(Duration::from_millis(200));
             }
             Event::At(position) if self.measured => self.bar.set_position(*position),

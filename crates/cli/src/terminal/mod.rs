@@ -4,3 +4,4 @@ pub(crate) mod interrupt;
 pub(crate) mod paint;
 pub(crate) mod printer;
 pub(crate) mod progress;
+pub(crate) mod visible;

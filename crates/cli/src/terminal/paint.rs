@@ -3,7 +3,8 @@
 use std::io::IsTerminal;
 use std::sync::OnceLock;
 
-fn on() -> bool {
+/// Whether colors are used.
+pub(crate) fn on() -> bool {
     static ON: OnceLock<bool> = OnceLock::new();
     *ON.get_or_init(|| {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");

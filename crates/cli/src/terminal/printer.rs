@@ -1,4 +1,5 @@
-//! All output of the program: tables or JSON on standard output, notes and errors on standard error.
+//! All output of the program: tables or JSON on standard output, notes and errors on standard error. Control characters
+//! of data are shown escaped.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -9,6 +10,9 @@ use comfy_table::{Cell, CellAlignment, Table};
 use serde::Serialize;
 
 use gradus_core::count::{counted, grouped, plural};
+
+use super::paint;
+use super::visible::{visible, visible_json};
 
 /// Prints a command's report: on standard output, or on standard error when the dataset itself goes to standard
 /// output.
@@ -27,14 +31,14 @@ impl Printer {
         if self.beside {
             note(text);
         } else {
-            writeln!(io::stdout(), "{text}")?;
+            writeln!(io::stdout(), "{}", visible(text, paint::on()))?;
         }
         Ok(())
     }
 
     /// Prints one JSON document; an object says which version of the outputs it is.
     pub(crate) fn json(self, value: &impl Serialize) -> Result<()> {
-        self.write(&with_schema(serde_json::to_string_pretty(value)?))
+        self.write(&visible_json(&with_schema(serde_json::to_string_pretty(value)?)))
     }
 
     /// Prints a summary: as JSON, or as `text` prints it.
@@ -81,7 +85,8 @@ impl Printer {
         let mut table = Table::new();
         table.load_style(NOTHING).set_header(heading.iter().map(|name| Cell::new(name.to_uppercase())));
         for row in rows {
-            table.add_row(row);
+            // Before the table is laid out, so that columns stay aligned.
+            table.add_row(row.iter().map(|cell| visible(cell, paint::on())));
         }
         for (index, column) in table.column_iter_mut().enumerate() {
             column.set_padding((u16::from(index > 0), 1));
@@ -108,7 +113,7 @@ fn with_schema(json: String) -> String {
 
 /// Prints a note on standard error; a closed standard error is ignored.
 pub(crate) fn note(text: impl AsRef<str>) {
-    let _ = writeln!(io::stderr(), "{}", text.as_ref());
+    let _ = writeln!(io::stderr(), "{}", visible(text.as_ref(), paint::on()));
 }
 
 /// Prints an error and its causes as one sentence; a cause that the sentence already contains is omitted.

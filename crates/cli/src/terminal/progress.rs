@@ -7,6 +7,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use gradus_core::count::counted;
 
+use super::visible::visible;
+
 /// Work shorter than this shows no bar.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often the bar looks at the clock.
@@ -76,7 +78,7 @@ impl Progress {
         }
         if self.shown {
             self.bar.set_position(position);
-            self.bar.set_message(message.to_owned());
+            self.bar.set_message(visible(message, false).into_owned());
         }
     }
 }

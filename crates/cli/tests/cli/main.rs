@@ -3,7 +3,7 @@
 //! `annotate`: solutions and labels from a scripted server, and its faults. `annotate_jobs`: jobs that are cancelled, shared and killed. `bench`: benchmarks, with recorded scores, tiny models and a server. `damage`: a damaged byte in what is kept for the next run. `endpoints`: models behind servers. `help`: what it says about itself. `engine`: commands that run a model. `pipeline`: every command on a small synthetic world. `pipelines`: the scripts that reproduce papers. `faults`: what a user is
 //! told about bad input, and that nothing is left behind. `killed`: an end in the middle. `limits`: what is large beyond reason, and pipes. `models`: pulls from a hub that
 //! the test itself is, `hub`, and from wheels that it makes, with the real pip. `real_data`: the public datasets, where
-//! the folder `shared/data` lies beside the checkout. `jobs`: long commands in the list of jobs. `outputs`: files of model outputs. `select`, `solve`: choosing and finding solutions. `together`: what several files say about the same problems. `train`: runs on
+//! the folder `shared/data` lies beside the checkout. `jobs`: long commands in the list of jobs. `outputs`: files of model outputs. `select`, `solve`: choosing and finding solutions. `terminal`: control characters in data. `together`: what several files say about the same problems. `train`: runs on
 //! a tiny model.
 
 mod annotate;
@@ -26,6 +26,7 @@ mod pool;
 mod real_data;
 mod select;
 mod solve;
+mod terminal;
 mod together;
 mod train;
 

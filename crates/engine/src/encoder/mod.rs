@@ -15,7 +15,7 @@ use gradus_kernels::attention::{Mask, Segment};
 use serde_json::Value;
 
 use crate::attention::{Heads, Plan};
-use crate::config::number;
+use crate::config::{layers, number, within};
 use crate::linear::Linear;
 use crate::weights::{Loader, Weight};
 use crate::{Error, Result, ops};
@@ -74,7 +74,19 @@ impl Encoder {
         let (hidden, heads, inner) =
             (field("hidden_size")?, field("num_attention_heads")?, field("intermediate_size")?);
         let (vocabulary, longest) = (field("vocab_size")?, field("max_position_embeddings")?);
-        if heads == 0 || hidden % heads != 0 {
+        let sizes = [
+            ("hidden size", hidden),
+            ("number of heads", heads),
+            ("intermediate size", inner),
+            ("vocabulary size", vocabulary),
+            ("context length", longest),
+        ];
+        for (name, size) in sizes {
+            within(name, size).map_err(|message| Error::model(&path, message))?;
+        }
+        let number_of_layers = field("num_hidden_layers")?;
+        let number_of_layers = layers(number_of_layers).map_err(|message| Error::model(&path, message))?;
+        if hidden % heads != 0 {
             return Err(Error::model(
                 &path,
                 format!("hidden_size {hidden} cannot be split into {heads} heads"),
@@ -99,7 +111,7 @@ impl Encoder {
             positions: loader.matrix("embeddings.position_embeddings.weight", longest, hidden)?,
             kind: kind.rows(&[0], &loader.device)?,
             norm: Norm::load("embeddings.LayerNorm", hidden, eps, loader)?,
-            layers: (0..field("num_hidden_layers")?)
+            layers: (0..number_of_layers)
                 .map(|number| Layer::load(number, hidden, inner, eps, loader))
                 .collect::<Result<_>>()?,
             heads: Heads { query: heads, key: heads, dim: hidden / heads },

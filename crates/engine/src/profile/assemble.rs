@@ -4,7 +4,7 @@
 //! separators and positions is an error that names the solution.
 
 use gradus_core::contracts::{Message, ScoreRequest};
-use minijinja::context;
+use gradus_template::context;
 
 use super::templates::{Head, TaggedTexts};
 use super::{Input, Profile, Score, Tagged, Templates};

@@ -1,10 +1,11 @@
 //! A profile's templates, compiled.
 
+use std::collections::BTreeMap;
+
 use gradus_core::contracts::{Message, ScoreRequest};
 use gradus_core::steps;
 use gradus_core::{Mark, ReferenceProblem};
-use minijinja::syntax::SyntaxConfig;
-use minijinja::{Environment, Value, context};
+use gradus_template::{SyntaxConfig, Template, Value, context};
 
 use super::{Input, Profile, Tagged};
 use crate::{Error, Result};
@@ -12,7 +13,7 @@ use crate::{Error, Result};
 /// Writes solutions out as text, for one profile.
 pub struct Templates {
     profile: Profile,
-    compiled: Environment<'static>,
+    compiled: BTreeMap<&'static str, Template>,
 }
 
 /// The texts of a tagged solution.
@@ -34,10 +35,9 @@ pub(super) enum Head {
 impl Templates {
     /// Compiles a profile's templates.
     pub fn new(profile: Profile) -> Result<Self> {
-        let mut compiled = Environment::new();
-        compiled.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         let syntax = SyntaxConfig::builder().trim_blocks(true).keep_trailing_newline(true).build();
-        compiled.set_syntax(syntax.expect("the usual delimiters are valid"));
+        let syntax = syntax.expect("the usual delimiters are valid");
+        let environment = gradus_template::environment();
         let texts: Vec<(&'static str, &str)> = match &profile.input {
             Input::Tagged(Tagged { system, user, before, step, .. }) => {
                 vec![("system", system), ("user", user), ("before", before), ("step", step)]
@@ -45,12 +45,13 @@ impl Templates {
             Input::Turns { first, next, .. } => vec![("first", first), ("next", next)],
             Input::Prompted { system, user } => vec![("system", system), ("user", user)],
         };
-        for (name, text) in texts {
-            let added = compiled.add_template_owned(name, text.to_owned());
-            added.map_err(|error| {
-                Error::request(format!("profile `{}`, template `{name}`: {error}", profile.name))
-            })?;
-        }
+        let compile = |(name, text): (&'static str, &str)| {
+            let compiled = Template::new(environment.clone(), syntax.clone(), text);
+            let refused =
+                |error| Error::request(format!("profile `{}`, template `{name}`: {error}", profile.name));
+            Ok((name, compiled.map_err(refused)?))
+        };
+        let compiled = texts.into_iter().map(compile).collect::<Result<_>>()?;
         Ok(Self { profile, compiled })
     }
 
@@ -76,7 +77,7 @@ impl Templates {
 
     /// Whether a template has this variable.
     pub(super) fn uses(&self, name: &str) -> bool {
-        self.compiled.templates().any(|(_, template)| template.undeclared_variables(false).contains(name))
+        self.compiled.values().any(|template| template.variables().contains(name))
     }
 
     /// What a model that is asked about one step at a time is told: the messages of each step's prompt. Other profiles
@@ -138,8 +139,8 @@ impl Templates {
         Ok(TaggedTexts { head, steps })
     }
 
-    pub(super) fn render(&self, name: &str, values: minijinja::Value) -> Result<String> {
-        let template = self.compiled.get_template(name).expect("compiled when the profile was loaded");
+    pub(super) fn render(&self, name: &str, values: Value) -> Result<String> {
+        let template = self.compiled.get(name).expect("compiled when the profile was loaded");
         template.render(values).map_err(|error| {
             Error::request(format!("profile `{}`, template `{name}`: {error}", self.profile.name))
         })

@@ -2,6 +2,7 @@
 
 mod from_folder;
 mod from_gguf;
+mod limits;
 mod stream;
 mod template;
 mod tokenizer;

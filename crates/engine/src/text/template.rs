@@ -2,15 +2,17 @@
 //!
 //! That is: blocks trimmed, Python's methods on strings and dictionaries, `tojson` as `json.dumps(ensure_ascii=False)`
 //! writes it, `True` and `None` spelled as in Python, `raise_exception`, `strftime_now`, and `{% generation %}` as a
-//! mark without effect. Tools and documents are `none`. `strftime_now` tells the time in UTC.
+//! mark without effect. Tools and documents are `none`. `strftime_now` tells the time in UTC. It runs within the limits of
+//! `gradus_template`, as it comes from whoever made the model.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use gradus_core::contracts::Message;
-use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Serde, Value, ValueKind};
-use minijinja::{Environment, Error as Jinja, ErrorKind, context, escape_formatter};
+use gradus_template::{
+    Error as Jinja, ErrorKind, Kwargs, Serde, SyntaxConfig, Template, Value, ValueKind, context,
+    escape_formatter, spend,
+};
 use serde::Serialize;
 
 use super::tokenizer::Variables;
@@ -18,17 +20,16 @@ use crate::error::{Error, Result};
 
 /// A parsed template with the special tokens that it may name.
 pub(super) struct ChatTemplate {
-    environment: Environment<'static>,
+    template: Template,
     named: BTreeMap<String, String>,
 }
 
 impl ChatTemplate {
     /// `named`: `bos_token` and the like.
     pub(super) fn parse(source: &str, named: BTreeMap<String, String>) -> std::result::Result<Self, String> {
-        let mut environment = Environment::new();
+        let mut environment = gradus_template::environment();
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-        environment.set_syntax(syntax.map_err(|why| why.to_string())?);
-        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        let syntax = syntax.map_err(|why| why.to_string())?;
         environment.set_formatter(|out, state, value| match value.kind() {
             ValueKind::Bool if value.is_true() => Ok(out.write_str("True")?),
             ValueKind::Bool => Ok(out.write_str("False")?),
@@ -43,8 +44,8 @@ impl ChatTemplate {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             strftime(&format, since.as_secs())
         });
-        environment.add_template_owned("chat", without_generation_tags(source)).map_err(|why| said(&why))?;
-        Ok(Self { environment, named })
+        let template = Template::new(environment, syntax, &without_generation_tags(source));
+        Ok(Self { template: template.map_err(|why| said(&why))?, named })
     }
 
     pub(super) fn render(
@@ -53,21 +54,25 @@ impl ChatTemplate {
         add_generation_prompt: bool,
         variables: &Variables,
     ) -> Result<String> {
-        let template = self.environment.get_template("chat").expect("parse adds it");
         let all = context! {
             messages => Serde(messages), add_generation_prompt, tools => (), documents => (),
             ..context! { ..Value::from(Serde(variables)), ..Value::from(Serde(&self.named)) }
         };
         let refused =
             |why: Jinja| Error::request(format!("the model's chat template refuses: {}", said(&why)));
-        template.render(all).map_err(refused)
+        self.template.render(all).map_err(refused)
     }
 }
+
+/// Characters of a refusal that are shown.
+const LONGEST_REFUSAL: usize = 1_000;
 
 /// The innermost cause in one line: what `raise_exception` was given, or what is wrong with the template.
 fn said(error: &Jinja) -> String {
     let line = error.line().map(|line| format!(" (line {line} of the template)")).unwrap_or_default();
     let what = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+    // A template chooses what `raise_exception` says, and how much.
+    let what: String = what.chars().take(LONGEST_REFUSAL).collect();
     format!("{what}{line}")
 }
 
@@ -88,6 +93,21 @@ fn without_generation_tags(source: &str) -> String {
         rest = &rest[start + len + 2..];
     }
     out + rest
+}
+
+/// Bytes that are charged to the rendering before they are kept.
+struct Charged(Vec<u8>);
+
+impl std::io::Write for Charged {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        spend(bytes.len()).map_err(std::io::Error::other)?;
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Python's `json.dumps(value, ensure_ascii=False, indent=indent)`.
@@ -117,9 +137,10 @@ fn tojson(value: &Value, options: &Kwargs) -> std::result::Result<Value, Jinja> 
     let _: Option<bool> = options.get("ensure_ascii")?;
     let _: Option<bool> = options.get("sort_keys")?;
     options.assert_all_used()?;
-    let mut out = Vec::new();
+    let mut out = Charged(Vec::new());
     let written = match indent {
         Some(width) => {
+            spend(width)?;
             let spaces = vec![b' '; width];
             let pretty = serde_json::ser::PrettyFormatter::with_indent(&spaces);
             value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, pretty))
@@ -127,7 +148,7 @@ fn tojson(value: &Value, options: &Kwargs) -> std::result::Result<Value, Jinja> 
         None => value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, Spaced)),
     };
     written.map_err(|why| Jinja::new(ErrorKind::InvalidOperation, format!("tojson: {why}")))?;
-    Ok(Value::from_safe_string(String::from_utf8(out).expect("JSON is UTF-8")))
+    Ok(Value::from_safe_string(String::from_utf8(out.0).expect("JSON is UTF-8")))
 }
 
 /// The parts of `strftime` that dates and times need, for seconds since 1970 in UTC.
@@ -238,6 +259,35 @@ mod tests {
         assert_eq!(said, "the model's chat template refuses: roles must alternate (line 2 of the template)");
         let said = ChatTemplate::parse("{% if %}", named()).err().unwrap();
         assert!(said.ends_with("(line 1 of the template)"), "{said}");
+    }
+
+    #[test]
+    fn a_hostile_template_ends_at_a_limit() {
+        let refusal = |source: &str| {
+            let template = ChatTemplate::parse(source, named()).unwrap();
+            let messages = [Message::new("user", "Hi")];
+            template.render(&messages, true, &Variables::new()).unwrap_err().to_string()
+        };
+        let doubling = format!("{{% set s = 'xx' %}}{}", "{% set s = s ~ s %}".repeat(60));
+        for (source, limit) in [
+            (
+                "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+                "5000000 instructions",
+            ),
+            (&doubling, "256 MiB of values"),
+            ("{{ messages|tojson(indent=10**12) }}", "256 MiB of values"),
+            ("{{ messages|map('tojson', indent=10**12)|join }}", "256 MiB of values"),
+            ("{% for m in range(99999) %}{{ 'x' * 9999 }}{% endfor %}", "32 MiB of text"),
+        ] {
+            let said = refusal(source);
+            assert!(
+                said.starts_with("the model's chat template refuses: the template's limit of "),
+                "{said}"
+            );
+            assert!(said.contains(limit), "{said}");
+        }
+        let said = refusal("{{ raise_exception('x' * 99999) }}");
+        assert!(said.len() < 1_200, "{}", said.len());
     }
 
     #[test]

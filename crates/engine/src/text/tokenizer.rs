@@ -77,6 +77,7 @@ const END_OF_TURN: [&str; 12] = [
 
 impl Tokenizer {
     pub(super) fn new(mut inner: tokenizers::Tokenizer, path: &Path, extras: Extras) -> Result<Self> {
+        super::limits::check(&inner).map_err(|why| Error::model(path, why))?;
         inner.with_truncation(None).map_err(|why| Error::model(path, why.to_string()))?.with_padding(None);
         let written = (extras.template.clone(), extras.named.clone());
         let template = match extras.template {

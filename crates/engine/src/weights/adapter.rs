@@ -28,6 +28,9 @@ struct AdapterConfig {
     alpha_pattern: BTreeMap<String, f64>,
 }
 
+/// An alpha beyond this would leave nothing of the base.
+const MAX_ALPHA: f64 = 1e6;
+
 /// One projection's adapter.
 pub(crate) struct LoraWeights {
     pub(crate) a: Stored,
@@ -58,8 +61,13 @@ impl Adapter {
         if config.bias.as_deref().is_some_and(|bias| bias != "none") {
             return Err(Error::model(&path, "trained biases are not supported: expected `bias`: `none`"));
         }
-        if config.r == 0 {
-            return Err(Error::model(&path, "field `r` is 0"));
+        if config.r == 0 || config.rank_pattern.values().any(|rank| *rank == 0) {
+            return Err(Error::model(&path, "a rank (`r`, `rank_pattern`) is 0"));
+        }
+        let alphas = config.alpha_pattern.values().chain([&config.lora_alpha]);
+        if let Some(alpha) = alphas.copied().find(|alpha| !(alpha.abs() <= MAX_ALPHA)) {
+            let message = format!("field `lora_alpha` is {alpha}: expected a number of at most {MAX_ALPHA}");
+            return Err(Error::model(&path, message));
         }
         let tensors = safetensors::read(&folder.join("adapter_model.safetensors"))?;
         let tensors = tensors.into_iter().map(|(name, stored)| (module_name(&name), stored)).collect();

@@ -102,6 +102,63 @@ fn a_missing_tensor_and_a_wrong_shape_are_named() {
 }
 
 #[test]
+fn absurd_sizes_are_refused_in_a_sentence() {
+    for (from, to, words) in [
+        (
+            "\"num_hidden_layers\": 2",
+            "\"num_hidden_layers\": 4000000000000",
+            "layers in the configuration is 4000000000000",
+        ),
+        ("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 18446744073709551615", "number of layers"),
+        ("\"hidden_size\": 32", "\"hidden_size\": 9223372036854775808", "hidden size"),
+        ("\"intermediate_size\": 64", "\"intermediate_size\": 4000000000000", "intermediate size"),
+        ("\"num_attention_heads\": 4", "\"num_attention_heads\": 4000000000000", "query heads"),
+        ("\"vocab_size\": ", "\"vocab_size\": 99999999999", "vocabulary size"),
+        ("\"max_position_embeddings\": ", "\"max_position_embeddings\": 99999999999", "context length"),
+    ] {
+        let folder = copy("llama");
+        edit(folder.path().join("config.json"), from, to);
+        let error = refusal(folder.path(), &LoadOptions::default());
+        assert!(error.starts_with("MODEL/config.json: ") && error.contains(words), "{to}: {error}");
+    }
+    let folder = copy("llama-lora");
+    let options = LoadOptions { adapter: Some(folder.path().to_owned()), ..LoadOptions::default() };
+    let load = || {
+        let model = ModelPath::Folder(reference("models/llama"));
+        Model::load(&model, &options).err().expect("refused").to_string()
+    };
+    edit(folder.path().join("adapter_config.json"), "\"r\": 4", "\"r\": 4000000000000");
+    assert!(load().contains("rank 4000000000000 need"), "{}", load());
+    edit(folder.path().join("adapter_config.json"), "\"r\": 4000000000000", "\"r\": 4");
+    edit(folder.path().join("adapter_config.json"), "\"lora_alpha\": 8", "\"lora_alpha\": 1e300");
+    assert!(load().contains("expected a number of at most 1000000"), "{}", load());
+}
+
+#[test]
+fn a_tokenizer_that_blows_texts_up_is_refused() {
+    let double = r#"{"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}"#;
+    let sequence = |kind: &str| format!(r#"{{"type": "Sequence", "{kind}": [{}]}}"#, [double; 40].join(","));
+    for (field, value, words) in [
+        ("normalizer", sequence("normalizers"), "normalizer can make a text more than 64 times as long"),
+        ("decoder", sequence("decoders"), "decoder can make a text more than 64 times as long"),
+        ("normalizer", format!(r#"{{"type": "Prepend", "prepend": "{}"}}"#, "x".repeat(9999)), "before it"),
+        (
+            "normalizer",
+            format!(r#"{{"type": "Replace", "pattern": {{"Regex": ""}}, "content": "{}"}}"#, "x".repeat(99)),
+            "64 times",
+        ),
+    ] {
+        let folder = copy("llama");
+        let path = folder.path().join("tokenizer.json");
+        let mut json: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        json[field] = serde_json::from_str(&value).unwrap();
+        std::fs::write(&path, json.to_string()).unwrap();
+        let error = refusal(folder.path(), &LoadOptions::default());
+        assert!(error.contains(words), "{field}: {error}");
+    }
+}
+
+#[test]
 fn an_adapter_of_another_base_is_refused() {
     let folder = copy("llama-lora");
     let options = LoadOptions { adapter: Some(folder.path().to_owned()), ..LoadOptions::default() };

@@ -248,6 +248,30 @@ async fn the_key_is_sent_and_never_shown() {
     assert!(shown.contains("Incorrect API key: [key]"), "{shown}");
     assert!(!shown.contains("sesame"), "{shown}");
 
+    // A server that echoes the `Authorization` header wherever it can.
+    let echoed = "Bearer sk-sesame-0123456789-abcdefghij";
+    let escaped = echoed.bytes().map(|byte| format!("\\u{byte:04x}")).collect::<String>();
+    let long = "x ".repeat(140) + echoed;
+    let server = Server::start(move |number, _| match number {
+        0 => Act::Say(401, "", json!({"error": {"message": echoed}}).to_string()),
+        1 => Act::Say(401, "", format!("{{\"error\": \"{escaped}\"}}")),
+        // The message is cut after 300 characters, in the middle of the key.
+        2 => Act::Say(401, "", json!({"error": {"message": long}}).to_string()),
+        3 => Act::Say(200, "", format!("data: {{\"choices\": [{{\"text\": \"{echoed}\"}}]}}\n\n")),
+        4 => Act::Say(200, "", format!("{{\"text\": \"{escaped}\", \"model\": \"{echoed}\"}}")),
+        _ => Act::Say(302, "location: http://x.example/?k=sk-sesame%2D0123456789-abcdefghij", String::new()),
+    })
+    .await;
+    std::fs::write(&path, "sk-sesame-0123456789-abcdefghij").unwrap();
+    let http = Http::open(&Endpoint { key: Some(Key::File(path.clone())), ..server.endpoint() }).unwrap();
+    for number in 0..6 {
+        let shown = format!("{:?}", post(&http).await);
+        for piece in ["sesame", "123456789", "abcdef", "u0073", "sk-s"] {
+            assert!(!shown.contains(piece), "{number}: {shown}");
+        }
+        assert!(shown.contains("[key]"), "{number}: {shown}");
+    }
+
     for (content, words) in [("", "the key is empty"), ("two\nlines", "one line of ASCII")] {
         std::fs::write(&path, content).unwrap();
         let error = Http::open(&endpoint).unwrap_err();

@@ -136,8 +136,6 @@ impl PoolManifest {
             return Err(Error::pool(&path, "is damaged: its checksum does not match; build the pool again"));
         }
         manifest.check().map_err(|message| Error::pool(&path, message))?;
-        let guard = manifest.guard.check();
-        guard.map_err(|fault| Error::pool(&path, format!("`guard`: {fault}; build the pool again")))?;
         Ok(manifest)
     }
 

@@ -1,14 +1,20 @@
 //! What a critic is asked: the problem and the steps with their 0-based indices (`assets/prompts/critic.txt`).
 
+use std::sync::OnceLock;
+
 use gradus_core::contracts::Message;
-use minijinja::{Environment, context};
+use gradus_template::{SyntaxConfig, Template, context, environment};
 
 const TEMPLATE: &str = include_str!("../../../../assets/prompts/critic.txt");
 
 /// The conversation that a critic answers.
 pub fn prompt(problem: &str, steps: &[String]) -> Vec<Message> {
-    // A string without a file name is not escaped: problems reach the model as they are.
-    let text = Environment::new().render_str(TEMPLATE, context! { problem, steps => steps.to_vec() });
+    static COMPILED: OnceLock<Template> = OnceLock::new();
+    let template = COMPILED.get_or_init(|| {
+        Template::new(environment(), SyntaxConfig::default(), TEMPLATE)
+            .expect("the shipped template is right")
+    });
+    let text = template.render(context! { problem, steps => steps.to_vec() });
     vec![Message::new("user", text.expect("the shipped template renders with any text"))]
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gradus_core::Problem;
 use gradus_core::contracts::Message;
-use minijinja::{Environment, UndefinedBehavior, context};
+use gradus_template::{SyntaxConfig, Template, UndefinedBehavior, context, environment};
 
 use crate::error::io;
 use crate::{Error, Result};
@@ -13,12 +13,10 @@ use crate::{Error, Result};
 pub(crate) const SOLVE: &str = "solve";
 /// The problem's text alone.
 const QUESTION: &str = "question";
-/// The template's only name within its environment.
-const ONLY: &str = "prompt";
 
 /// A named prompt: `solve`, which `gradus sample` asks, `question`, the problem alone, or a template file with the
 /// variable `problem`.
-pub(crate) struct SolvePrompt(Environment<'static>);
+pub(crate) struct SolvePrompt(Template);
 
 impl SolvePrompt {
     /// The prompt of that name.
@@ -28,10 +26,9 @@ impl SolvePrompt {
             QUESTION => "{{ problem }}".to_owned(),
             file => std::fs::read_to_string(file).map_err(io(Path::new(file)))?,
         };
-        let mut environment = Environment::new();
+        let mut environment = environment();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        let added = environment.add_template_owned(ONLY, text.trim_end().to_owned());
-        let prompt = added.map(|()| Self(environment));
+        let prompt = Template::new(environment, SyntaxConfig::default(), text.trim_end()).map(Self);
         let tried = prompt.and_then(|prompt| prompt.render("1 + 1?").map(|_| prompt));
         tried
             .map_err(|error| Error::Data(format!("prompt `{name}`: {error}; its only variable is `problem`")))
@@ -48,8 +45,8 @@ impl SolvePrompt {
         vec![Message::new("user", said.expect("a template that works for one problem works for another"))]
     }
 
-    fn render(&self, problem: &str) -> std::result::Result<String, minijinja::Error> {
-        self.0.get_template(ONLY)?.render(context! { problem })
+    fn render(&self, problem: &str) -> std::result::Result<String, gradus_template::Error> {
+        self.0.render(context! { problem })
     }
 }
 

@@ -10,6 +10,7 @@ use gradus_train::{MetricValues, StepProgress, TrainingObserver, TrainingStart};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::terminal::progress::note;
+use crate::terminal::visible::visible;
 use crate::terminal::{interrupt, printer};
 use gradus_core::count::{counted, grouped};
 
@@ -47,7 +48,7 @@ impl Display {
 
     fn line(&self, text: &str) {
         if self.live {
-            self.bar.println(text);
+            self.bar.println(visible(text, false));
         } else {
             printer::note(text);
         }

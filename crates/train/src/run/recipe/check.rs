@@ -5,6 +5,13 @@ use crate::run::order::TrainingLength;
 use crate::schedule::Warmup;
 use crate::trainable::Tuning;
 
+/// Beyond the width of any projection a low-rank adapter is none.
+const MAX_RANK: u64 = 65_536;
+/// An alpha beyond this would leave nothing of the base.
+const MAX_ALPHA: f64 = 1e6;
+/// Examples, tokens or samples that are in memory together.
+const MAX_COUNT: u64 = 1 << 32;
+
 /// Says which value is out of range, if one is.
 pub(super) fn ranges(recipe: &Recipe) -> Result<(), String> {
     let Recipe { seed, model, tuning, data, optimizer, batch, steps, objective } = recipe;
@@ -19,7 +26,9 @@ pub(super) fn ranges(recipe: &Recipe) -> Result<(), String> {
     match tuning {
         Tuning::Lora(lora) => {
             at_least_one("rank", "lora", lora.rank as u64)?;
+            at_most("rank", "lora", lora.rank as u64, MAX_RANK)?;
             positive("alpha", "lora", lora.alpha)?;
+            expect(lora.alpha <= MAX_ALPHA, "alpha", "lora", lora.alpha, "at most 1000000")?;
             share("dropout", "lora", lora.dropout)?;
             filled("targets", "lora", !lora.targets.is_empty())?;
         }
@@ -46,6 +55,8 @@ pub(super) fn ranges(recipe: &Recipe) -> Result<(), String> {
     positive("epsilon", "optimizer", optimizer.epsilon)?;
     positive("clip", "optimizer", optimizer.clip)?;
     at_least_one("examples", "batch", batch.examples as u64)?;
+    at_most("examples", "batch", batch.examples as u64, MAX_COUNT)?;
+    at_most("tokens", "batch", batch.tokens as u64, MAX_COUNT)?;
     if batch.tokens < data.max_tokens {
         return Err(format!(
             "`tokens` in [batch] is {} and `max_tokens` in [data] is {}: a forward pass must hold the longest sequence",
@@ -82,6 +93,8 @@ fn objective_ranges(objective: &Objective) -> Result<(), String> {
             most.map_or(Ok(()), |most| at_least_one("max_pairs_per_problem", "orpo", most as u64))
         }
         Objective::Grpo(grpo) => {
+            at_most("group", "grpo", grpo.group as u64, MAX_COUNT)?;
+            at_most("max_new_tokens", "grpo", grpo.max_new_tokens as u64, MAX_COUNT)?;
             if grpo.group < 2 {
                 return Err(format!("`group` in [grpo] is {}: expected at least 2, to compare", grpo.group));
             }

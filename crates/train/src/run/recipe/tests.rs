@@ -333,3 +333,16 @@ proptest! {
         let _ = parse(SMALLEST, &[&set]);
     }
 }
+
+#[test]
+fn absurd_sizes_are_refused() {
+    for (set, words) in [
+        ("lora.rank=4000000000000", "`rank` in [lora] is 4000000000000: expected at most 65536"),
+        ("lora.alpha=1e300", "`alpha` in [lora] is"),
+        ("batch.examples=4000000000000", "`examples` in [batch] is 4000000000000: expected at most"),
+        ("batch.tokens=4000000000000000", "`tokens` in [batch] is 4000000000000000: expected at most"),
+    ] {
+        let error = parse(SMALLEST, &[set]).unwrap_err().to_string();
+        assert!(error.contains(words), "{set}: {error}");
+    }
+}
