@@ -34,7 +34,7 @@ killed() {
         setsid sh -c 'OUT=$1 exec sh "recipes/pipelines/$0.sh" >> "$1.log" 2>&1' "$1" "$2-killed" &
         group=$!
         instant=$(awk -v seed="$(date +%N)" -v most="$took" 'BEGIN { srand(seed); printf "%.1f", 1 + rand() * most / 2 }')
-        sleep "$instant"
+        timeout "$instant" tail --pid="$group" -f /dev/null || true
         kill -s KILL -- "-$group" 2> /dev/null && echo "  killed after $instant s" || echo "  had ended before $instant s"
         wait "$group" 2> /dev/null || true
     done

@@ -25,7 +25,8 @@ against=""
 for file in $TEST; do against="$against --against $file"; done
 gradus data dedup $TRAIN $against --show 0 -o "$OUT/clean.jsonl"
 gradus data split "$OUT/clean.jsonl" --splits train=0.5,eval=0.1,pool=0.4 --seed 1 -o "$OUT/split"
-gradus pool build "$OUT/split/pool.jsonl" -o "$OUT/pool"
+# A pool is there whole or not at all; one that is there is not built again.
+[ -e "$OUT/pool" ] || gradus pool build "$OUT/split/pool.jsonl" -o "$OUT/pool"
 
 # The paper's row with reference questions and steps, and its row with neither.
 mkdir -p "$OUT/with" "$OUT/without"

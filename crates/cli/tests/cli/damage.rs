@@ -121,6 +121,7 @@ fn of_results_in_the_job_database() {
     let places: Vec<usize> = places.map(|(at, _)| at).collect();
     assert!(!places.is_empty());
     for (number, place) in places.into_iter().enumerate() {
+        folder.file("home/jobs.sqlite", &database);
         flip(&folder, "home/jobs.sqlite", place);
         let done = run("out.jsonl");
         assert_eq!(said(&done.stderr).len(), 1, "{done}");
