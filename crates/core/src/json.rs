@@ -1,6 +1,6 @@
 //! JSON within limits: values are counted before anything is built of them.
 //!
-//! A number that takes two bytes in a file takes thirty-two as a [`serde_json::Value`], an object several hundred. The
+//! A number that takes two bytes in a file takes 72 as a [`serde_json::Value`], an object several hundred. The
 //! scanner allocates nothing. How deep values are nested is limited by serde_json, to 128 levels.
 
 use memchr::memchr2;
