@@ -75,12 +75,15 @@ pub(super) fn stated(solution: &str) -> Option<Option<Extracted>> {
         return Some(take(&answer, Found::Boxed));
     }
     // `####` also starts a Markdown heading; GSM8K's is the last line.
-    if let Some((_, rest)) = solution.rsplit_once("####")
+    // A search for one character is much faster than one for several from the end.
+    let has_hash = solution.contains('#');
+    if has_hash
+        && let Some((_, rest)) = solution.rsplit_once("####")
         && !rest.trim().contains('\n')
     {
         return Some(take(rest, Found::Hashes));
     }
-    if let Some((_, rest)) = solution.rsplit_once("# Answer\n") {
+    if has_hash && let Some((_, rest)) = solution.rsplit_once("# Answer\n") {
         let line = rest.trim_start().lines().next();
         return Some(line.and_then(|line| take(line, Found::Heading)));
     }
@@ -181,6 +184,9 @@ fn joins(between: &str) -> bool {
 
 /// The value of the last `"answer":` of something like a JSON object; models forget to escape the rest of it.
 fn json_answer(text: &str) -> Option<String> {
+    if !text.contains("\"answer\"") {
+        return None;
+    }
     let rest = &text[text.rfind("\"answer\"")? + "\"answer\"".len()..];
     let value = rest.trim_start().strip_prefix(':')?.trim_start();
     let Some(inner) = value.strip_prefix('"') else {
@@ -197,27 +203,32 @@ fn json_answer(text: &str) -> Option<String> {
     Some(serde_json::from_str(&format!("\"{raw}\"")).unwrap_or_else(|_| raw.to_owned()))
 }
 
-const PHRASES: [&str; 10] = [
-    "final answer is",
-    "answer is",
-    "final answer:",
-    "answer:",
-    "answer =",
-    "answer to the question is",
-    "correct option is",
-    "correct choice is",
-    "answer should be",
-    "answer would be",
-];
+/// What follows the word 'answer' where it announces one.
+const ANSWER_SUFFIXES: [&str; 6] = [" is", ":", " =", " to the question is", " should be", " would be"];
+/// Other phrases that announce an answer.
+const CHOICES: [&str; 2] = ["correct option is", "correct choice is"];
 
-/// All that follows the last phrase that announces an answer.
+/// All that follows the last phrase that announces an answer: 'the answer is', 'Answer:', 'the correct option is'.
 pub(super) fn announced(text: &str) -> Option<&str> {
     let lower = text.to_ascii_lowercase();
-    let (end, _) = PHRASES
-        .iter()
-        .filter_map(|phrase| lower.rfind(phrase).map(|at| (at + phrase.len(), at)))
-        .max_by_key(|(end, at)| (*end, usize::MAX - at))?;
+    let after_answer = last_answer(&lower);
+    let choice = |phrase: &&str| lower.contains(*phrase).then(|| lower.rfind(*phrase)).flatten();
+    let after_choice = CHOICES.iter().filter_map(|phrase| choice(phrase).map(|at| at + phrase.len())).max();
+    let end = after_answer.max(after_choice)?;
     Some(text[end..].trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ':' | '*' | '=')))
+}
+
+/// Where the last announcement with the word 'answer' ends.
+fn last_answer(lower: &str) -> Option<usize> {
+    // Most texts without one are passed over by this search, which is the fastest.
+    if !lower.contains("answer") {
+        return None;
+    }
+    lower.rmatch_indices("answer").find_map(|(at, word)| {
+        let end = at + word.len();
+        let suffix = ANSWER_SUFFIXES.iter().find(|suffix| lower[end..].starts_with(**suffix))?;
+        Some(end + suffix.len())
+    })
 }
 
 /// What follows the last phrase that announces an answer, up to the end of its sentence.
