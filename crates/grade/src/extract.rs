@@ -39,6 +39,8 @@ pub struct Extracted {
     pub found: Found,
 }
 
+/// How far before the last box others are looked for that are part of the same answer.
+const BOX_WINDOW: usize = 400;
 /// How far back from the end a phrase or number is looked for.
 const TAIL_BYTES: usize = 4_000;
 
@@ -78,7 +80,7 @@ pub(super) fn stated(solution: &str) -> Option<Option<Extracted>> {
     // A search for one character is much faster than one for several from the end.
     let has_hash = solution.contains('#');
     if has_hash
-        && let Some((_, rest)) = solution.rsplit_once("####")
+        && let Some((_, rest)) = after_hashes(solution)
         && !rest.trim().contains('\n')
     {
         return Some(take(rest, Found::Hashes));
@@ -88,6 +90,17 @@ pub(super) fn stated(solution: &str) -> Option<Option<Extracted>> {
         return Some(line.and_then(|line| take(line, Found::Heading)));
     }
     json_answer(solution).map(|answer| take(&answer, Found::Json))
+}
+
+/// What stands before and after the last `####`.
+fn after_hashes(text: &str) -> Option<(&str, &str)> {
+    let (before, rest) = text.rsplit_once('#')?;
+    // Mostly the last mark is the last of the four.
+    if let Some(before) = before.strip_suffix("###") {
+        Some((before, rest))
+    } else {
+        text.rsplit_once("####")
+    }
 }
 
 /// The end of a text.
@@ -101,6 +114,11 @@ pub(super) fn tail(text: &str) -> &str {
 
 /// The content of the last box. Boxes that follow each other in one sentence are parts of one answer.
 fn boxed(text: &str) -> Option<String> {
+    let mut start = last_box(text)?.saturating_sub(BOX_WINDOW);
+    while !text.is_char_boundary(start) {
+        start -= 1;
+    }
+    let text = &text[start..];
     let boxes = boxes(text);
     let (mut first, last) = (boxes.len().checked_sub(1)?, boxes.last()?);
     // Walk back over `\boxed{2}$ and $\boxed{3}`.
@@ -111,6 +129,20 @@ fn boxed(text: &str) -> Option<String> {
         return Some(last.content.to_owned());
     }
     Some(boxes[first..].iter().map(|found| found.content).collect::<Vec<_>>().join(", "))
+}
+
+/// Where the last complete box starts.
+fn last_box(text: &str) -> Option<usize> {
+    // Texts without a box are passed over by this search, which is the fastest.
+    if !text.contains("box") {
+        return None;
+    }
+    let is_box = |at: usize| {
+        let name = &text[at + 1..];
+        let length = ["boxed", "fbox"].iter().find(|word| name.starts_with(**word))?.len();
+        argument(text, at + 1 + length)
+    };
+    text.rmatch_indices('\\').map(|(at, _)| at).find(|at| is_box(*at).is_some())
 }
 
 struct BoxedAnswer<'a> {
@@ -224,8 +256,13 @@ fn last_answer(lower: &str) -> Option<usize> {
     if !lower.contains("answer") {
         return None;
     }
-    lower.rmatch_indices("answer").find_map(|(at, word)| {
-        let end = at + word.len();
+    // Words with a `w` are few.
+    lower.rmatch_indices('w').find_map(|(at, _)| {
+        let start = at.checked_sub("ans".len())?;
+        let end = start + "answer".len();
+        if lower.get(start..end)? != "answer" {
+            return None;
+        }
         let suffix = ANSWER_SUFFIXES.iter().find(|suffix| lower[end..].starts_with(**suffix))?;
         Some(end + suffix.len())
     })
