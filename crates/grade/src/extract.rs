@@ -85,7 +85,7 @@ pub(super) fn stated(solution: &str) -> Option<Option<Extracted>> {
     {
         return Some(take(rest, Found::Hashes));
     }
-    if has_hash && let Some((_, rest)) = solution.rsplit_once("# Answer\n") {
+    if has_hash && let Some((_, rest)) = split_last(solution, "# Answer\n") {
         let line = rest.trim_start().lines().next();
         return Some(line.and_then(|line| take(line, Found::Heading)));
     }
@@ -96,11 +96,15 @@ pub(super) fn stated(solution: &str) -> Option<Option<Extracted>> {
 fn after_hashes(text: &str) -> Option<(&str, &str)> {
     let (before, rest) = text.rsplit_once('#')?;
     // Mostly the last mark is the last of the four.
-    if let Some(before) = before.strip_suffix("###") {
-        Some((before, rest))
-    } else {
-        text.rsplit_once("####")
+    match before.strip_suffix("###") {
+        Some(before) => Some((before, rest)),
+        None => split_last(text, "####"),
     }
+}
+
+/// [`str::rsplit_once`], which is slow, where there is something to split.
+fn split_last<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &'a str)> {
+    if text.contains(mark) { text.rsplit_once(mark) } else { None }
 }
 
 /// The end of a text.
@@ -216,10 +220,7 @@ fn joins(between: &str) -> bool {
 
 /// The value of the last `"answer":` of something like a JSON object; models forget to escape the rest of it.
 fn json_answer(text: &str) -> Option<String> {
-    if !text.contains("\"answer\"") {
-        return None;
-    }
-    let rest = &text[text.rfind("\"answer\"")? + "\"answer\"".len()..];
+    let (_, rest) = split_last(text, "\"answer\"")?;
     let value = rest.trim_start().strip_prefix(':')?.trim_start();
     let Some(inner) = value.strip_prefix('"') else {
         let end = value.find([',', '}', '\n']).unwrap_or(value.len());
@@ -244,8 +245,8 @@ const CHOICES: [&str; 2] = ["correct option is", "correct choice is"];
 pub(super) fn announced(text: &str) -> Option<&str> {
     let lower = text.to_ascii_lowercase();
     let after_answer = last_answer(&lower);
-    let choice = |phrase: &&str| lower.contains(*phrase).then(|| lower.rfind(*phrase)).flatten();
-    let after_choice = CHOICES.iter().filter_map(|phrase| choice(phrase).map(|at| at + phrase.len())).max();
+    let choice = |phrase: &&str| split_last(&lower, phrase).map(|(before, _)| before.len() + phrase.len());
+    let after_choice = CHOICES.iter().filter_map(choice).max();
     let end = after_answer.max(after_choice)?;
     Some(text[end..].trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ':' | '*' | '=')))
 }
@@ -340,7 +341,9 @@ fn option_letter(text: &str) -> Option<&str> {
 fn last_value(text: &str) -> Option<&str> {
     let end = text.bytes().rposition(|byte| byte.is_ascii_digit())? + 1;
     for (open, close) in [("\\[", "\\]"), ("\\(", "\\)"), ("$$", "$$"), ("$", "$")] {
-        let Some(start) = text[..end].rfind(open).map(|at| at + open.len()) else { continue };
+        let Some(start) = split_last(&text[..end], open).map(|(before, _)| before.len() + open.len()) else {
+            continue;
+        };
         let Some(length) = text[start..].find(close) else { continue };
         let formula = &text[start..start + length];
         // `$5 and $6` are prices, not a formula.
