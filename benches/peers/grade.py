@@ -1,4 +1,4 @@
-"""Answers graded per second and per core: Gradus against math-verify, on the same pairs in the same run.
+"""Answers graded per second, on one core and on all: Gradus against math-verify, on the same pairs in the same run.
 
 Pairs are (gold answer, whole solution text) of the best-of-n sets in GRADUS_DATA, evenly sampled. Both sides find the answer in
 the text and compare it; reading the file is not counted. math-verify runs in one process with its default settings (its
@@ -54,6 +54,8 @@ def main():
     print(f"Gradus                {ours['per_second']:>10,.0f} pairs/s on one core ({ours['equal']} equal)")
     print(f"math-verify           {theirs:>10,.0f} pairs/s on one core ({equal} equal)")
     print(f"ratio                 {ours['per_second'] / theirs:>10,.0f} ×")
+    print(f"Gradus                {ours['per_second_all_cores']:>10,.0f} pairs/s on {ours['cores']} cores")
+    print(f"ratio to one process  {ours['per_second_all_cores'] / theirs:>10,.0f} ×")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-//! Answers graded per second on one core: `cargo bench -p gradus-core --bench grade -- pairs.jsonl`.
+//! Answers graded per second on one core and on all: `cargo bench -p gradus-grade --bench grade -- pairs.jsonl`.
 //!
 //! Each line of the file is `{"gold": …, "text": …}`. Prints one JSON object. `make bench-grade` runs it beside
 //! math-verify on the same pairs.
@@ -25,17 +25,31 @@ fn main() {
             (field("gold"), field("text"))
         })
         .collect();
-    let mut equal = 0;
-    let mut rounds = 0;
-    let started = Instant::now();
-    while started.elapsed() < LEAST {
-        equal = pairs.iter().filter(|(gold, text)| grade(gold, text).verdict == Verdict::Equal).count();
-        rounds += 1;
-    }
-    let seconds = started.elapsed().as_secs_f64();
-    let per_second = (pairs.len() * rounds) as f64 / seconds;
+    let equal = pairs.iter().filter(|(gold, text)| grade(gold, text).verdict == Verdict::Equal).count();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let one_core = rate(&pairs, 1);
+    let all_cores = rate(&pairs, cores);
     println!(
-        r#"{{"pairs": {}, "rounds": {rounds}, "equal": {equal}, "per_second": {per_second:.0}}}"#,
+        r#"{{"pairs": {}, "equal": {equal}, "per_second": {one_core:.0}, "cores": {cores}, "per_second_all_cores": {all_cores:.0}}}"#,
         pairs.len()
     );
+}
+
+/// Pairs graded per second by so many threads.
+fn rate(pairs: &[(String, String)], threads: usize) -> f64 {
+    let started = Instant::now();
+    let graded: usize = std::thread::scope(|scope| {
+        let work = || {
+            let mut graded = 0;
+            while started.elapsed() < LEAST {
+                let equal = |(gold, text): &&(String, String)| grade(gold, text).verdict == Verdict::Equal;
+                std::hint::black_box(pairs.iter().filter(equal).count());
+                graded += pairs.len();
+            }
+            graded
+        };
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().map(|worker| worker.join().expect("grading does not panic")).sum()
+    });
+    graded as f64 / started.elapsed().as_secs_f64()
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::expr::{Bracket, Expr};
+use super::expr::{Bracket, Expr, Relation};
 use super::parse::{is_equation, is_inequality};
 use super::quantities::quotient;
 use super::relations::{chain_and_value, chains, condition_names};
@@ -55,6 +55,9 @@ fn same_forms(gold: &Expr, answer: &Expr) -> Verdict {
         return verdict;
     }
     match (gold, answer) {
+        (Text(a), Text(b)) if a != b && text::means_nothing(a) && text::means_nothing(b) => {
+            Verdict::Undecided(Reason::Inconclusive)
+        }
         (Text(a), Text(b)) => text::compare(a, b),
         (Text(a), Variable(b)) | (Variable(b), Text(a)) => text::compare(a, b),
         (Text(_), _) | (_, Text(_)) => Verdict::Different,
@@ -92,7 +95,15 @@ fn same_forms(gold: &Expr, answer: &Expr) -> Verdict {
         (Tuple(..), List(list)) | (List(list), Tuple(..)) if list.iter().all(is_inequality) => {
             unions(gold, answer)
         }
-        (Tuple(_, items, _), List(list)) | (List(list), Tuple(_, items, _)) => ordered(&by_name(list), items),
+        (Tuple(open, items, close), List(list)) | (List(list), Tuple(open, items, close)) => {
+            match ordered(&by_name(list), items) {
+                // `[1, 2]` may be an interval.
+                Verdict::Equal if items.len() == 2 && (*open, *close) != (Bracket::Round, Bracket::Round) => {
+                    Verdict::Undecided(Reason::Inconclusive)
+                }
+                verdict => verdict,
+            }
+        }
         (Matrix(a), Matrix(b)) => {
             // A row is not a column.
             if a.len() != b.len() || a.iter().zip(b).any(|(a, b)| a.len() != b.len()) {
@@ -186,7 +197,10 @@ fn canonical(expr: &Expr) -> Cow<'_, Expr> {
                 .collect();
             Cow::Owned(Expr::List(expanded))
         }
-        Expr::Chain(members, relations) if !is_equation(relations) => {
+        Expr::Chain(members, relations) if is_equation(relations) => {
+            sorted_names(members).map_or(Cow::Borrowed(expr), Cow::Owned)
+        }
+        Expr::Chain(members, relations) => {
             let interval =
                 intervals::from_chain(members, relations).or_else(|| intervals::solved(members, relations));
             interval.map_or(Cow::Borrowed(expr), Cow::Owned)
@@ -417,6 +431,24 @@ fn components_and_items(other: &Expr, items: &[Expr]) -> Option<Verdict> {
     let mut items = items.to_vec();
     items.resize(3, Expr::integer(0));
     Some(ordered(&components, &items))
+}
+
+/// `(y, x) = (1, 2)` as `(x, y) = (2, 1)`; `None` where the names are in order, or something else is said.
+fn sorted_names(members: &[Expr]) -> Option<Expr> {
+    let [Expr::Tuple(_, names, _), Expr::Tuple(_, values, _)] = members else { return None };
+    let name = |expr: &Expr| match expr {
+        Expr::Variable(name) => Some(name.clone()),
+        _ => None,
+    };
+    let names: Vec<String> = names.iter().map(name).collect::<Option<_>>()?;
+    if names.len() != values.len() || names.is_sorted() {
+        return None;
+    }
+    let mut pairs: Vec<(String, Expr)> = names.into_iter().zip(values.iter().cloned()).collect();
+    pairs.sort_by(|a, b| a.0.cmp(&b.0));
+    let (names, values) = pairs.into_iter().map(|(name, value)| (Expr::Variable(name), value)).unzip();
+    let tuple = |items| Expr::Tuple(Bracket::Round, items, Bracket::Round);
+    Some(Expr::Chain(vec![tuple(names), tuple(values)], vec![Relation::Equal]))
 }
 
 /// A tuple with square brackets.

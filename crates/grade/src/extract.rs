@@ -39,6 +39,8 @@ pub struct Extracted {
     pub found: Found,
 }
 
+/// How far before the last box others are looked for that are part of the same answer.
+const BOX_WINDOW: usize = 400;
 /// How far back from the end a phrase or number is looked for.
 const TAIL_BYTES: usize = 4_000;
 
@@ -75,16 +77,34 @@ pub(super) fn stated(solution: &str) -> Option<Option<Extracted>> {
         return Some(take(&answer, Found::Boxed));
     }
     // `####` also starts a Markdown heading; GSM8K's is the last line.
-    if let Some((_, rest)) = solution.rsplit_once("####")
+    // A search for one character is much faster than one for several from the end.
+    let has_hash = solution.contains('#');
+    if has_hash
+        && let Some((_, rest)) = after_hashes(solution)
         && !rest.trim().contains('\n')
     {
         return Some(take(rest, Found::Hashes));
     }
-    if let Some((_, rest)) = solution.rsplit_once("# Answer\n") {
+    if has_hash && let Some((_, rest)) = split_last(solution, "# Answer\n") {
         let line = rest.trim_start().lines().next();
         return Some(line.and_then(|line| take(line, Found::Heading)));
     }
     json_answer(solution).map(|answer| take(&answer, Found::Json))
+}
+
+/// What stands before and after the last `####`.
+fn after_hashes(text: &str) -> Option<(&str, &str)> {
+    let (before, rest) = text.rsplit_once('#')?;
+    // Mostly the last mark is the last of the four.
+    match before.strip_suffix("###") {
+        Some(before) => Some((before, rest)),
+        None => split_last(text, "####"),
+    }
+}
+
+/// [`str::rsplit_once`], which is slow, where there is something to split.
+fn split_last<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &'a str)> {
+    if text.contains(mark) { text.rsplit_once(mark) } else { None }
 }
 
 /// The end of a text.
@@ -98,6 +118,11 @@ pub(super) fn tail(text: &str) -> &str {
 
 /// The content of the last box. Boxes that follow each other in one sentence are parts of one answer.
 fn boxed(text: &str) -> Option<String> {
+    let mut start = last_box(text)?.saturating_sub(BOX_WINDOW);
+    while !text.is_char_boundary(start) {
+        start -= 1;
+    }
+    let text = &text[start..];
     let boxes = boxes(text);
     let (mut first, last) = (boxes.len().checked_sub(1)?, boxes.last()?);
     // Walk back over `\boxed{2}$ and $\boxed{3}`.
@@ -108,6 +133,20 @@ fn boxed(text: &str) -> Option<String> {
         return Some(last.content.to_owned());
     }
     Some(boxes[first..].iter().map(|found| found.content).collect::<Vec<_>>().join(", "))
+}
+
+/// Where the last complete box starts.
+fn last_box(text: &str) -> Option<usize> {
+    // Texts without a box are passed over by this search, which is the fastest.
+    if !text.contains("box") {
+        return None;
+    }
+    let is_box = |at: usize| {
+        let name = &text[at + 1..];
+        let length = ["boxed", "fbox"].iter().find(|word| name.starts_with(**word))?.len();
+        argument(text, at + 1 + length)
+    };
+    text.rmatch_indices('\\').map(|(at, _)| at).find(|at| is_box(*at).is_some())
 }
 
 struct BoxedAnswer<'a> {
@@ -181,7 +220,7 @@ fn joins(between: &str) -> bool {
 
 /// The value of the last `"answer":` of something like a JSON object; models forget to escape the rest of it.
 fn json_answer(text: &str) -> Option<String> {
-    let rest = &text[text.rfind("\"answer\"")? + "\"answer\"".len()..];
+    let (_, rest) = split_last(text, "\"answer\"")?;
     let value = rest.trim_start().strip_prefix(':')?.trim_start();
     let Some(inner) = value.strip_prefix('"') else {
         let end = value.find([',', '}', '\n']).unwrap_or(value.len());
@@ -197,27 +236,37 @@ fn json_answer(text: &str) -> Option<String> {
     Some(serde_json::from_str(&format!("\"{raw}\"")).unwrap_or_else(|_| raw.to_owned()))
 }
 
-const PHRASES: [&str; 10] = [
-    "final answer is",
-    "answer is",
-    "final answer:",
-    "answer:",
-    "answer =",
-    "answer to the question is",
-    "correct option is",
-    "correct choice is",
-    "answer should be",
-    "answer would be",
-];
+/// What follows the word 'answer' where it announces one.
+const ANSWER_SUFFIXES: [&str; 6] = [" is", ":", " =", " to the question is", " should be", " would be"];
+/// Other phrases that announce an answer.
+const CHOICES: [&str; 2] = ["correct option is", "correct choice is"];
 
-/// All that follows the last phrase that announces an answer.
+/// All that follows the last phrase that announces an answer: 'the answer is', 'Answer:', 'the correct option is'.
 pub(super) fn announced(text: &str) -> Option<&str> {
     let lower = text.to_ascii_lowercase();
-    let (end, _) = PHRASES
-        .iter()
-        .filter_map(|phrase| lower.rfind(phrase).map(|at| (at + phrase.len(), at)))
-        .max_by_key(|(end, at)| (*end, usize::MAX - at))?;
+    let after_answer = last_answer(&lower);
+    let choice = |phrase: &&str| split_last(&lower, phrase).map(|(before, _)| before.len() + phrase.len());
+    let after_choice = CHOICES.iter().filter_map(choice).max();
+    let end = after_answer.max(after_choice)?;
     Some(text[end..].trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ':' | '*' | '=')))
+}
+
+/// Where the last announcement with the word 'answer' ends.
+fn last_answer(lower: &str) -> Option<usize> {
+    // Most texts without one are passed over by this search, which is the fastest.
+    if !lower.contains("answer") {
+        return None;
+    }
+    // Words with a `w` are few.
+    lower.rmatch_indices('w').find_map(|(at, _)| {
+        let start = at.checked_sub("ans".len())?;
+        let end = start + "answer".len();
+        if lower.get(start..end)? != "answer" {
+            return None;
+        }
+        let suffix = ANSWER_SUFFIXES.iter().find(|suffix| lower[end..].starts_with(**suffix))?;
+        Some(end + suffix.len())
+    })
 }
 
 /// What follows the last phrase that announces an answer, up to the end of its sentence.
@@ -292,7 +341,9 @@ fn option_letter(text: &str) -> Option<&str> {
 fn last_value(text: &str) -> Option<&str> {
     let end = text.bytes().rposition(|byte| byte.is_ascii_digit())? + 1;
     for (open, close) in [("\\[", "\\]"), ("\\(", "\\)"), ("$$", "$$"), ("$", "$")] {
-        let Some(start) = text[..end].rfind(open).map(|at| at + open.len()) else { continue };
+        let Some(start) = split_last(&text[..end], open).map(|(before, _)| before.len() + open.len()) else {
+            continue;
+        };
         let Some(length) = text[start..].find(close) else { continue };
         let formula = &text[start..start + length];
         // `$5 and $6` are prices, not a formula.

@@ -4,6 +4,9 @@ use super::expr::{Bracket, Expr, Relation, Sign};
 use super::numeric::{self, Points};
 use super::{Verdict, decide, solve};
 
+/// Conditions that are taken together.
+const MAX_CONDITIONS: usize = 32;
+
 /// `x > 2` as `(2, ∞)`, `-2 < x ≤ 3` as `(-2, 3]`, `x ≠ 1` as a union.
 pub(super) fn from_chain(members: &[Expr], relations: &[Relation]) -> Option<Expr> {
     let infinity = |positive: bool| {
@@ -111,17 +114,25 @@ fn join(mut parts: Vec<Part>) -> Vec<Part> {
 /// What the conditions of a list have in common, when that is an interval.
 pub(super) fn intersection(expr: &Expr) -> Option<Expr> {
     let Expr::List(items) = expr else { return None };
+    let [only] = <[Part; 1]>::try_from(common(items)?).ok()?;
+    Some(only.into_expr())
+}
+
+/// What fulfils all of several conditions.
+fn common(conditions: &[Expr]) -> Option<Vec<Part>> {
+    if conditions.len() > MAX_CONDITIONS {
+        return None;
+    }
     let mut all: Option<Vec<Part>> = None;
-    for item in items {
-        let Expr::Chain(members, relations) = item else { return None };
+    for condition in conditions {
+        let Expr::Chain(members, relations) = condition else { return None };
         let next = solutions(members, relations)?;
         all = Some(match all {
             None => next,
             Some(last) => meet(&last, &next),
         });
     }
-    let [only] = <[Part; 1]>::try_from(all?).ok()?;
-    Some(only.into_expr())
+    all
 }
 
 /// The solutions of an inequality in one variable as an answer: an interval, a union, all reals or none.
@@ -153,18 +164,7 @@ fn solutions(members: &[Expr], relations: &[Relation]) -> Option<Vec<Part>> {
 pub(super) fn bounded(condition: &Expr) -> Option<Vec<(f64, bool, f64, bool)>> {
     let parts = match condition {
         Expr::Chain(members, relations) => join(solutions(members, relations)?),
-        Expr::List(conditions) => {
-            let mut all: Option<Vec<Part>> = None;
-            for condition in conditions {
-                let Expr::Chain(members, relations) = condition else { return None };
-                let next = solutions(members, relations)?;
-                all = Some(match all {
-                    None => next,
-                    Some(last) => meet(&last, &next),
-                });
-            }
-            all?
-        }
+        Expr::List(conditions) => common(conditions)?,
         _ => return None,
     };
     let included = |bracket: Bracket| bracket == Bracket::Square;

@@ -49,9 +49,9 @@ fn in_one_variable(a: &Expr, b: &Expr) -> Option<Verdict> {
         if !sorted.iter().any(|(_, known)| decide::scalars(known, &place) == Verdict::Equal) {
             sorted.push((value.re, place));
         }
-    }
-    if sorted.len() > MAX_PLACES {
-        return None;
+        if sorted.len() > MAX_PLACES {
+            return None;
+        }
     }
     sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut result = Verdict::Equal;

@@ -18,6 +18,8 @@ use super::{decide, exact, solve};
 const MAX_PARTS: usize = 16;
 /// Points at which a difference is evaluated.
 const MAX_POINTS: i64 = 2_000;
+/// Nodes that are evaluated at all points together.
+const MAX_WORK: i64 = 200_000;
 const MAX_DEGREE: usize = 4;
 
 /// True when `a` and `b` are the same rational function of their variables and of their parts.
@@ -107,7 +109,8 @@ fn proof(a: &Expr, b: &Expr, name: &str) -> Option<bool> {
     let (points_per_cell, periods) = (degree as i64 + 2, degree as i64 + 1);
     let cells = exact::integer(&(period / cell.clone()))?.checked_mul(periods)?;
     let count = cells.checked_mul(points_per_cell)?;
-    if count > MAX_POINTS {
+    let work = count.checked_mul(i64::try_from(a.size() + b.size()).ok()?)?;
+    if count > MAX_POINTS || work > MAX_WORK {
         return None;
     }
     let step = cell / RBig::from(points_per_cell);

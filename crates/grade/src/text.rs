@@ -266,6 +266,9 @@ const NUMBERS: [&str; 21] = [
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
     "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
 ];
+/// The words for 1st to 10th, in their order.
+const ORDINALS: [&str; 10] =
+    ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];
 /// Other words of which numbers are made.
 const NUMBER_PARTS: [&str; 15] = [
     "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety", "hundred", "thousand", "million",
@@ -293,14 +296,23 @@ pub(super) fn meaning(words: &str) -> Option<Expr> {
         "all integers" | "integers" | "set of integers" | "set of all integers" => {
             Some(Expr::Text("integers".into()))
         }
+        "impossible" | "inconsistent" | "not possible" => Some(Expr::Text("impossible".into())),
         "noon" => Some(Expr::Quantity(Box::new(Expr::integer(12)), "pm".into())),
         "midnight" => Some(Expr::Quantity(Box::new(Expr::integer(12)), "am".into())),
         "infinity" => Some(Expr::Infinity),
         word => {
+            if let Some(place) = ORDINALS.iter().position(|name| *name == word) {
+                return Some(Expr::integer(i64::try_from(place).ok()? + 1));
+            }
             let value = NUMBERS.iter().position(|name| *name == word)?;
             Some(Expr::integer(i64::try_from(value).ok()?))
         }
     }
+}
+
+/// True for what says in one way or another that there is no answer.
+pub(super) fn means_nothing(text: &str) -> bool {
+    matches!(text, "empty set" | "does not exist" | "undefined" | "impossible")
 }
 
 /// True when a number may be written out in the words.

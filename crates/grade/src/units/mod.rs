@@ -93,6 +93,8 @@ pub(super) fn scale(word: &str) -> Option<i64> {
     })
 }
 
+/// Words of a unit that is taken apart.
+const MAX_WORDS: usize = 10;
 /// The most readings that a name of the table has.
 const MAX_READINGS: usize = 3;
 
@@ -172,7 +174,7 @@ fn conversion(from: &Measure, to: &Measure) -> Conversion {
     let (days, of_month) = (Base::Time as usize, Base::Month as usize);
     let moved = |powers: &[i8; BASES]| {
         let mut powers = *powers;
-        powers[days] += powers[of_month];
+        powers[days] = powers[days].saturating_add(powers[of_month]);
         powers[of_month] = 0;
         powers
     };
@@ -181,7 +183,9 @@ fn conversion(from: &Measure, to: &Measure) -> Conversion {
     }
     // 30.436875 days is a twelfth of a Gregorian year.
     let seconds = RBig::from(2_629_746);
-    Conversion::Nearly(factor * seconds.pow(isize::from(from.powers[of_month] - to.powers[of_month])))
+    Conversion::Nearly(
+        factor * seconds.pow(isize::from(from.powers[of_month].saturating_sub(to.powers[of_month]))),
+    )
 }
 
 /// Reads a unit such as `cm^2`, `square inches`, `miles per hour`, `kg m / s^2`, `cups of flour`. `None` when there is none,
@@ -196,6 +200,11 @@ fn measure(name: &str, reading: usize) -> Option<Measure> {
     };
     let spaced = name.replace('/', " / ").replace('-', " ");
     let words: Vec<&str> = spaced.split_whitespace().map(|word| word.trim_end_matches(['.', ','])).collect();
+    // More words than that are no unit that anyone converts.
+    if words.len() > MAX_WORDS {
+        found.unknown.push((name.to_owned(), 1));
+        return Some(found);
+    }
     let mut sign = 1i8;
     let mut prefix = 1i8;
     let mut atoms = 0;
@@ -254,7 +263,8 @@ impl Measure {
         self.factor *= ratio(unit.ratio).pow(isize::from(power));
         self.offset = ratio(unit.offset);
         for (base, exponent) in unit.powers {
-            self.powers[*base as usize] += exponent * power;
+            let sum = &mut self.powers[*base as usize];
+            *sum = sum.saturating_add(exponent.saturating_mul(power));
         }
     }
 }
