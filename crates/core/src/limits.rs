@@ -55,7 +55,7 @@ impl Limit {
     /// Its value. The environment is read once.
     pub fn value(self) -> u64 {
         static VALUES: OnceLock<[u64; 5]> = OnceLock::new();
-        let set = |limit: Self| limit.from_environment().unwrap_or_default().unwrap_or(limit.default_value());
+        let set = |limit: Self| limit.set_by_user().unwrap_or_default().unwrap_or(limit.default_value());
         VALUES.get_or_init(|| Self::ALL.map(set))[self as usize]
     }
 
@@ -76,7 +76,7 @@ impl Limit {
         format!("more than {most}: set {} to raise the limit", self.variable())
     }
 
-    fn from_environment(self) -> Result<Option<u64>, String> {
+    fn set_by_user(self) -> Result<Option<u64>, String> {
         let Some(text) = std::env::var_os(self.variable()).filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
@@ -90,7 +90,7 @@ impl Limit {
 
 /// Says which variable has a value that is none.
 pub fn check_environment() -> Result<(), String> {
-    Limit::ALL.into_iter().try_for_each(|limit| limit.from_environment().map(drop))
+    Limit::ALL.into_iter().try_for_each(|limit| limit.set_by_user().map(drop))
 }
 
 /// `512`, `512M`, `512MiB`, `512 MB`.

@@ -162,7 +162,7 @@ fn entries<T: DeserializeOwned>(bytes: &[u8]) -> Entries<T> {
                 match read.damaged.last_mut() {
                     // The damaged byte may be a line break now: the rest belongs to the same line.
                     Some(before) if before.end + 1 == start && !content.starts_with(START) => {
-                        before.end = end
+                        before.end = end;
                     }
                     _ => read.damaged.push(start..end),
                 }

@@ -114,16 +114,16 @@ pub(crate) fn metered(
         }
     }
     for index in 0..length {
-        match out.get_mut(index) {
-            Some(
-                Instruction::Iterate(target)
-                | Instruction::Jump(target)
-                | Instruction::JumpIfFalse(target)
-                | Instruction::JumpIfFalseOrPop(target)
-                | Instruction::JumpIfTrueOrPop(target)
-                | Instruction::BuildMacro(_, target, _),
-            ) => *target = moved.get(*target as usize).copied().unwrap_or(*target),
-            _ => {}
+        if let Some(
+            Instruction::Iterate(target)
+            | Instruction::Jump(target)
+            | Instruction::JumpIfFalse(target)
+            | Instruction::JumpIfFalseOrPop(target)
+            | Instruction::JumpIfTrueOrPop(target)
+            | Instruction::BuildMacro(_, target, _),
+        ) = out.get_mut(index)
+        {
+            *target = moved.get(*target as usize).copied().unwrap_or(*target);
         }
     }
     Ok(out)

@@ -65,7 +65,7 @@ impl Adapter {
             return Err(Error::model(&path, "a rank (`r`, `rank_pattern`) is 0"));
         }
         let alphas = config.alpha_pattern.values().chain([&config.lora_alpha]);
-        if let Some(alpha) = alphas.copied().find(|alpha| !(alpha.abs() <= MAX_ALPHA)) {
+        if let Some(alpha) = alphas.copied().find(|alpha| alpha.is_nan() || alpha.abs() > MAX_ALPHA) {
             let message = format!("field `lora_alpha` is {alpha}: expected a number of at most {MAX_ALPHA}");
             return Err(Error::model(&path, message));
         }

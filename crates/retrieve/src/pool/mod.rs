@@ -7,7 +7,7 @@
 //! | `pca.f32` | the mean, then the components; only where there are some |
 //! | `texts.utf8`, `texts.u64` | all texts one after another, and where each begins |
 //! | `layout.u32` | where each question's solutions begin, where each solution's steps begin, each step's row and mark |
-//! | `questions.graph` | proposes near questions; only in large pools, see [`Approximate`] |
+//! | `questions.graph` | proposes near questions; only in large pools |
 //! | `guard.u64` | keys of the leak guard, ascending, then the question of each |
 //!
 //! Numbers are little-endian. Texts are a blob with offsets rather than JSON lines: a text is a slice of the map, nothing

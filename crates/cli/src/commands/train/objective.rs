@@ -78,12 +78,12 @@ fn train(objective: &'static str, args: &TrainArgs, recipe: &Recipe, folder: &Pa
     let end = gradus_train::train(recipe, folder, command, &mut display)?;
     let seconds = started.elapsed().as_secs_f64();
     let (start, evaluation) = display.finish();
-    report(objective, folder.to_owned(), args, &end, start, &evaluation, seconds)
+    report(objective, folder, args, &end, start, &evaluation, seconds)
 }
 
 fn report(
     objective: &'static str,
-    folder: PathBuf,
+    folder: &Path,
     args: &TrainArgs,
     end: &TrainingEnd,
     start: Option<TrainingStart>,
