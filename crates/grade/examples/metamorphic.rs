@@ -4,21 +4,15 @@
 //! any wrong *equal*, with 0.5 % wrong *different* or with 3 % undecided.
 #![expect(clippy::print_stdout, reason = "a report is printed")]
 
+#[path = "../tests/metamorphic/pair.rs"]
+mod pair;
+
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::process::ExitCode;
 
 use gradus_grade::{Verdict, compare};
-use serde::Deserialize;
-
-#[derive(Deserialize)]
-struct Pair {
-    gold: String,
-    answer: String,
-    equal: bool,
-    kind: String,
-    rule: String,
-}
+use pair::Pair;
 
 #[derive(Default)]
 struct Row {

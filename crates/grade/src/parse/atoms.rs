@@ -261,13 +261,8 @@ impl Parser {
             _ => return None,
         }
         let mut rows = vec![Vec::new()];
-        loop {
+        while !self.ends_environment()? {
             match self.peek()? {
-                Token::Command(name) if name == "end" => {
-                    self.at += 1;
-                    self.environment()?;
-                    break;
-                }
                 Token::Symbol('\\') => {
                     self.at += 1;
                     rows.push(Vec::new());
@@ -285,6 +280,16 @@ impl Parser {
             return None;
         }
         if environment == "vmatrix" { series::determinant(&rows) } else { Some(Expr::Matrix(rows)) }
+    }
+
+    /// Whether the environment ends here; reads the `\end{name}`.
+    pub(super) fn ends_environment(&mut self) -> Option<bool> {
+        let ends = matches!(self.peek()?, Token::Command(name) if name == "end");
+        if ends {
+            self.at += 1;
+            self.environment()?;
+        }
+        Some(ends)
     }
 
     /// `{name}` after `\begin` or `\end`.

@@ -53,13 +53,8 @@ impl Parser {
     /// The rows of `\begin{cases}`: a value and its condition.
     pub(super) fn cases(&mut self) -> Option<Expr> {
         let mut branches = Vec::new();
-        loop {
+        while !self.ends_environment()? {
             match self.peek()? {
-                Token::Command(name) if name == "end" => {
-                    self.at += 1;
-                    self.environment()?;
-                    break;
-                }
                 Token::Symbol('\\' | ',' | ';') => self.at += 1,
                 _ => {
                     let value = self.deeper(Self::sum)?;

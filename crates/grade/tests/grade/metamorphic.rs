@@ -2,19 +2,13 @@
 //!
 //! `metamorphic.jsonl` was written by `python3 ../metamorphic/generate.py --pairs 3000 --bases 14 --seed 20261117`.
 
+#[path = "../metamorphic/pair.rs"]
+mod pair;
+
 use std::fmt::Write;
 
 use gradus_grade::{Verdict, compare};
-use serde::Deserialize;
-
-#[derive(Deserialize)]
-struct Pair {
-    gold: String,
-    answer: String,
-    equal: bool,
-    kind: String,
-    rule: String,
-}
+use pair::Pair;
 
 #[test]
 fn rules_that_keep_or_break_equality_are_seen() {

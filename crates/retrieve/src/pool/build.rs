@@ -164,8 +164,9 @@ pub async fn build(
     drop(plan);
     let report = report(&manifest, Counts::default(), &draft, embedded);
     manifest.write(&part)?;
-    move_folder(&part, folder)?;
+    // First the journal: a kill between the two costs its vectors, and leaves nothing beside a finished pool.
     journal.remove()?;
+    move_folder(&part, folder)?;
     Ok(report)
 }
 
