@@ -12,6 +12,7 @@
 //! Beside the choices: the scores of solutions with a right and with a wrong answer.
 
 mod by_outcome;
+mod outcome_page;
 mod page;
 mod results;
 

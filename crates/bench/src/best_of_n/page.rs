@@ -7,7 +7,7 @@ use gradus_plot::lines::{LineSeries, Lines};
 use gradus_plot::table::{Best, Table};
 use gradus_plot::{Block, Section, Spacing, Unit};
 
-use super::by_outcome;
+use super::outcome_page;
 use super::results::{BestOfNResults, Choice, DatasetResults, OverN, ScorerResults};
 use crate::cells::{column, estimate, nothing, ranked, text};
 use crate::estimate::MetricEstimate;
@@ -15,7 +15,7 @@ use crate::published;
 
 /// The page's sections.
 pub fn sections(numbers: &BestOfNResults) -> Vec<Section> {
-    let of_set = |set: &DatasetResults| [set_section(numbers, set), by_outcome::section(set)];
+    let of_set = |set: &DatasetResults| [set_section(numbers, set), outcome_page::section(set)];
     let mut sections: Vec<Section> = numbers.sets.iter().flat_map(of_set).collect();
     let table = |published: published::Published, title: &str| {
         Block::Table(published.beside(

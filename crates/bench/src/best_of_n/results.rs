@@ -258,7 +258,7 @@ fn set(name: &str, pools: &[&Pool], sizes: &[usize], power: Power, settings: &Se
         })
         .collect();
     let mut by_outcome = (choices.par_iter())
-        .map(|(scorer, aggregation)| by_outcome::measure(pools, scorer, *aggregation, settings))
+        .map(|(scorer, aggregation)| by_outcome::measure(&scored(pools, scorer, *aggregation), settings))
         .collect::<Vec<ScoresByOutcome>>()
         .into_iter();
     let all: Vec<Columns> = held_against.into_iter().chain(found.into_iter().flatten()).collect();
@@ -333,7 +333,17 @@ fn estimates(all: &[Columns], settings: &Settings) -> Vec<OverN> {
     all.iter().map(|columns| found.by_ref().take(columns.len()).collect()).collect()
 }
 
-pub(super) fn aggregated(pool: &Pool, scorer: &str, aggregation: Aggregation) -> Vec<Option<f64>> {
+/// The scores of each problem's solutions whose outcome is known, with that outcome.
+fn scored(pools: &[&Pool], scorer: &str, aggregation: Aggregation) -> Vec<Vec<(f64, bool)>> {
+    let of = |pool: &&Pool| {
+        let scores = aggregated(pool, scorer, aggregation).into_iter().zip(&pool.outcomes);
+        let known = scores.filter_map(|(score, outcome)| score.zip(*outcome));
+        known.filter(|(score, _)| score.is_finite()).collect()
+    };
+    pools.iter().map(of).collect()
+}
+
+fn aggregated(pool: &Pool, scorer: &str, aggregation: Aggregation) -> Vec<Option<f64>> {
     match pool.scores.get(scorer) {
         Some(column) => column.iter().map(|scores| aggregation.of(scores.as_deref()?)).collect(),
         None => vec![None; pool.correct.len()],
@@ -382,4 +392,26 @@ pub fn write_groups(folder: &Path, pools: &[Pool]) -> Result<()> {
     };
     let text: String = pools.iter().map(line).collect();
     Ok(gradus_durable::replace_plain_file(&folder.join("groups.jsonl"), text.as_bytes())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_outcomes_and_unscored_solutions_are_left_out() {
+        let scores = vec![Some(vec![0.9]), Some(vec![-0.5]), Some(vec![0.2]), None, Some(vec![0.7])];
+        let outcomes = vec![Some(true), Some(false), None, Some(true), Some(true)];
+        let pool = Pool {
+            correct: outcomes.iter().map(|outcome| *outcome == Some(true)).collect(),
+            outcomes,
+            scores: BTreeMap::from([("m".to_owned(), scores)]),
+            ..Pool::default()
+        };
+        let found = by_outcome::measure(&scored(&[&pool], "m", Aggregation::Last), &Settings::default());
+        assert_eq!((found.right.solutions, found.wrong.solutions), (2, 1));
+        assert_eq!((found.right.median, found.wrong.mean), (Some(0.8), Some(-0.5)));
+        assert_eq!((found.range, found.auc.value), ((-0.5, 1.0), Some(1.0)));
+        assert_eq!((found.wrong.by_score[0], found.right.by_score.iter().sum::<u64>()), (1, 2));
+    }
 }
