@@ -9,6 +9,8 @@ import sys
 
 # What a run says about itself: when, how long, which command line.
 ABOUT = {"run.json", "metrics.jsonl", "README.md", "compare.html", "report.html", "facts.jsonl"}
+# Lines come as they are found, several at a time: their order is nobody's.
+JOURNALS = {"judged.jsonl"}
 MEASURED = {"created", "seconds", "resumed", "tokens", "time", "path"}
 KINDS = {".jsonl", ".json", ".safetensors", ".npy", ".toml", ".bin"}
 
@@ -23,6 +25,8 @@ def content(path, root):
     data = path.read_bytes()
     if path.suffix == ".json":
         return without_measured(json.loads(data.replace(str(root).encode(), b"HERE")))
+    if path.name in JOURNALS:
+        return sorted(data.splitlines())
     return data.replace(str(root).encode(), b"HERE")
 
 

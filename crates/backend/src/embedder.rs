@@ -54,6 +54,13 @@ impl Embedder {
         Ok(Self { name, spending, backend, fingerprint })
     }
 
+    /// An embedder on an engine that is running already.
+    pub(crate) fn on(local: Local, name: &str, settings: &EmbedderSettings) -> Result<Self> {
+        let spending = Spending::open(&settings.endpoints, name, None)?;
+        let fingerprint = local.files.clone();
+        Ok(Self { name: name.to_owned(), spending, backend: Backend::Local(local), fingerprint })
+    }
+
     /// Tells its vectors from another's: a hash of its files, or the model's name at its servers.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint

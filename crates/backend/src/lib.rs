@@ -36,6 +36,7 @@ mod profile_format;
 mod prompts;
 mod recorded;
 mod scorer;
+mod served;
 mod settings;
 
 pub use background::block_on;
@@ -47,6 +48,7 @@ pub use local::{Local, Purpose, scorer_name, trained_profile};
 pub use pair::open_pair;
 pub use prompts::ChatPrompt;
 pub use scorer::{ScoreSummary, Scorer, ScorerKind};
+pub use served::{Served, ServedKind};
 pub use settings::{
     EmbedderSettings, EndpointSettings, GeneratorSettings, LocalSettings, ScoreApi, ScorerSettings,
     at_least_one,

@@ -8,7 +8,7 @@ use gradus_engine::profile::Profile;
 use gradus_engine::text::Tokenizer;
 use gradus_engine::{Device, Engine, Gguf, HeadKind, LoadOptions, Model, ServiceOptions, models};
 
-use crate::{DEFAULT_GENERATOR, Error, LocalSettings, Result, ScorerSettings};
+use crate::{DEFAULT_GENERATOR, Error, LocalSettings, Result, ScorerSettings, ServedKind};
 
 /// What an engine is started for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,6 +23,11 @@ pub enum Purpose<'a> {
         /// Every prompt goes through the model by itself.
         unpacked: bool,
     },
+    /// Whatever the model can do.
+    Everything {
+        /// The profile, as for scores.
+        profile: Option<&'a str>,
+    },
 }
 
 /// A running engine.
@@ -30,6 +35,8 @@ pub enum Purpose<'a> {
 pub struct Local {
     /// The handle to its thread.
     pub engine: Engine,
+    /// What it is.
+    pub kind: ServedKind,
     /// The profile that it scores with.
     pub profile: Option<String>,
     /// A hash of its files.
@@ -47,8 +54,9 @@ impl Local {
     /// the adapter on top.
     pub fn start(name: &str, settings: &LocalSettings, purpose: Purpose<'_>) -> Result<Self> {
         let given = match purpose {
-            Purpose::Scores { profile: Some(profile), .. } => Some(Profile::find(profile)?),
-            Purpose::Scores { .. } | Purpose::Text => None,
+            Purpose::Scores { profile: Some(profile), .. }
+            | Purpose::Everything { profile: Some(profile) } => Some(Profile::find(profile)?),
+            Purpose::Scores { .. } | Purpose::Everything { .. } | Purpose::Text => None,
         };
         let Weights { base, path, adapter, trained, profile: own } = Weights::find(name, settings)?;
         let head = trained.and_then(|trained| trained.head);
@@ -67,8 +75,10 @@ impl Local {
         let load =
             LoadOptions { device, precision: settings.precision, dequantize, adapter: adapter.clone() };
         let model = Model::load(&path, &load)?;
+        let kind = ServedKind::of(&model);
         let (profile, unpacked) = match purpose {
             Purpose::Text => (None, false),
+            Purpose::Everything { .. } => (profile_of(&model, kind, named)?, false),
             Purpose::Scores { unpacked, .. } => {
                 let profile = match named {
                     Some(profile) => profile,
@@ -89,8 +99,25 @@ impl Local {
         };
         let token_budget = service.token_budget;
         let engine = Engine::start(model, profile, service)?;
-        Ok(Self { engine, profile: name, files, identity, token_budget, base: headed.then_some(base) })
+        Ok(Self { engine, kind, profile: name, files, identity, token_budget, base: headed.then_some(base) })
     }
+}
+
+/// The profile by which a model that does whatever it can scores: none for an encoder, and for a language model whose
+/// tokenizer lacks the profile's tokens.
+fn profile_of(model: &Model, kind: ServedKind, named: Option<Profile>) -> Result<Option<Profile>> {
+    if kind == ServedKind::Embedding {
+        return match named {
+            None => Ok(None),
+            Some(_) => Err(Error::settings("an embedding model scores no steps: omit --profile")),
+        };
+    }
+    if named.is_some() {
+        return Ok(named);
+    }
+    let usual = Profile::find(Profile::for_model(model)?)?;
+    let fits = kind == ServedKind::Reward || usual.fits(model);
+    Ok(fits.then_some(usual))
 }
 
 /// The files behind a name: a model, or an adapter and its base.

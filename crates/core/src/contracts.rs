@@ -75,6 +75,8 @@ pub enum Prompt {
     /// A conversation; the model's own template writes it out and opens the assistant's turn. A server is asked to
     /// continue a last message that is the assistant's own.
     Chat(Vec<Message>),
+    /// Token ids of a local model, which nothing is added to.
+    Tokens(Vec<u32>),
 }
 
 /// What the output must look like.
@@ -128,6 +130,13 @@ pub struct GenerateRequest {
     pub constraint: Option<Constraint>,
     /// Whether token log-probabilities are wanted.
     pub logprobs: bool,
+    /// With `logprobs`, how many of the most probable tokens are wanted beside each; only a local model gives them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub top_logprobs: usize,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl GenerateRequest {
@@ -142,6 +151,7 @@ impl GenerateRequest {
             seed: 0,
             constraint: None,
             logprobs: false,
+            top_logprobs: 0,
         }
     }
 }
@@ -165,6 +175,16 @@ pub struct TokenLogProb {
     pub token: String,
     /// Natural logarithm of its probability under the unmodified distribution.
     pub logprob: f32,
+    /// The most probable tokens in its place, when asked for: the best first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub top: Vec<TokenLogProb>,
+}
+
+impl TokenLogProb {
+    /// A token without alternatives.
+    pub fn new(id: u32, token: String, logprob: f32) -> Self {
+        Self { id, token, logprob, top: Vec::new() }
+    }
 }
 
 /// One sample.
@@ -228,7 +248,7 @@ impl TokenLogProbs {
     ///
     /// ```
     /// use gradus_core::contracts::{TokenLogProb, TokenLogProbs, Usage};
-    /// let token = |logprob| TokenLogProb { id: 0, token: String::new(), logprob };
+    /// let token = |logprob| TokenLogProb::new(0, String::new(), logprob);
     /// let answer = TokenLogProbs { tokens: vec![token(-1.0), token(-3.0)], usage: Usage::default() };
     /// assert!((answer.perplexity().unwrap() - 2f64.exp()).abs() < 1e-9);
     /// ```

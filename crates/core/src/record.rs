@@ -55,7 +55,7 @@ impl Record {
         earliest
     }
 
-    /// Keeps each text once: the earliest solution with it gets the labels, the outcome and the references that only a
+    /// Keeps each text once: the earliest solution with it gets the labels, scores, outcome and references that only a
     /// later one has. Returns how many were removed.
     ///
     /// ```
@@ -79,6 +79,9 @@ impl Record {
             places.push(place);
             let first = &mut kept[place];
             first.annotations.extend(solution.annotations);
+            for (model, scores) in solution.scores {
+                first.scores.entry(model).or_insert(scores);
+            }
             first.references = first.references.take().or(solution.references);
             if first.outcome == Outcome::Unknown {
                 first.outcome = solution.outcome;

@@ -16,17 +16,19 @@ use crate::cache::{Cache, Slots};
 use crate::constrain::{Grammar, Matcher};
 use crate::host_buffer::HostBuffer;
 use crate::model::Model;
-use crate::sample::Sampler;
+use crate::sample::{Sampler, most_probable};
 use crate::text::TextStream;
 use crate::{Error, Result, ops};
 
 /// A piece of a sample's text, as soon as it is certain.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Piece {
     /// Which sample.
     pub sample: usize,
     /// The text that was added.
     pub text: String,
+    /// The tokens since the last piece, when log-probabilities are asked for.
+    pub logprobs: Vec<TokenLogProb>,
 }
 
 /// What becomes of a request: pieces as they appear, then the whole or an error.
@@ -80,6 +82,8 @@ struct Sequence {
     /// Bytes of `text` that have been sent.
     sent: usize,
     logprobs: Vec<TokenLogProb>,
+    /// Entries of `logprobs` that have been sent.
+    told: usize,
 }
 
 impl Prepared {
@@ -136,6 +140,21 @@ pub(crate) fn prompt_tokens(model: &Model, prompt: &Prompt) -> Result<Vec<u32>> 
     match prompt {
         Prompt::Text(text) => model.tokenizer.encode(text, true),
         Prompt::Chat(messages) => model.tokenizer.encode_chat(messages, true),
+        Prompt::Tokens(tokens) => {
+            check_tokens(model, tokens)?;
+            Ok(tokens.clone())
+        }
+    }
+}
+
+/// Refuses token ids that the model does not have.
+pub(crate) fn check_tokens(model: &Model, tokens: &[u32]) -> Result<()> {
+    let vocabulary = model.decoder()?.config.vocabulary;
+    match tokens.iter().find(|id| **id as usize >= vocabulary) {
+        Some(id) => {
+            Err(Error::request(format!("token {id} is not in the model's vocabulary of {vocabulary}")))
+        }
+        None => Ok(()),
     }
 }
 
@@ -214,6 +233,7 @@ impl Generator {
                 text: String::new(),
                 sent: 0,
                 logprobs: Vec::new(),
+                told: 0,
             };
             let drawn = sequence.draw(model, &request, logits);
             self.sequences.push(sequence);
@@ -324,7 +344,9 @@ impl Generator {
         let end = sequence.text.len() - held;
         if end > sequence.sent {
             let text = sequence.text[sequence.sent..end].to_owned();
-            entry.listener.piece(Piece { sample: sequence.sample, text });
+            let logprobs = sequence.logprobs[sequence.told..].to_vec();
+            sequence.told = sequence.logprobs.len();
+            entry.listener.piece(Piece { sample: sequence.sample, text, logprobs });
             sequence.sent = end;
         }
     }
@@ -384,7 +406,14 @@ impl Sequence {
         }
         if request.logprobs {
             let token = tokenizer.token_text(drawn.token);
-            self.logprobs.push(TokenLogProb { id: drawn.token, token, logprob: drawn.logprob });
+            let top = most_probable(logits, request.top_logprobs).into_iter();
+            let top = top.map(|(id, logprob)| TokenLogProb::new(id, tokenizer.token_text(id), logprob));
+            self.logprobs.push(TokenLogProb {
+                id: drawn.token,
+                token,
+                logprob: drawn.logprob,
+                top: top.collect(),
+            });
         }
         let before = self.text.len();
         if let Some(text) = self.stream.as_mut().and_then(|stream| stream.push(drawn.token)) {

@@ -68,4 +68,6 @@ pub use gguf::Gguf;
 pub use gradus_kernels::{Precision, keep_freed_memory};
 pub use head::HeadKind;
 pub use model::{LoadOptions, Model};
-pub use service::{Engine, EngineMetrics, ServiceOptions};
+pub use service::{
+    Engine, EngineMetrics, Histogram, HistogramCounts, ReadAt, ReadRequest, Readout, ServiceOptions,
+};

@@ -107,6 +107,11 @@ impl Model {
         }
     }
 
+    /// Whether it turns texts into vectors and does nothing else.
+    pub fn is_encoder(&self) -> bool {
+        matches!(self.body, ModelBody::Encoder(_))
+    }
+
     /// Bytes of the weights.
     pub fn bytes(&self) -> usize {
         match &self.body {

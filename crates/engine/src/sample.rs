@@ -170,6 +170,22 @@ impl Sampler {
     }
 }
 
+/// The `count` most probable tokens with their log-probabilities, the best first; of equals, the lowest id first.
+pub(crate) fn most_probable(logits: &[f32], count: usize) -> Vec<(u32, f32)> {
+    if count == 0 {
+        return Vec::new();
+    }
+    let mut all: Vec<Candidate> =
+        logits.iter().zip(0..).map(|(score, id)| Candidate { score: *score, id }).collect();
+    if count < all.len() {
+        all.select_nth_unstable_by(count - 1, Candidate::order);
+        all.truncate(count);
+    }
+    all.sort_unstable_by(Candidate::order);
+    let total = log_sum_exp(logits);
+    all.into_iter().map(|candidate| (candidate.id, candidate.score - total)).collect()
+}
+
 /// Shares that are summed before the next is looked at.
 const BLOCK: usize = 1024;
 

@@ -49,6 +49,16 @@ impl Scorer {
         Ok(Self { assembler, packed: true })
     }
 
+    /// The tokens for right and wrong, when two tokens are compared.
+    pub(crate) fn verdict_tokens(&self) -> Option<[u32; 2]> {
+        self.assembler.verdict()
+    }
+
+    /// The separator's token, where the profile has one.
+    pub(crate) fn tag(&self) -> Option<u32> {
+        self.assembler.tag()
+    }
+
     /// Writes solutions out and joins those of the same problem, given by their index in the call. A tree holds
     /// `budget` tokens at most, or one solution.
     pub(crate) fn trees(

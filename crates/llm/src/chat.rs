@@ -137,7 +137,7 @@ struct ChatBody<'a> {
     #[serde(flatten)]
     continued: Option<ContinuedTurn>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    prompt: Option<&'a str>,
+    prompt: Option<PromptBody<'a>>,
     n: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<usize>,
@@ -157,6 +157,14 @@ struct ChatBody<'a> {
 }
 
 /// Fields of open servers. llama.cpp has its own name for the penalty; vLLM and SGLang ignore that one.
+/// A prompt of `/v1/completions`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum PromptBody<'a> {
+    Text(&'a str),
+    Tokens(&'a [u32]),
+}
+
 #[derive(Serialize)]
 struct OpenServerFields {
     top_k: i64,
@@ -169,7 +177,8 @@ impl<'a> ChatBody<'a> {
     fn new(request: &'a GenerateRequest, model: &'a str, dialect: Dialect, first: usize, n: usize) -> Self {
         let (messages, prompt) = match &request.prompt {
             Prompt::Chat(messages) => (Some(messages.as_slice()), None),
-            Prompt::Text(text) => (None, Some(text.as_str())),
+            Prompt::Text(text) => (None, Some(PromptBody::Text(text))),
+            Prompt::Tokens(tokens) => (None, Some(PromptBody::Tokens(tokens))),
         };
         let begun = messages.and_then(<[Message]>::last).is_some_and(|last| last.role == "assistant");
         let sampling = &request.sampling;
@@ -281,7 +290,7 @@ impl Tokens {
         if let Some(content) = self.content {
             return Ok(content
                 .into_iter()
-                .map(|Token { id, token, logprob }| TokenLogProb { id, token, logprob })
+                .map(|Token { id, token, logprob }| TokenLogProb::new(id, token, logprob))
                 .collect());
         }
         let missing = |field| (field, "missing".to_owned());
@@ -294,7 +303,7 @@ impl Tokens {
         Ok(tokens
             .into_iter()
             .zip(values)
-            .map(|(token, logprob)| TokenLogProb { id: UNKNOWN_TOKEN, token, logprob })
+            .map(|(token, logprob)| TokenLogProb::new(UNKNOWN_TOKEN, token, logprob))
             .collect())
     }
 }

@@ -137,7 +137,7 @@ fn continuation(lists: Lists, text: &str, begin: usize) -> Result<Vec<TokenLogPr
         match token.logprob {
             Some(logprob) => {
                 let id = token.id.unwrap_or(UNKNOWN_TOKEN);
-                judged.push(TokenLogProb { id, token: token.token, logprob });
+                judged.push(TokenLogProb::new(id, token.token, logprob));
             }
             None if index == 0 => {}
             None => {

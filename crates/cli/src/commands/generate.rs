@@ -139,6 +139,7 @@ fn request(
         stop: args.stop.clone(),
         seed: args.seed,
         constraint,
+        top_logprobs: 0,
         logprobs: args.logprobs,
     }
 }

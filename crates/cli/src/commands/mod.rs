@@ -13,6 +13,7 @@ mod pool;
 mod sample;
 mod score;
 mod select;
+mod serve;
 mod solve;
 mod steps;
 mod synth;
@@ -61,6 +62,8 @@ enum Command {
     Score(Box<score::ScoreArgs>),
     /// Select one of several scored solutions to each problem
     Select(select::SelectArgs),
+    /// Serve step scores, text and embeddings over HTTP
+    Serve(Box<serve::ServeArgs>),
     /// Solve problems by best-of-N, voting, or search guided by a reward model
     Solve(Box<solve::args::SolveArgs>),
     /// Generate text with a model
@@ -109,6 +112,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         },
         Command::Score(args) => score::run(&args),
         Command::Select(args) => select::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Solve(args) => solve::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Embed(args) => embed::run(&args),

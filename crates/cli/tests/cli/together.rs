@@ -261,6 +261,25 @@ fn consensus_keeps_soft_values_and_monte_carlo_is_relabeled_without_sampling() {
     );
 }
 
+/// Somebody else's file has labels at one of two equal samples, and not at the first.
+#[test]
+fn labels_of_any_copy_of_a_text_are_exported() {
+    let folder = Folder::new();
+    let solution = |id: &str, annotations: Value| json!({"id": id, "problem_id": "p1", "steps": ["2 + 3 = 5.", "So 5."], "annotations": annotations});
+    let labels =
+        json!([{"labels": [{"mark": "correct", "source": "human"}, {"mark": "correct", "source": "human"}]}]);
+    let row = json!({
+        "gradus": 1,
+        "problem": {"id": "p1", "text": "What is 2 + 3?", "answer": "5"},
+        "solutions": [solution("a", json!([])), solution("b", labels)],
+    });
+    folder.file("labeled.jsonl", format!("{row}\n"));
+    let shown = folder.run("annotate export labeled.jsonl --to trl -o trl.jsonl").succeeds();
+    assert!(shown.contains("1 of 2 solutions with 2 labeled steps"), "{shown}");
+    assert!(shown.contains("1  omitted: solutions with the text of an earlier one"), "{shown}");
+    assert_eq!(folder.rows("trl.jsonl")[0]["labels"], json!([true, true]));
+}
+
 #[test]
 fn monte_carlo_of_two_models_is_two_annotators() {
     let folder = Folder::new();

@@ -228,6 +228,11 @@ impl Profile {
         )))
     }
 
+    /// Whether a model's tokenizer has the tokens that the profile needs.
+    pub fn fits(&self, model: &Model) -> bool {
+        Assembler::new(self.clone(), &model.tokenizer).is_ok()
+    }
+
     /// The profile that a model asks for by its architecture or its head: `plain` for a language model. A class head of
     /// one layer fits several, so that one must be named.
     pub fn for_model(model: &Model) -> Result<&'static str> {

@@ -7,18 +7,21 @@
 
 mod contracts;
 mod metrics;
+mod read;
 mod worker;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::time::Instant;
 
 use gradus_core::contracts::{
     GenerateRequest, Generated, LogProbsRequest, ScoreRequest, StepScores, TokenLogProbs,
 };
 use tokio::sync::{mpsc, oneshot};
 
-pub use metrics::EngineMetrics;
 use metrics::Metrics;
+pub use metrics::{EngineMetrics, Histogram, HistogramCounts};
+pub use read::{ReadAt, ReadRequest, Readout};
 
 use crate::generate::{Listener, Piece};
 use crate::model::Model;
@@ -47,10 +50,12 @@ impl Default for ServiceOptions {
 /// A handle to a model that runs on its own thread. Clones share it; the last one to go ends it.
 #[derive(Clone)]
 pub struct Engine {
-    jobs: Sender<Job>,
+    jobs: Sender<(Instant, Job)>,
     metrics: Arc<Metrics>,
     tokenizer: Arc<Tokenizer>,
     architecture: Arc<str>,
+    context: usize,
+    step_tag: Option<u32>,
 }
 
 /// What a caller asks for, and where the answer goes.
@@ -59,7 +64,11 @@ pub(crate) enum Job {
     LogProbs(LogProbsRequest, ReplySender<TokenLogProbs>),
     Score(Vec<ScoreRequest>, ReplySender<Vec<Result<StepScores>>>),
     Embed(Vec<String>, ReplySender<gradus_core::contracts::Embeddings>),
+    Read(Vec<ReadRequest>, ReplySender<ReadRows>),
 }
+
+/// For each text, for each position, the numbers that were read.
+type ReadRows = Vec<Vec<Vec<f32>>>;
 
 /// Where a job's answer goes.
 type ReplySender<T> = oneshot::Sender<Result<T>>;
@@ -80,6 +89,8 @@ impl Engine {
             metrics: Arc::clone(&metrics),
             tokenizer: Arc::clone(&model.tokenizer),
             architecture: model.architecture().into(),
+            context: model.context(),
+            step_tag: scorer.as_ref().and_then(Scorer::tag),
         };
         let worker = worker::Worker::new(model, scorer, options, metrics)?;
         let thread = std::thread::Builder::new().name("gradus-engine".to_owned());
@@ -99,6 +110,23 @@ impl Engine {
         &self.architecture
     }
 
+    /// Context length in tokens.
+    pub fn context(&self) -> usize {
+        self.context
+    }
+
+    /// The token that ends a step, where the profile has one.
+    pub fn step_tag(&self) -> Option<u32> {
+        self.step_tag
+    }
+
+    /// What the model says at positions of texts that the caller wrote out: for each text, for each position, a row.
+    pub fn read(&self, requests: Vec<ReadRequest>) -> impl Future<Output = Result<ReadRows>> + Send + use<> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Read(requests, reply));
+        async move { answer.await.map_err(|_| Error::Stopped)? }
+    }
+
     /// What the service has done so far.
     pub fn metrics(&self) -> EngineMetrics {
         self.metrics.read()
@@ -108,7 +136,7 @@ impl Engine {
     pub fn generate_streaming(
         &self,
         request: GenerateRequest,
-    ) -> (mpsc::UnboundedReceiver<Piece>, impl Future<Output = Result<Generated>> + Send + 'static) {
+    ) -> (mpsc::UnboundedReceiver<Piece>, impl Future<Output = Result<Generated>> + Send + use<>) {
         let (pieces, received) = mpsc::unbounded_channel();
         let (reply, answer) = oneshot::channel();
         self.send(Job::Generate(request, Box::new(Streaming { pieces: Some(pieces), reply })));
@@ -118,7 +146,7 @@ impl Engine {
     fn send(&self, job: Job) {
         self.metrics.queue();
         // A thread that is gone drops the job, and with it the reply, which the caller sees.
-        drop(self.jobs.send(job));
+        drop(self.jobs.send((Instant::now(), job)));
     }
 }
 

@@ -10,7 +10,8 @@ use gradus_core::contracts::{Embeddings, LogProbsRequest, StepScores, TokenLogPr
 use rayon::prelude::*;
 
 use super::metrics::Metrics;
-use super::{Job, ReplySender, ServiceOptions};
+use super::read::{self, ReadRequest};
+use super::{Job, ReadRows, ReplySender, ServiceOptions};
 use crate::batch::Forest;
 use crate::generate::{self, Generator, Prepared};
 use crate::model::{Model, ModelBody};
@@ -33,6 +34,7 @@ enum Unit {
     Tree { call: u64, tree: Tree },
     Continuation { reply: ReplySender<TokenLogProbs>, tokens: Vec<u32>, first: usize },
     Text { call: u64, number: usize, tokens: Vec<u32> },
+    Read { call: u64, number: usize, request: ReadRequest },
 }
 
 /// Calls whose answers are still being put together.
@@ -41,11 +43,17 @@ struct Calls {
     next: u64,
     scores: std::collections::BTreeMap<u64, ScoreCall>,
     texts: std::collections::BTreeMap<u64, EmbedCall>,
+    reads: std::collections::BTreeMap<u64, ReadCall>,
 }
 
 struct ScoreCall {
     scores: Vec<Option<Result<StepScores>>>,
     reply: ReplySender<Vec<Result<StepScores>>>,
+}
+
+struct ReadCall {
+    rows: Vec<Option<Vec<Vec<f32>>>>,
+    reply: ReplySender<ReadRows>,
 }
 
 struct EmbedCall {
@@ -70,16 +78,16 @@ impl Worker {
     }
 
     /// Serves until the last handle is gone and nothing is left to do.
-    pub(super) fn run(mut self, jobs: &Receiver<Job>) {
+    pub(super) fn run(mut self, jobs: &Receiver<(Instant, Job)>) {
         loop {
             if self.is_idle() {
                 match jobs.recv() {
-                    Ok(job) => self.take(job),
+                    Ok(job) => self.take_timed(job),
                     Err(_) => return,
                 }
             }
             while let Ok(job) = jobs.try_recv() {
-                self.take(job);
+                self.take_timed(job);
             }
             self.read_pass();
             self.generation_step();
@@ -89,6 +97,14 @@ impl Worker {
     fn is_idle(&self) -> bool {
         let generating = self.generator.as_ref().is_some_and(|generator| generator.len() > 0);
         self.prompts.is_empty() && self.reading.is_empty() && !generating
+    }
+
+    /// Takes a job in; what that takes is mostly tokenization.
+    fn take_timed(&mut self, (sent, job): (Instant, Job)) {
+        let started = Instant::now();
+        self.metrics.wait(started.saturating_duration_since(sent));
+        self.take(job);
+        self.metrics.tokenize(started.elapsed());
     }
 
     /// Turns a job into units. Whatever is wrong with it is answered here, before it can cost a pass.
@@ -104,6 +120,7 @@ impl Worker {
             },
             Job::Score(requests, reply) => self.take_scores(&requests, reply),
             Job::Embed(texts, reply) => self.take_texts(&texts, reply),
+            Job::Read(requests, reply) => self.take_reads(requests, reply),
         }
     }
 
@@ -131,6 +148,20 @@ impl Worker {
         self.calls.scores.insert(call, ScoreCall { scores, reply });
         self.reading.extend(trees.into_iter().map(|tree| Unit::Tree { call, tree }));
         self.calls.finish_scores(call);
+    }
+
+    fn take_reads(&mut self, requests: Vec<ReadRequest>, reply: ReplySender<ReadRows>) {
+        let checked =
+            requests.iter().try_for_each(|request| request.check(&self.model, self.scorer.as_ref()));
+        if let Err(error) = checked {
+            return self.refuse(reply, error);
+        }
+        let call = self.calls.number();
+        self.calls.reads.insert(call, ReadCall { rows: vec![None; requests.len()], reply });
+        let units =
+            requests.into_iter().enumerate().map(|(number, request)| Unit::Read { call, number, request });
+        self.reading.extend(units);
+        self.calls.finish_reads(call);
     }
 
     fn take_texts(&mut self, texts: &[String], reply: ReplySender<Embeddings>) {
@@ -198,11 +229,13 @@ impl Worker {
         let mut trees = Vec::new();
         let mut continuations = Vec::new();
         let mut texts = Vec::new();
+        let mut reads = Vec::new();
         for unit in units {
             match unit {
                 Unit::Tree { call, tree } => trees.push((call, tree)),
                 Unit::Continuation { reply, tokens, first } => continuations.push((reply, tokens, first)),
                 Unit::Text { call, number, tokens } => texts.push((call, number, tokens)),
+                Unit::Read { call, number, request } => reads.push((call, number, request)),
             }
         }
         if !trees.is_empty() {
@@ -213,6 +246,9 @@ impl Worker {
         }
         if !texts.is_empty() {
             self.serve_texts(&texts);
+        }
+        if !reads.is_empty() {
+            self.serve_reads(reads);
         }
     }
 
@@ -282,6 +318,30 @@ impl Worker {
         texts.iter().for_each(|(call, _, _)| self.calls.finish_texts(*call));
     }
 
+    fn serve_reads(&mut self, units: Vec<(u64, usize, ReadRequest)>) {
+        let (places, requests): (Vec<(u64, usize)>, Vec<ReadRequest>) =
+            units.into_iter().map(|(call, number, request)| ((call, number), request)).unzip();
+        match guarded(|| read::rows(&self.model, self.scorer.as_ref(), &requests)) {
+            Ok(rows) => {
+                for ((call, number), rows) in places.iter().zip(rows) {
+                    if let Some(call) = self.calls.reads.get_mut(call) {
+                        call.rows[*number] = Some(rows);
+                    }
+                }
+            }
+            Err(error) => {
+                let message = error.to_string();
+                for (call, _) in &places {
+                    if let Some(call) = self.calls.reads.remove(call) {
+                        self.metrics.fail(1);
+                        drop(call.reply.send(Err(Error::request(message.clone()))));
+                    }
+                }
+            }
+        }
+        places.iter().for_each(|(call, _)| self.calls.finish_reads(*call));
+    }
+
     /// Lets new prompts in and draws one token for every sequence.
     fn generation_step(&mut self) {
         let Some(generator) = &mut self.generator else { return };
@@ -328,6 +388,7 @@ impl Unit {
         match self {
             Self::Tree { tree, .. } => tree.forest.tokens(),
             Self::Continuation { tokens, .. } | Self::Text { tokens, .. } => tokens.len(),
+            Self::Read { request, .. } => request.tokens.len(),
         }
     }
 }
@@ -343,6 +404,7 @@ impl Calls {
             Unit::Tree { call, .. } => self.scores.get(call).is_none_or(|call| call.reply.is_closed()),
             Unit::Continuation { reply, .. } => reply.is_closed(),
             Unit::Text { call, .. } => self.texts.get(call).is_none_or(|call| call.reply.is_closed()),
+            Unit::Read { call, .. } => self.reads.get(call).is_none_or(|call| call.reply.is_closed()),
         }
     }
 
@@ -356,6 +418,13 @@ impl Calls {
         if self.scores.get(&number).is_some_and(|call| call.scores.iter().all(Option::is_some)) {
             let call = self.scores.remove(&number).expect("just seen");
             drop(call.reply.send(Ok(call.scores.into_iter().flatten().collect())));
+        }
+    }
+
+    fn finish_reads(&mut self, number: u64) {
+        if self.reads.get(&number).is_some_and(|call| call.rows.iter().all(Option::is_some)) {
+            let call = self.reads.remove(&number).expect("just seen");
+            drop(call.reply.send(Ok(call.rows.into_iter().flatten().collect())));
         }
     }
 
@@ -422,10 +491,9 @@ fn logprobs(
     let hidden = model.hidden(&forests, &reads)?;
     let mut logprobs = model.target_logprobs(&hidden, &targets)?.into_iter();
     let answers = units.iter().map(|(_, tokens, first)| {
-        let judged = tokens[*first..].iter().map(|id| TokenLogProb {
-            id: *id,
-            token: model.tokenizer.token_text(*id),
-            logprob: logprobs.next().expect("one for each target"),
+        let judged = tokens[*first..].iter().map(|id| {
+            let logprob = logprobs.next().expect("one for each target");
+            TokenLogProb::new(*id, model.tokenizer.token_text(*id), logprob)
         });
         let usage = Usage { prompt_tokens: tokens.len() as u64, completion_tokens: 0 };
         TokenLogProbs { tokens: judged.collect(), usage }

@@ -183,6 +183,11 @@ impl Tokenizer {
         self.inner.token_to_id(token)
     }
 
+    /// The texts of the tokens that end a text.
+    pub fn end_texts(&self) -> Vec<String> {
+        self.eos.iter().map(|id| self.token_text(*id)).filter(|text| !text.is_empty()).collect()
+    }
+
     /// The text of one token, with `�` for bytes that are no character by themselves.
     pub fn token_text(&self, id: u32) -> String {
         String::from_utf8_lossy(&self.token_bytes(id)).into_owned()

@@ -140,6 +140,7 @@ impl Generate for Scripted {
             let usage = Usage {
                 prompt_tokens: match &request.prompt {
                     Prompt::Text(text) => words(text),
+                    Prompt::Tokens(tokens) => tokens.len() as u64,
                     Prompt::Chat(messages) => messages.iter().map(|message| words(&message.content)).sum(),
                 },
                 completion_tokens: choices.iter().map(|choice| words(&choice.text)).sum(),
@@ -161,6 +162,7 @@ impl ScoreSteps for Scripted {
 fn key(prompt: &Prompt) -> &str {
     match prompt {
         Prompt::Text(text) => text,
+        Prompt::Tokens(_) => "",
         Prompt::Chat(messages) => messages.last().map_or("", |message| &message.content),
     }
 }

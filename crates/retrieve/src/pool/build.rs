@@ -121,11 +121,13 @@ pub async fn build(
     watch: impl FnMut(Progress) -> bool,
 ) -> Result<PoolBuildSummary> {
     settings.check()?;
-    let absent = || match folder.symlink_metadata() {
-        Ok(_) => Err(Error::pool(folder, "is there already: add to it, or remove it first")),
-        Err(_) => Ok(()),
-    };
-    absent()?;
+    if folder.symlink_metadata().is_ok() {
+        let has_journal = beside(&resolved(folder), ".embedded").symlink_metadata().is_ok();
+        if let (true, Ok(journal)) = (has_journal, journal(folder, encoder)) {
+            remove_if_spent(folder, encoder, journal)?;
+        }
+        return Err(there_already(folder));
+    }
     let mut draft = Draft::new(settings.labels.clone());
     records.into_iter().for_each(|record| draft.add(&record));
     if draft.questions.is_empty() {
@@ -136,9 +138,10 @@ pub async fn build(
     }
     write::check_size(&draft)?;
     let mut journal = journal(folder, encoder)?;
-    // Another process may have built it meanwhile. A journal with vectors is that of an addition.
-    if let Err(error) = absent() {
-        return if journal.dimension() == 0 { journal.remove().and(Err(error)) } else { Err(error) };
+    // Another process may have built it meanwhile.
+    if folder.symlink_metadata().is_ok() {
+        remove_if_spent(folder, encoder, journal)?;
+        return Err(there_already(folder));
     }
     let embedded = fill(&mut journal, &draft, Counts::default(), encoder, settings, watch).await?;
     let pca = reduce.map(|reduce| fit(&journal, &draft, settings.fit_rows, reduce)).transpose()?;
@@ -164,10 +167,28 @@ pub async fn build(
     drop(plan);
     let report = report(&manifest, Counts::default(), &draft, embedded);
     manifest.write(&part)?;
-    // First the journal: a kill between the two costs its vectors, and leaves nothing beside a finished pool.
-    journal.remove()?;
+    // The journal last: its lock is what keeps another build away until the pool is where that one looks for it.
     move_folder(&part, folder)?;
+    journal.remove()?;
     Ok(report)
+}
+
+fn there_already(folder: &Path) -> Error {
+    Error::pool(folder, "is there already: add to it, or remove it first")
+}
+
+/// Removes a journal all of whose vectors are in the pool: that of a build that was killed when the pool was in place.
+/// One with others is that of an addition.
+fn remove_if_spent(folder: &Path, encoder: &Encoder<'_>, journal: Journal) -> Result<()> {
+    if journal.dimension() > 0 {
+        let Ok(pool) = Pool::open(folder, encoder) else { return Ok(()) };
+        let texts = pool.questions().map(|question| question.text).chain(pool.step_texts());
+        let kept: HashSet<Key> = texts.map(key).collect();
+        if !journal.keys().all(|key| kept.contains(key)) {
+            return Ok(());
+        }
+    }
+    journal.remove()
 }
 
 /// Adds records to a pool. What is in it is not embedded again; new vectors are reduced with the pool's components.

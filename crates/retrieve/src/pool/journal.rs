@@ -85,6 +85,11 @@ impl Journal {
         self.dimension
     }
 
+    /// The keys of its texts.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.known.keys()
+    }
+
     pub(crate) fn knows(&self, key: &Key) -> bool {
         self.known.contains_key(key)
     }

@@ -73,6 +73,25 @@ async fn of_two_builds_into_one_name_the_second_is_refused() {
     assert!(late.ends_with("is there already: add to it, or remove it first"), "{late}");
 }
 
+/// A build that is killed when its pool is in place leaves its journal; the next one takes it away. That of an addition
+/// stays: its vectors were paid for.
+#[tokio::test]
+async fn a_journal_whose_vectors_are_in_the_pool_is_removed() {
+    let root = tempfile::tempdir().unwrap();
+    let (path, journal, kept) =
+        (root.path().join("p"), root.path().join("p.embedded"), root.path().join("kept"));
+    let keep = |_| std::fs::copy(&journal, &kept).is_ok();
+    pool::build(&path, records(0..20), &encoder(&Words::default()), &settings(), None, keep).await.unwrap();
+    std::fs::rename(&kept, &journal).unwrap();
+    let late = build(&path, records(20..40), &Words::default()).await.unwrap_err().to_string();
+    assert!(late.ends_with("is there already: add to it, or remove it first"), "{late}");
+    assert_eq!(names(root.path()), ["p"]);
+    let stop = |progress: pool::Progress| progress.done < 4;
+    pool::add(&path, records(20..40), &encoder(&Words::default()), &settings(), stop).await.unwrap_err();
+    build(&path, records(20..40), &Words::default()).await.unwrap_err();
+    assert_eq!(names(root.path()), ["p", "p.embedded"]);
+}
+
 #[tokio::test]
 async fn a_reader_that_has_the_old_manifest_reads_the_new_one() {
     let root = tempfile::tempdir().unwrap();

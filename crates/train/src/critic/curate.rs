@@ -141,13 +141,18 @@ pub fn curate(
     let mut counts: BTreeMap<String, CurationCounts> = BTreeMap::new();
     let mut examples = Vec::new();
     for record in records {
-        for (index, first) in record.earliest_equal().into_iter().enumerate() {
-            let solution = &record.solutions[index];
+        let mut count = |solution: &Solution, reason| {
             let of_generator = counts.entry(solution.generator.clone().unwrap_or_default()).or_default();
+            *of_generator.dropped.entry(reason).or_default() += 1;
+        };
+        for (index, first) in record.earliest_equal().into_iter().enumerate() {
             if first != index {
-                *of_generator.dropped.entry(DropReason::Repeated).or_default() += 1;
-                continue;
+                count(&record.solutions[index], DropReason::Repeated);
             }
+        }
+        let mut united = record.clone();
+        united.unite_equal();
+        for solution in &united.solutions {
             match truth(solution, &settings.truth) {
                 Ok((truth, source)) => examples.push(CriticExample {
                     critic: CRITIC_SCHEMA,
@@ -160,7 +165,7 @@ pub fn curate(
                     perplexity: None,
                     source,
                 }),
-                Err(reason) => *of_generator.dropped.entry(reason).or_default() += 1,
+                Err(reason) => count(solution, reason),
             }
         }
     }
@@ -380,6 +385,9 @@ mod tests {
         let settings = Curation { truth, balance: Balance::None, seed: 0 };
         let (examples, counts) = curate(&[record(vec![twice(), twice()])], &settings);
         assert_eq!((examples.len(), counts["m"].dropped[&DropReason::Repeated]), (1, 1));
+        // The one that was drawn first need not be the one that was scored.
+        let without = Solution { scores: BTreeMap::new(), ..twice() };
+        assert_eq!(curate(&[record(vec![without, twice()])], &settings).0, examples);
     }
 
     #[test]

@@ -103,9 +103,9 @@ pub(super) fn run(args: &ExportArgs) -> Result<Status> {
     for record in &mut records {
         report.solutions += record.solutions.len();
         let mut left_out = Vec::new();
-        let mut firsts = record.earliest_equal().into_iter().enumerate();
+        left_out.resize(record.unite_equal(), "solutions with the text of an earlier one");
         let after = args.labels_after_error;
-        record.solutions.retain_mut(|solution| match target(solution, &choice, after, firsts.next()) {
+        record.solutions.retain_mut(|solution| match target(solution, &choice, after) {
             Ok((mut kept, source)) => {
                 if hard {
                     kept.labels.iter_mut().flatten().for_each(|label| label.value = None);
@@ -173,17 +173,12 @@ fn available(records: &[Record]) -> String {
     format!("; the data has labels by {}", names.into_iter().collect::<Vec<_>>().join(", "))
 }
 
-/// The labels to train on, those from the first step on that have no gap, and whose they are. `first` is the solution's
-/// place and that of the earliest one with its text.
+/// The labels to train on, those from the first step on that have no gap, and whose they are.
 fn target(
     solution: &Solution,
     choice: &LabelChoice,
     after: Option<LabelsAfterError>,
-    first: Option<(usize, usize)>,
 ) -> Result<(Annotation, String), &'static str> {
-    if first.is_some_and(|(own, first)| own != first) {
-        return Err("solutions with the text of an earlier one");
-    }
     let annotation = solution.labels(choice).ok_or("solutions without labels")?;
     let labels: Vec<_> = annotation
         .training_targets(after)

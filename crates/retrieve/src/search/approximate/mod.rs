@@ -8,6 +8,7 @@
 
 mod bytes;
 mod file;
+mod graph;
 
 use std::collections::HashMap;
 use std::fmt::{Debug, Display};
@@ -127,12 +128,14 @@ impl Approximate {
         Self::of(crate::pool::files::map(path)?, path)
     }
 
-    /// A graph in a mapped file. Its checksum is always compared: a walk through a damaged graph would leave it.
+    /// A graph in a mapped file. Its checksum is always compared and its neighbor lists are looked through: a walk
+    /// through a damaged or hostile graph would leave the file.
     pub(crate) fn of(map: Mmap, path: &Path) -> Result<Self> {
         let about = file::read(path, &map)?;
         let refused = |error: &dyn Display| {
             Error::pool(path, format!("cannot be opened: {error}; build the index again"))
         };
+        graph::check(&map[file::HEADER..], about.rows, about.dimension).map_err(|error| refused(&error))?;
         let mut index = empty(about.dimension, about.rows, &about.settings)?;
         index.reserve_capacity_and_threads(0, threads()).map_err(|error| refused(&error))?;
         // SAFETY: the map is never changed, and lives beside the index, which is dropped before it.

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use super::*;
 use gradus_kernels::vectors::normalize;
 
-const DIMENSION: usize = 32;
+pub(super) const DIMENSION: usize = 32;
 
 /// Vectors around a hundred centers.
-fn clustered(count: usize, seed: u64) -> Vec<f32> {
+pub(super) fn clustered(count: usize, seed: u64) -> Vec<f32> {
     let mut state = seed | 1;
     let mut next = || {
         let mut sum = 0.0;
@@ -30,7 +30,7 @@ fn clustered(count: usize, seed: u64) -> Vec<f32> {
     values
 }
 
-fn graph(rows: &[f32]) -> Approximate {
+pub(super) fn graph(rows: &[f32]) -> Approximate {
     Approximate::build(rows, DIMENSION, &Settings::default()).unwrap()
 }
 

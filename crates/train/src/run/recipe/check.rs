@@ -79,6 +79,17 @@ pub(super) fn ranges(recipe: &Recipe) -> Result<(), String> {
             ));
         }
     }
+    if let Some(best) = &steps.best {
+        let known = objective.evaluation_metrics();
+        if !known.contains(&best.metric.as_str()) {
+            return Err(format!(
+                "`best` in [steps] names the metric `{}`: an evaluation of {} has {}",
+                best.metric,
+                objective.name(),
+                known.join(", ")
+            ));
+        }
+    }
     objective_ranges(objective)
 }
 

@@ -50,6 +50,34 @@ impl Objective {
         BestMetric { metric: metric.to_owned(), is }
     }
 
+    /// The metrics that an evaluation may have, one of which decides which checkpoint is the best.
+    pub(super) fn evaluation_metrics(&self) -> &'static [&'static str] {
+        match self {
+            Self::Sft(_) => &["loss", "perplexity", "exact_match"],
+            Self::Prm(_) => &["loss", "step_accuracy", "f1", "acc_err", "acc_cor"],
+            Self::Orm(_) => &["loss", "step_accuracy"],
+            Self::Orpo(_) => &[
+                "loss",
+                "nll",
+                "odds_ratio_loss",
+                "chosen_log_odds",
+                "rejected_log_odds",
+                "preference_accuracy",
+                "exact_match",
+            ],
+            Self::Grpo(_) => &[
+                "reward",
+                "accuracy",
+                "fpr",
+                "fnr",
+                "abs_bias",
+                "mean_abs_bias",
+                "first_error_accuracy",
+                "undecided_share",
+            ],
+        }
+    }
+
     /// Optimizer updates in each step.
     pub(crate) fn updates_per_step(&self) -> usize {
         match self {

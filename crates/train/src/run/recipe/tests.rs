@@ -127,6 +127,10 @@ fn bad_recipes_are_refused_with_a_sentence() {
         ("epochs = 2", "epochs = 2\nresult = \"last\""),
         (
             "[optimizer]\nlearning_rate = 1e-4\n[steps]",
+            "eval = [\"e\"]\n[optimizer]\nlearning_rate = 1e-4\n[steps]\nbest = { metric = \"F1\", is = \"highest\" }",
+        ),
+        (
+            "[optimizer]\nlearning_rate = 1e-4\n[steps]",
             "eval = [\"e\"]\n[optimizer]\nlearning_rate = 1e-4\n[steps]\nresult = \"last\"\nbest = { metric = \"f1\", is = \"highest\" }",
         ),
         ("[model]", "[grpo]\ngroup = 5\n[model]"),
@@ -311,7 +315,10 @@ prop_compose! {
                 eval_every: judged.then_some(every),
                 checkpoint_every: every * 2,
                 keep: 5,
-                best: judged.then(|| BestMetric { metric: "f1".to_owned(), is: BestValue::Highest }),
+                best: judged.then(|| BestMetric {
+                    metric: objective.evaluation_metrics()[0].to_owned(),
+                    is: BestValue::Highest,
+                }),
             },
             objective,
         }

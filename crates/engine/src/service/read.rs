@@ -1,0 +1,128 @@
+//! What a model says at positions of a text that the caller wrote out: the outputs of its reward head, or how probable
+//! some tokens are. No profile is applied, so this is what other servers' protocols ask for.
+
+use crate::batch::Forest;
+use crate::generate::check_tokens;
+use crate::model::Model;
+use crate::score::Scorer;
+use crate::{Error, Result};
+
+/// Where to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadAt {
+    /// Wherever this token stands.
+    Tag(u32),
+    /// At every token.
+    All,
+    /// At the last token.
+    Last,
+}
+
+/// What to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Readout {
+    /// The outputs of the reward head; of a language model, the logits of its profile's tokens for wrong and right.
+    Head,
+    /// The log-probabilities of these tokens, as the next one.
+    LogProbs(Vec<u32>),
+}
+
+/// A text to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadRequest {
+    /// Its tokens.
+    pub tokens: Vec<u32>,
+    /// Where.
+    pub at: ReadAt,
+    /// What.
+    pub what: Readout,
+}
+
+impl ReadRequest {
+    /// Refuses what the model cannot read.
+    pub(super) fn check(&self, model: &Model, scorer: Option<&Scorer>) -> Result<()> {
+        let context = model.context();
+        if self.tokens.is_empty() {
+            return Err(Error::request("the text is empty: give at least one token"));
+        }
+        if self.tokens.len() > context {
+            let length = self.tokens.len();
+            return Err(Error::request(format!(
+                "context too long: the text takes {length} tokens and the model's context holds {context}"
+            )));
+        }
+        check_tokens(model, &self.tokens)?;
+        match &self.what {
+            Readout::LogProbs(tokens) => check_tokens(model, tokens),
+            Readout::Head if model.any_head().is_some() => Ok(()),
+            Readout::Head => verdict(scorer).map(drop),
+        }
+    }
+
+    fn positions(&self) -> Vec<usize> {
+        match self.at {
+            ReadAt::All => (0..self.tokens.len()).collect(),
+            ReadAt::Last => vec![self.tokens.len() - 1],
+            ReadAt::Tag(tag) => (0..self.tokens.len()).filter(|at| self.tokens[*at] == tag).collect(),
+        }
+    }
+}
+
+/// The tokens of a language model for wrong and right.
+fn verdict(scorer: Option<&Scorer>) -> Result<[u32; 2]> {
+    let tokens = scorer.and_then(Scorer::verdict_tokens);
+    let [right, wrong] = tokens.ok_or_else(|| Error::request("this model has no reward head to read"))?;
+    Ok([wrong, right])
+}
+
+/// The rows of each request, in one pass.
+pub(super) fn rows(
+    model: &Model,
+    scorer: Option<&Scorer>,
+    requests: &[ReadRequest],
+) -> Result<Vec<Vec<Vec<f32>>>> {
+    let positions: Vec<Vec<usize>> = requests.iter().map(ReadRequest::positions).collect();
+    let forests: Vec<Forest> =
+        requests.iter().map(|request| Forest::sequence(request.tokens.clone())).collect();
+    let reads: Vec<(usize, usize, usize)> = positions
+        .iter()
+        .enumerate()
+        .flat_map(|(number, places)| places.iter().map(move |place| (number, 0, *place)))
+        .collect();
+    if reads.is_empty() {
+        return Ok(vec![Vec::new(); requests.len()]);
+    }
+    let hidden = model.hidden(&forests, &reads)?;
+    let mut first = 0;
+    let mut answers = Vec::with_capacity(requests.len());
+    for (request, places) in requests.iter().zip(&positions) {
+        if places.is_empty() {
+            answers.push(Vec::new());
+            continue;
+        }
+        let own = hidden.narrow(0, first, places.len())?;
+        first += places.len();
+        answers.push(match (&request.what, model.any_head()) {
+            (Readout::Head, Some(head)) => head.forward(&own)?.to_vec2()?,
+            (Readout::Head, None) => model.decoder()?.logits(&own, Some(&verdict(scorer)?))?.to_vec2()?,
+            (Readout::LogProbs(tokens), _) => logprobs(model, &own, places.len(), tokens)?,
+        });
+    }
+    Ok(answers)
+}
+
+/// For each row the log-probabilities of all `tokens`.
+fn logprobs(
+    model: &Model,
+    hidden: &candle_core::Tensor,
+    rows: usize,
+    tokens: &[u32],
+) -> Result<Vec<Vec<f32>>> {
+    let mut each = vec![Vec::with_capacity(tokens.len()); rows];
+    for token in tokens {
+        for (row, logprob) in each.iter_mut().zip(model.target_logprobs(hidden, &vec![*token; rows])?) {
+            row.push(logprob);
+        }
+    }
+    Ok(each)
+}

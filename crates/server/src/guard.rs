@@ -1,0 +1,130 @@
+//! What happens to every request before and after its handler: an id, who may ask, how long it may take, what is counted
+//! and logged. Texts of users are not logged.
+
+use std::hash::{BuildHasher, RandomState};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use tracing::Instrument;
+
+use crate::app::App;
+use crate::error::ApiError;
+
+/// The id of a request, given by its sender or by the server, and returned with the answer.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Longer ids are replaced.
+const LONGEST_ID: usize = 128;
+
+/// Paths that everybody may ask for: they hold nothing of anyone.
+const OPEN: [&str; 2] = ["/healthz", "/readyz"];
+/// The page's own files: the page asks for a key by itself.
+const PAGE: &str = "/page/assets/";
+
+/// Wraps every handler.
+pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let id = request_id(request.headers());
+    let path = request.extensions().get::<MatchedPath>().map_or("unknown", MatchedPath::as_str).to_owned();
+    let span = tracing::info_span!("request", id = %id.to_str().unwrap_or_default(), method = %request.method(), path);
+    let handled = async {
+        match admit(&app, &request) {
+            Err(error) => error.into_response(),
+            Ok(caller) => {
+                tracing::Span::current().record("caller", &caller.name);
+                request.extensions_mut().insert(caller);
+                run(&app, request, next).await
+            }
+        }
+    };
+    let mut response = handled.instrument(span.clone()).await;
+    let status = response.status();
+    app.metrics.request(&path, status, started.elapsed());
+    span.in_scope(|| {
+        tracing::info!(status = status.as_u16(), seconds = started.elapsed().as_secs_f64(), "answered");
+    });
+    let headers = response.headers_mut();
+    headers.insert(REQUEST_ID, id);
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Whose request it is, or why it is refused.
+fn admit(app: &App, request: &Request) -> Result<crate::keys::Caller, ApiError> {
+    app.hosts.check(request.uri(), request.headers())?;
+    let path = request.uri().path();
+    let is_page = matches!(path, "/" | "/label" | "/watch") || path.starts_with(PAGE);
+    let open = OPEN.contains(&path) || (is_page && request.method() == Method::GET);
+    match app.keys.check(bearer(request.headers())) {
+        Err(_) if open => Ok(crate::keys::Caller { name: String::new(), manage: false }),
+        other => other,
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, key) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+}
+
+/// The handler within its time. A handler that panics is a bug, and takes no other request with it.
+async fn run(app: &App, request: Request, next: Next) -> Response {
+    let handled = AssertUnwindSafe(next.run(request)).catch_unwind();
+    match tokio::time::timeout(app.limits.timeout, handled).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(_)) => {
+            tracing::error!("a handler panicked");
+            ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "the server failed: this is a bug of Gradus")
+                .into_response()
+        }
+        Err(_) => {
+            let seconds = app.limits.timeout.as_secs();
+            let message = format!("the answer took longer than {seconds} s (--timeout)");
+            ApiError::new(StatusCode::GATEWAY_TIMEOUT, message).into_response()
+        }
+    }
+}
+
+/// The sender's id, where it is one that can be written to a log.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    let is_plain = |value: &&HeaderValue| {
+        let bytes = value.as_bytes();
+        (1..=LONGEST_ID).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
+    };
+    let given = headers.get(REQUEST_ID).filter(is_plain).cloned();
+    given.unwrap_or_else(|| HeaderValue::try_from(new_id("req")).expect("ids are plain"))
+}
+
+/// A new id: a kind and 128 random bits.
+pub(crate) fn new_id(kind: &str) -> String {
+    format!("{kind}-{:016x}{:016x}", random(), random())
+}
+
+/// Random bits, from what keeps hash tables from being attacked.
+pub(crate) fn random() -> u64 {
+    RandomState::new().hash_one(Instant::now())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_could_harm_a_log_are_replaced() {
+        let asked = |id: &[u8]| {
+            let mut headers = HeaderMap::new();
+            headers.insert(REQUEST_ID, HeaderValue::from_bytes(id).unwrap());
+            request_id(&headers)
+        };
+        assert_eq!(asked(b"abc-123"), "abc-123");
+        for bad in [&b"a b"[..], b"", b"\xff\xfe", &[b'x'; 129]] {
+            assert!(asked(bad).to_str().unwrap().starts_with("req-"));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! A pool with its encoder, from which references of solutions come.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use gradus_backend::{Embedder, EmbedderSettings, LocalSettings, block_on};
+use gradus_core::contracts::{Embed, ScoreRequest};
+use gradus_retrieve::pool::{Encoder, Pool};
+use gradus_retrieve::two_stage::{self, Found, Settings, Target};
+
+use crate::Result;
+use crate::error::ApiError;
+
+/// An open pool.
+#[derive(Clone)]
+pub(crate) struct Library(Arc<Opened>);
+
+struct Opened {
+    pool: Pool,
+    /// None where references are random.
+    embedder: Option<Embedder>,
+    settings: Settings,
+}
+
+impl Library {
+    /// Opens a pool and starts its encoder: the given one, or the one recorded in the pool.
+    pub(crate) fn open(
+        folder: &Path,
+        encoder: Option<&str>,
+        local: &LocalSettings,
+        settings: &Settings,
+    ) -> Result<Self> {
+        let pool = Pool::open_any(folder)?;
+        let embedder = settings.embeds().then(|| {
+            let name = encoder.unwrap_or(&pool.manifest().encoder).to_owned();
+            let local = LocalSettings { adapter: None, precision: None, ..local.clone() };
+            Embedder::open(&EmbedderSettings { model: Some(name), local, ..EmbedderSettings::default() })
+        });
+        let embedder = embedder.transpose()?;
+        if let Some(embedder) = &embedder {
+            let fingerprint = embedder.fingerprint();
+            pool.expect(&Encoder { model: embedder, name: &embedder.name, fingerprint })?;
+        }
+        Ok(Self(Arc::new(Opened { pool, embedder, settings: settings.clone() })))
+    }
+
+    /// What is retrieved unless a request says otherwise.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    /// The references of all targets. The search takes all cores for a moment, so it runs beside the server's threads.
+    pub(crate) async fn retrieve(&self, targets: Vec<Target>, settings: Settings) -> Result<Found, ApiError> {
+        let opened = Arc::clone(&self.0);
+        let search = move || {
+            let encoder = opened.embedder.as_ref().map(|embedder| embedder as &dyn Embed);
+            block_on(two_stage::retrieve(&opened.pool, encoder, &targets, &settings, |_, _| true))
+        };
+        let failed = |message: String| {
+            ApiError::new(
+                axum::http::StatusCode::INTERNAL_SERVER_ERROR,
+                format!("retrieval failed: {message}"),
+            )
+        };
+        let found = tokio::task::spawn_blocking(search).await.map_err(|error| failed(error.to_string()))?;
+        let found = found.map_err(|error| failed(error.to_string()))?;
+        found.map_err(|error| match error {
+            gradus_retrieve::Error::Setting { .. } => ApiError::invalid(error.to_string()),
+            other => failed(other.to_string()),
+        })
+    }
+
+    /// Adds references to requests that have none.
+    pub(crate) async fn augment(&self, requests: &mut [ScoreRequest]) -> Result<(), ApiError> {
+        let targets: Vec<Target> = requests.iter().map(Target::from).collect();
+        let found = self.retrieve(targets, self.0.settings.clone()).await?;
+        for (request, found) in requests.iter_mut().zip(found.targets) {
+            request.references = found.references.questions;
+            request.step_references = found.references.steps;
+        }
+        Ok(())
+    }
+}
