@@ -151,7 +151,7 @@ pub enum ScoreApi {
     /// vLLM /pooling with a process reward model: one score per step
     #[default]
     Pooling,
-    /// Score server: POST /v1/score with a problem and its steps
+    /// gradus serve: POST /v1/steps/score with a problem and its solutions
     Score,
     /// Language model behind /v1/completions, for profiles that compare two tokens; needs --tokenizer
     Completions,

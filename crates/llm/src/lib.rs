@@ -10,7 +10,7 @@
 //! - [`continues_turns`]: whether a chat server continues an assistant's turn that has begun
 //! - [`Pooling`]: `ScoreSteps` over vLLM's `/pooling`
 //! - [`TokenScores`]: `ScoreSteps` over `/v1/completions`, one token against another
-//! - [`RewardServer`]: `ScoreSteps` over `/v1/score`, problem and steps in, scores out
+//! - [`RewardServer`]: `ScoreSteps` over `/v1/steps/score`, problem and steps in, scores out
 //! - [`EmbeddingServer`]: `Embed` over `/v1/embeddings`
 //! - [`Scripted`]: `Generate` and `ScoreSteps` that play prepared answers and faults
 //! - [`scripted::server`]: a real HTTP server on loopback that plays them

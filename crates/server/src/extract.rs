@@ -6,7 +6,8 @@ use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::Body as _;
 use serde::de::DeserializeOwned;
 
 use crate::app::App;
@@ -56,16 +57,21 @@ fn is_json(kind: &str) -> bool {
 /// The whole body, within the limits on its size and time.
 pub(crate) async fn read(body: Body, app: &App) -> Result<Vec<u8>, ApiError> {
     let most = app.limits.body_bytes;
+    let too_large = || {
+        let message = format!("the body has more than {most} bytes (--max-body-bytes)");
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    };
+    // What is announced need not be waited for.
+    if body.size_hint().lower() > most as u64 {
+        return Err(too_large());
+    }
     let whole = Limited::new(body, most).collect();
     match tokio::time::timeout(app.limits.read_timeout, whole).await {
         Err(_) => Err(ApiError::new(
             StatusCode::REQUEST_TIMEOUT,
             format!("the body took longer than {} s (--read-timeout)", app.limits.read_timeout.as_secs()),
         )),
-        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(ApiError::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the body has more than {most} bytes (--max-body-bytes)"),
-        )),
+        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
         Ok(Err(error)) => Err(ApiError::invalid(format!("the body could not be read: {error}"))),
         Ok(Ok(whole)) => Ok(whole.to_bytes().into()),
     }

@@ -189,7 +189,7 @@ fn answer(model: &str, strategy: &str, outcome: &SearchOutcome) -> Value {
                 "strategy": strategy,
                 "steps": steps,
                 "reasoning_steps": steps.len(),
-                "validity_scores": chosen.map(|found| found.scores.clone()),
+                "validity_scores": chosen.map(|found| found.scores.clone()).unwrap_or_default(),
                 "aggregated_score": chosen.and_then(|found| found.aggregate),
                 "consensus_score": consensus,
                 "uncertainty_score": 1.0 - consensus,

@@ -137,7 +137,7 @@ fn several_endpoints_share_the_work_and_calls_overlap() {
 #[test]
 fn a_server_of_scores_and_prices() {
     let server = Server::in_thread(|_, seen| {
-        assert_eq!((seen.path.as_str(), &seen.body["model"]), ("/v1/score", &json!("prm")));
+        assert_eq!((seen.path.as_str(), &seen.body["model"]), ("/v1/steps/score", &json!("prm")));
         Act::ok(&json!({"scores": [0.5], "usage": {"prompt_tokens": 1_000_000}}))
     });
     let folder = tempfile::tempdir().unwrap();

@@ -213,7 +213,7 @@ fn a_preference_benchmark_is_built_and_run() {
     folder.run("bench preference analyze run --perplexities with.jsonl").succeeds();
 }
 
-/// Answers `/v1/score` with 0.9 for every step, and refuses problems that mention 'refuse'.
+/// Answers `/v1/steps/score` with 0.9 for every step, and refuses problems that mention 'refuse'.
 fn score_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -239,10 +239,22 @@ fn score_server() -> String {
                     let mut body = vec![0; length];
                     reader.read_exact(&mut body).unwrap();
                     let request: Value = serde_json::from_slice(&body).unwrap();
-                    let steps = request["steps"].as_array().unwrap().len();
+                    let scored = |steps: &Value| vec![0.9; steps.as_array().unwrap().len()];
+                    let grouped = request["solutions"].as_array().map(|solutions| {
+                        let step = |score: f64| json!({ "score": score });
+                        let each = solutions.iter().map(|solution| {
+                            let steps: Vec<Value> =
+                                scored(&solution["steps"]).into_iter().map(step).collect();
+                            json!({ "steps": steps })
+                        });
+                        json!({ "solutions": each.collect::<Vec<_>>() })
+                    });
                     let (status, answer) = match request["problem"].as_str().unwrap().contains("refuse") {
                         true => ("400 Bad Request", json!({ "error": { "message": "I refuse" } })),
-                        false => ("200 OK", json!({ "scores": vec![0.9; steps] })),
+                        false => {
+                            let one = || json!({ "scores": scored(&request["steps"]) });
+                            ("200 OK", grouped.unwrap_or_else(one))
+                        }
                     };
                     let answer = answer.to_string();
                     let head = format!(

@@ -25,6 +25,8 @@ pub enum Readout {
     Head,
     /// The log-probabilities of these tokens, as the next one.
     LogProbs(Vec<u32>),
+    /// The log-probability of the token that comes next in the text; nothing at its last one.
+    Next,
 }
 
 /// A text to read.
@@ -54,16 +56,18 @@ impl ReadRequest {
         check_tokens(model, &self.tokens)?;
         match &self.what {
             Readout::LogProbs(tokens) => check_tokens(model, tokens),
+            Readout::Next => Ok(()),
             Readout::Head if model.any_head().is_some() => Ok(()),
             Readout::Head => verdict(scorer).map(drop),
         }
     }
 
     fn positions(&self) -> Vec<usize> {
+        let end = if self.what == Readout::Next { self.tokens.len() - 1 } else { self.tokens.len() };
         match self.at {
-            ReadAt::All => (0..self.tokens.len()).collect(),
-            ReadAt::Last => vec![self.tokens.len() - 1],
-            ReadAt::Tag(tag) => (0..self.tokens.len()).filter(|at| self.tokens[*at] == tag).collect(),
+            ReadAt::All => (0..end).collect(),
+            ReadAt::Last => (end.saturating_sub(1)..end).collect(),
+            ReadAt::Tag(tag) => (0..end).filter(|at| self.tokens[*at] == tag).collect(),
         }
     }
 }
@@ -106,6 +110,10 @@ pub(super) fn rows(
             (Readout::Head, Some(head)) => head.forward(&own)?.to_vec2()?,
             (Readout::Head, None) => model.decoder()?.logits(&own, Some(&verdict(scorer)?))?.to_vec2()?,
             (Readout::LogProbs(tokens), _) => logprobs(model, &own, places.len(), tokens)?,
+            (Readout::Next, _) => {
+                let targets: Vec<u32> = places.iter().map(|place| request.tokens[place + 1]).collect();
+                model.target_logprobs(&own, &targets)?.into_iter().map(|logprob| vec![logprob]).collect()
+            }
         });
     }
     Ok(answers)

@@ -143,8 +143,35 @@ async fn a_reward_server_takes_problem_and_steps() {
     assert!(failure(&answers[3]).contains("`scores[0]`: invalid type: null"));
     let seen = server.seen();
     let good = seen.iter().find(|seen| seen.body["problem"] == "good").unwrap();
-    assert_eq!(good.path, "/v1/score");
+    assert_eq!(good.path, "/v1/steps/score");
     assert_eq!(good.body, json!({"model": "tiny", "id": "good", "problem": "good", "steps": ["a", "b"]}));
+}
+
+#[tokio::test]
+async fn solutions_of_a_problem_travel_together() {
+    let server = Server::start(|_, seen| {
+        let Some(solutions) = seen.body["solutions"].as_array() else {
+            return Act::ok(&json!({"scores": [0.5]}));
+        };
+        let each = solutions.iter().map(|solution| match solution["id"].as_str() {
+            Some("long") => json!({"steps": [{"score": null}], "error": "context too long: 9 tokens"}),
+            _ => json!({"steps": [{"score": 0.25}]}),
+        });
+        Act::ok(&json!({"solutions": each.collect::<Vec<_>>(), "usage": {"prompt_tokens": 30}}))
+    })
+    .await;
+    let model = RewardServer::new(server.open());
+    let requests = [("a", "p"), ("long", "p"), ("b", "p"), ("c", "q")];
+    let answers =
+        model.score_steps(requests.map(|(id, problem)| solution(id, problem, &["x"])).to_vec()).await;
+    let answers = answers.unwrap();
+    let scores = |index: usize| answers[index].as_ref().map(|scores| scores.scores.clone());
+    assert_eq!([scores(0), scores(2), scores(3)], [Ok(vec![0.25]), Ok(vec![0.25]), Ok(vec![0.5])]);
+    assert_eq!(answers[1].as_ref().unwrap_err().reason(), "context too long");
+    let seen = server.seen();
+    assert_eq!(seen.len(), 2, "one request for each problem");
+    let group = seen.iter().find(|seen| seen.body["problem"] == "p").unwrap();
+    assert_eq!(group.body["solutions"][2], json!({"id": "b", "steps": ["x"]}));
 }
 
 /// A prompt of three tokens per step, the last of them a tag; scores are halved.

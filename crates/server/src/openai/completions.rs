@@ -6,9 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures_util::future::try_join_all;
-use gradus_core::contracts::{
-    Choice, Generate, Generated, LogProbs, LogProbsRequest, Prompt, TokenLogProb, Usage,
-};
+use gradus_core::contracts::{Choice, FinishReason, Generate, Generated, Prompt, TokenLogProb, Usage};
+use gradus_engine::{ReadAt, ReadRequest, Readout};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -147,7 +146,7 @@ pub(crate) async fn complete(
             if only_echo {
                 let choice = Choice {
                     text: String::new(),
-                    finish: gradus_core::contracts::FinishReason::Length,
+                    finish: FinishReason::Length,
                     logprobs: Vec::new(),
                     tokens: Vec::new(),
                 };
@@ -218,11 +217,10 @@ async fn echo(model: &ServedModel, prompt: &Prompt, with_logprobs: bool) -> Resu
     let mut judged: Vec<(String, Option<TokenLogProb>)> =
         ids.iter().map(|id| (tokenizer.token_text(*id), None)).collect();
     if with_logprobs && ids.len() > 1 {
-        let request = LogProbsRequest { prompt: Prompt::Tokens(ids), continuation: String::new() };
-        let found = model.engine().logprobs(request).await?;
-        let skipped = judged.len() - found.tokens.len();
-        for (place, known) in judged[skipped..].iter_mut().zip(found.tokens) {
-            place.1 = Some(known);
+        let request = ReadRequest { tokens: ids.clone(), at: ReadAt::All, what: Readout::Next };
+        let rows = model.engine().read(vec![request]).await?.pop().unwrap_or_default();
+        for ((place, id), row) in judged[1..].iter_mut().zip(&ids[1..]).zip(rows) {
+            place.1 = Some(TokenLogProb::new(*id, place.0.clone(), row[0]));
         }
     }
     Ok(Echo { text, tokens: judged.len() as u64, judged })

@@ -4,13 +4,10 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use gradus_backend::ServedKind;
 use gradus_core::contracts::{Embed, Prompt};
 use gradus_engine::{ReadAt, ReadRequest, Readout};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -20,6 +17,7 @@ use crate::models::{Ability, ServedModel};
 use crate::steps::score::TokenUsage;
 use crate::vllm::activation;
 use crate::vllm::input::TextInput;
+use crate::vllm::numbers::{Numbers, wants_base64};
 
 /// Texts to turn into vectors.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -49,7 +47,7 @@ pub(crate) struct EmbeddingEntry {
     index: usize,
     /// Numbers, or their bytes in base64.
     #[schema(value_type = Vec<f32>)]
-    embedding: Value,
+    embedding: Numbers,
 }
 
 /// Turns texts into vectors.
@@ -60,15 +58,7 @@ pub(crate) async fn embed(
     _place: Place,
     JsonBody(body): JsonBody<EmbeddingBody>,
 ) -> Result<Json<EmbeddingReply>, ApiError> {
-    let as_bytes = match body.encoding_format.as_deref() {
-        None | Some("float") => false,
-        Some("base64") => true,
-        Some(other) => {
-            return Err(ApiError::invalid(format!(
-                "`encoding_format` is `{other}`: expected float or base64"
-            )));
-        }
-    };
+    let as_bytes = wants_base64(body.encoding_format.as_deref())?;
     let named = body.model.as_deref().filter(|name| !name.is_empty());
     let reward = named.and_then(|name| {
         app.models.all().iter().find(|model| model.name == name && model.kind() == ServedKind::Reward)
@@ -100,12 +90,7 @@ pub(crate) async fn embed(
     let entry = |(index, vector): (usize, Vec<f32>)| EmbeddingEntry {
         object: "embedding",
         index,
-        embedding: if as_bytes {
-            let bytes: Vec<u8> = vector.iter().flat_map(|value| value.to_le_bytes()).collect();
-            json!(STANDARD.encode(bytes))
-        } else {
-            json!(vector)
-        },
+        embedding: Numbers::Vector(vector).encoded(as_bytes),
     };
     let data = vectors.into_iter().enumerate().map(entry).collect();
     Ok(Json(EmbeddingReply {

@@ -42,8 +42,16 @@ pub(crate) struct ScoreBody {
     pub(crate) threshold: Option<f64>,
     /// One number from the scores of the steps: `last`, `min`, `product`, `mean` or `norm_product` (default: `min`).
     pub(crate) aggregation: Option<String>,
-    /// Whether references are retrieved, for a model with a pool (default: true).
-    pub(crate) references: Option<bool>,
+    /// Whether references are retrieved, for a model with a pool (default: unless the request has its own).
+    pub(crate) retrieve: Option<bool>,
+    /// Solved problems for a retrieval-augmented model, that the client found itself.
+    #[serde(default)]
+    #[schema(value_type = Vec<Object>)]
+    references: Vec<ReferenceProblem>,
+    /// With one solution: for each of its steps, the steps that resemble it.
+    #[serde(default)]
+    #[schema(value_type = Vec<Vec<Object>>)]
+    step_references: Vec<Vec<ReferenceStep>>,
     /// Names the solution in errors, where there is one.
     pub(crate) id: Option<String>,
 }
@@ -167,7 +175,22 @@ pub(crate) async fn scored(app: &App, mut body: ScoreBody) -> Result<ScoreReply,
     let solutions = body.solutions(&app.limits)?;
     let mut requests: Vec<ScoreRequest> =
         solutions.iter().map(|solution| solution.request(&body.problem)).collect();
-    match (&model.library, body.references) {
+    let given = !body.references.is_empty() || !body.step_references.is_empty();
+    if given {
+        if body.retrieve == Some(true) {
+            return Err(ApiError::invalid(
+                "`retrieve` and references of the request's own exclude each other",
+            ));
+        }
+        if !body.step_references.is_empty() && requests.len() != 1 {
+            return Err(ApiError::invalid("`step_references` are those of one solution"));
+        }
+        for request in &mut requests {
+            request.references.clone_from(&body.references);
+            request.step_references.clone_from(&body.step_references);
+        }
+    }
+    match (&model.library, body.retrieve.or(given.then_some(false))) {
         (Some(library), None | Some(true)) => library.augment(&mut requests).await?,
         (None, Some(true)) => {
             return Err(ApiError::invalid(format!("model `{}` is served without a pool", model.name)));

@@ -5,6 +5,7 @@
 pub(crate) mod activation;
 pub(crate) mod classify;
 pub(crate) mod input;
+pub(crate) mod numbers;
 pub(crate) mod pooling;
 pub(crate) mod rerank;
 pub(crate) mod score;

@@ -11,16 +11,14 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use gradus_core::contracts::{Embed, Prompt};
 use gradus_engine::{ReadAt, ReadRequest, Readout};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::activation::probabilities;
 use super::input::TextInput;
+use super::numbers::{Numbers, wants_base64};
 use super::tokens;
 use crate::app::App;
 use crate::error::ApiError;
@@ -72,7 +70,7 @@ pub(crate) struct PoolingEntry {
     object: &'static str,
     /// A row for each step tag or token, each with a number for each class; or their bytes in base64.
     #[schema(value_type = Vec<Vec<f32>>)]
-    data: Value,
+    data: Numbers,
 }
 
 impl PoolingBody {
@@ -109,15 +107,7 @@ pub(crate) async fn pooling(
     _place: Place,
     JsonBody(mut body): JsonBody<PoolingBody>,
 ) -> Result<Json<PoolingReply>, ApiError> {
-    let as_bytes = match body.encoding_format.as_deref() {
-        None | Some("float") => false,
-        Some("base64") => true,
-        Some(other) => {
-            return Err(ApiError::invalid(format!(
-                "`encoding_format` is `{other}`: expected float or base64"
-            )));
-        }
-    };
+    let as_bytes = wants_base64(body.encoding_format.as_deref())?;
     match body.task.as_deref() {
         None | Some("token_classify" | "encode" | "reward") => {}
         Some("embed") => return embedded(&app, body, as_bytes).await,
@@ -135,7 +125,7 @@ pub(crate) async fn pooling(
     let rows = read.into_iter().map(|rows| {
         rows.into_iter().map(|row| if active { probabilities(&row) } else { row }).collect::<Vec<_>>()
     });
-    let data = rows.enumerate().map(|(index, rows)| entry(index, &rows, as_bytes)).collect();
+    let data = rows.enumerate().map(|(index, rows)| entry(index, Numbers::Rows(rows), as_bytes)).collect();
     Ok(Json(reply(model, data, used)))
 }
 
@@ -150,21 +140,13 @@ async fn embedded(app: &App, body: PoolingBody, as_bytes: bool) -> Result<Json<P
         Prompt::Chat(_) => unreachable!("an input is no conversation"),
     });
     let found = model.embedder()?.embed(texts.collect::<Result<Vec<String>, ApiError>>()?).await?;
-    let entries = found.rows().enumerate().map(|(index, row)| {
-        let data = if as_bytes { bytes(row.iter()) } else { json!(row) };
-        PoolingEntry { index, object: "pooling", data }
-    });
-    let data = entries.collect();
+    let rows = found.rows().enumerate();
+    let data = rows.map(|(index, row)| entry(index, Numbers::Vector(row.to_vec()), as_bytes)).collect();
     Ok(Json(reply(model, data, found.usage.prompt_tokens)))
 }
 
-fn entry(index: usize, rows: &[Vec<f32>], as_bytes: bool) -> PoolingEntry {
-    let data = if as_bytes { bytes(rows.iter().flatten()) } else { json!(rows) };
-    PoolingEntry { index, object: "pooling", data }
-}
-
-fn bytes<'a>(values: impl Iterator<Item = &'a f32>) -> Value {
-    json!(STANDARD.encode(values.flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>()))
+fn entry(index: usize, numbers: Numbers, as_bytes: bool) -> PoolingEntry {
+    PoolingEntry { index, object: "pooling", data: numbers.encoded(as_bytes) }
 }
 
 fn reply(model: &ServedModel, data: Vec<PoolingEntry>, tokens: u64) -> PoolingReply {

@@ -1,0 +1,27 @@
+# gradus serve in a container.
+#   docker build -t gradus .                                  CPU
+#   docker build -t gradus --build-arg DEVICE=cuda .           NVIDIA GPUs (run with --gpus all)
+#   docker run -p 8080:8080 -e GRADUS_KEY=… gradus
+ARG DEVICE=cpu
+FROM rust:1.90-bookworm AS build-cpu
+WORKDIR /src
+RUN apt-get update && apt-get install -y --no-install-recommends cmake && rm -rf /var/lib/apt/lists/*
+COPY . .
+RUN cargo build --release --locked -p gradus && cp target/release/gradus /gradus
+
+FROM build-cpu AS build-cuda
+RUN apt-get update && apt-get install -y --no-install-recommends python3-pip && rm -rf /var/lib/apt/lists/*
+RUN . scripts/cuda-toolkit.sh /opt/cuda && cargo build --release --locked -p gradus --features cuda && cp target/release/gradus /gradus
+
+FROM build-${DEVICE} AS build
+
+FROM debian:bookworm-slim
+RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/* \
+    && useradd --create-home gradus
+COPY --from=build /gradus /usr/local/bin/gradus
+USER gradus
+ENV GRADUS_HOME=/home/gradus/models
+EXPOSE 8080
+HEALTHCHECK CMD ["gradus", "--version"]
+ENTRYPOINT ["gradus"]
+CMD ["serve", "--listen", "0.0.0.0:8080", "--key-env", "GRADUS_KEY"]
