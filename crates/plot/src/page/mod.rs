@@ -8,6 +8,10 @@ use std::fmt::Write as _;
 use crate::charts::{Block, paragraphs};
 use crate::colors;
 use crate::escape::{escaped, in_script};
+use crate::prose::MATH_STYLE;
+
+/// The style sheet of [`Page`], for pages that look like it.
+pub const PAGE_STYLE: &str = include_str!("page.css");
 
 /// A report.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -71,7 +75,8 @@ impl Page {
             html += before;
             html += match name {
                 "title" => &title,
-                "style" => include_str!("page.css"),
+                "style" => PAGE_STYLE,
+                "math" => MATH_STYLE,
                 "colors" => &colors,
                 "script" => include_str!("page.js"),
                 "subtitle" => &subtitle,
