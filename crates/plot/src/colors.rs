@@ -29,7 +29,7 @@ pub(crate) fn color(series: usize) -> usize {
 }
 
 /// The part of the style sheet that names the colors of series. Paper is always light.
-pub fn style() -> String {
+pub(crate) fn style() -> String {
     let (mut light, mut dark, mut rules) = (String::new(), String::new(), String::new());
     for (index, (day, night)) in COLORS.iter().enumerate() {
         let _ = write!(light, "--curve-{index}: {day}; ");

@@ -49,9 +49,8 @@ pub use charts::{
     Block, Marker, bars, cloud, dumbbell, heatmap, histogram, lines, mistakes, radar, reliability, scatter,
     table,
 };
-pub use colors::style as color_style;
 pub use escape::escaped;
 pub use number::{Estimate, Unit};
-pub use page::{PAGE_STYLE, Page, Section};
+pub use page::{Page, Section, THEME_STYLE};
 pub use prose::{MATH_STYLE, prose};
 pub use scale::Spacing;

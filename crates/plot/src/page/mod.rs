@@ -1,7 +1,7 @@
 //! The report: one HTML page with its style sheet, its script and its data inside.
 //!
 //! A content security policy forbids the page to load anything at all, so it is the same page offline, in an archive
-//! and in ten years. Template: `page.html`; look: `page.css`; values under the pointer, sorting, filters: `page.js`.
+//! and in ten years. Template: `page.html`; look: `theme.css`, `page.css`; values under the pointer, sorting, filters: `page.js`.
 
 use std::fmt::Write as _;
 
@@ -10,8 +10,8 @@ use crate::colors;
 use crate::escape::{escaped, in_script};
 use crate::prose::MATH_STYLE;
 
-/// The style sheet of [`Page`], for pages that look like it.
-pub const PAGE_STYLE: &str = include_str!("page.css");
+/// Colors, fonts and controls of [`Page`], light and dark, for pages that look like it.
+pub const THEME_STYLE: &str = include_str!("theme.css");
 
 /// A report.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -75,7 +75,8 @@ impl Page {
             html += before;
             html += match name {
                 "title" => &title,
-                "style" => PAGE_STYLE,
+                "theme" => THEME_STYLE,
+                "style" => include_str!("page.css"),
                 "math" => MATH_STYLE,
                 "colors" => &colors,
                 "script" => include_str!("page.js"),
