@@ -28,6 +28,32 @@ pub(crate) struct Choice {
     pub(crate) vote: Option<usize>,
 }
 
+impl Choice {
+    fn best(&self) -> Option<usize> {
+        self.best
+    }
+
+    fn vote(&self) -> Option<usize> {
+        self.vote
+    }
+}
+
+/// One way in which a solution is chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reason {
+    /// `search`, `best`, `vote` or `majority`.
+    pub(crate) kind: &'static str,
+    /// The reward models that choose so; none where all do.
+    pub(crate) models: Vec<String>,
+}
+
+impl Reason {
+    /// `best by my-prm`.
+    pub(crate) fn words(&self) -> String {
+        if self.models.is_empty() { self.kind.to_owned() } else { format!("{} by {}", self.kind, self.models.join(", ")) }
+    }
+}
+
 /// All candidates of a record and every choice among them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Candidates {
@@ -66,26 +92,27 @@ impl Candidates {
         Self { choices: choices.collect(), majority, all }
     }
 
-    /// Why a solution is chosen, as short phrases; empty where it is not.
-    pub(crate) fn chosen(&self, index: usize, options: &ViewOptions) -> Vec<String> {
+    /// Why a solution is chosen, best-of-N and votes by the aggregation of the options; empty where it is not.
+    pub(crate) fn chosen(&self, index: usize, options: &ViewOptions) -> Vec<Reason> {
         let mut reasons = Vec::new();
         if self.all[index].searched == Some(true) {
-            reasons.push("chosen by the search".to_owned());
+            reasons.push(Reason { kind: "search", models: Vec::new() });
         }
         if self.all.len() < 2 {
             return reasons;
         }
-        let by = || self.choices.iter().filter(|choice| choice.aggregation == options.aggregation);
-        let models = self.choices.len() / Aggregation::ALL.len();
-        let named = |model: &str| if models > 1 { format!(" by {model}") } else { String::new() };
-        for choice in by().filter(|choice| choice.best == Some(index)) {
-            reasons.push(format!("best{}", named(&choice.model)));
-        }
-        for choice in by().filter(|choice| choice.vote == Some(index)) {
-            reasons.push(format!("vote{}", named(&choice.model)));
+        for (kind, of) in [("best", Choice::best as fn(&Choice) -> _), ("vote", Choice::vote)] {
+            let by = self.choices.iter().filter(|choice| choice.aggregation == options.aggregation);
+            let models: Vec<String> =
+                by.filter(|choice| of(choice) == Some(index)).map(|choice| choice.model.clone()).collect();
+            if !models.is_empty() {
+                // Who is meant is said only where it is not everybody.
+                let all = models.len() * Aggregation::ALL.len() == self.choices.len();
+                reasons.push(Reason { kind, models: if all { Vec::new() } else { models } });
+            }
         }
         if self.majority.is_some_and(|(winner, votes)| winner == index && votes > 1) {
-            reasons.push("majority".to_owned());
+            reasons.push(Reason { kind: "majority", models: Vec::new() });
         }
         reasons
     }

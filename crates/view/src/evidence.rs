@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::cell;
 use crate::columns::Column;
+use crate::solution::answer_text;
 
 /// Rollouts of one step that are shown.
 const ROLLOUTS: usize = 16;
@@ -125,7 +126,7 @@ fn rollouts_of(rollouts: &[Value]) -> String {
             let outcome = gradus_core::Outcome::from_correct;
             let badge = correct.map_or("", |correct| cell::outcome(outcome(correct)));
             let answer = rollout.get("answer").and_then(Value::as_str);
-            let answer = answer.map(|answer| format!(" answer {}", prose(answer))).unwrap_or_default();
+            let answer = answer.map(|answer| format!(" answer {}", answer_text(answer))).unwrap_or_default();
             format!("<li>{badge}{answer} <span class=\"text\">{}</span></li>", prose(text.trim()))
         })
         .collect();

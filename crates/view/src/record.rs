@@ -29,13 +29,14 @@ pub fn record(number: usize, record: &Record, options: &ViewOptions) -> String {
     );
     let _ = writeln!(out, "<div class=\"problem\">{}</div>", prose(problem.text.trim()));
     out += &known(record);
-    out += &table(&candidates, &prefix, options);
+    out += &table(&candidates, number, &prefix, options);
     out += &tree(record, &candidates, &prefix, options);
     let first = candidates.first(options);
     let shown = record.solutions.len().min(options.solutions);
     for (index, one) in record.solutions.iter().enumerate().take(shown) {
         let place = Place {
             id: format!("{prefix}-{index}"),
+            record: number,
             index,
             candidate: &candidates.all[index],
             chosen: candidates.chosen(index, options),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use gradus_core::{FirstError, Solution};
 use gradus_plot::{escaped, prose};
 
-use crate::candidate::Candidate;
+use crate::candidate::{Candidate, Reason};
 use crate::columns::{Column, Opinions, columns};
 use crate::evidence::{beside, reference_problems};
 use crate::metadata::metadata;
@@ -15,10 +15,11 @@ use crate::{ViewOptions, cell};
 pub(crate) struct Place<'a> {
     /// Its id on the page.
     pub(crate) id: String,
+    pub(crate) record: usize,
     pub(crate) index: usize,
     pub(crate) candidate: &'a Candidate,
     /// Why it is chosen.
-    pub(crate) chosen: Vec<String>,
+    pub(crate) chosen: Vec<Reason>,
     pub(crate) open: bool,
 }
 
@@ -41,12 +42,12 @@ pub(crate) fn solution(solution: &Solution, place: &Place<'_>, options: &ViewOpt
 
 /// The line that is seen when the solution is closed, and stays at the top while it is read.
 fn summary(solution: &Solution, columns: &[Column<'_>], place: &Place<'_>, options: &ViewOptions) -> String {
-    let mut out = format!("<summary><span class=\"line\"><b>Solution {}</b>", place.index + 1);
+    let mut out = format!("<summary><span class=\"lines\"><span class=\"line\"><b>Solution {}</b>", place.index + 1);
     if let Some(generator) = &solution.generator {
         let _ = write!(out, " <span class=\"soft\">{}</span>", escaped(generator));
     }
     for reason in &place.chosen {
-        let _ = write!(out, " <span class=\"badge chosen\"><span aria-hidden=\"true\">★</span> {}</span>", escaped(reason));
+        let _ = write!(out, " <span class=\"badge chosen\"><span aria-hidden=\"true\">★</span> {}</span>", escaped(&reason.words()));
     }
     if let Some(answer) = &place.candidate.answer {
         let _ = write!(out, " <span class=\"answer\">answer {}</span>", answer_text(answer));
@@ -71,7 +72,7 @@ fn summary(solution: &Solution, columns: &[Column<'_>], place: &Place<'_>, optio
             "<span class=\"line\"><span class=\"strip\" aria-hidden=\"true\">{squares}</span> <span class=\"soft\">{error}</span></span>"
         );
     }
-    out + "</summary>\n"
+    out + "</span></summary>\n"
 }
 
 /// An answer in its own words, or as the formula that it is.
@@ -84,8 +85,9 @@ pub(crate) fn answer_text(answer: &str) -> String {
 fn steps(solution: &Solution, columns: &[Column<'_>], place: &Place<'_>, options: &ViewOptions) -> String {
     let number = place.index + 1;
     let mut out = format!(
-        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Steps of solution {number}\">\n\
-         <table class=\"steps\"><thead><tr><th scope=\"col\" class=\"number\">#</th><th scope=\"col\">Step</th>"
+        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Steps of solution {number} of record {}\">\n\
+         <table class=\"steps\"><thead><tr><th scope=\"col\" class=\"number\">#</th><th scope=\"col\">Step</th>",
+        place.record
     );
     for column in columns {
         let kind = if column.is_labels() { "labels" } else { "scores" };

@@ -10,13 +10,13 @@ use crate::solution::answer_text;
 use crate::{ViewOptions, cell};
 
 /// The table; empty where no solution has a score and there is only one.
-pub(crate) fn table(candidates: &Candidates, prefix: &str, options: &ViewOptions) -> String {
+pub(crate) fn table(candidates: &Candidates, number: usize, prefix: &str, options: &ViewOptions) -> String {
     let (all, choices) = (&candidates.all, &candidates.choices);
     if choices.is_empty() && all.len() < 2 {
         return String::new();
     }
-    let mut out = String::from(
-        "<div class=\"scroll candidates\" role=\"region\" tabindex=\"0\" aria-label=\"Candidates\">\n<table>\n<thead>",
+    let mut out = format!(
+        "<div class=\"scroll candidates\" role=\"region\" tabindex=\"0\" aria-label=\"Candidates of record {number}\">\n<table>\n<thead>",
     );
     if choices.is_empty() {
         out += "<tr><th scope=\"col\">Solution</th><th scope=\"col\">Answer</th></tr></thead>\n<tbody>\n";
@@ -60,7 +60,8 @@ fn row(candidates: &Candidates, index: usize, prefix: &str, options: &ViewOption
         index + 1
     );
     if !chosen.is_empty() {
-        let _ = write!(out, "<small>{}</small>", escaped(&chosen.join(", ")));
+        let kinds: Vec<&str> = chosen.iter().map(|reason| reason.kind).collect();
+        let _ = write!(out, "<small>{}</small>", kinds.join(", "));
     }
     let answer = candidate.answer.as_deref().map_or("<span class=\"soft\">none</span>".to_owned(), answer_text);
     let _ = write!(out, "</th><td>{answer} {}</td>", cell::outcome(candidate.outcome));
@@ -103,6 +104,9 @@ fn majority(candidates: &Candidates) -> String {
     let Some((winner, votes)) = candidates.majority.filter(|_| candidates.all.len() > 1) else {
         return String::new();
     };
+    if votes == 1 {
+        return "<p class=\"majority soft\">No majority: all answers differ.</p>\n".to_owned();
+    }
     let candidate = &candidates.all[winner];
     let answer = candidate.answer.as_deref().map(answer_text).unwrap_or_default();
     let (total, outcome) = (candidates.all.len(), cell::outcome(candidate.outcome));

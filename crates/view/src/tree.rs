@@ -13,7 +13,7 @@ use crate::solution::answer_text;
 use crate::{ViewOptions, cell, excerpt};
 
 /// Characters of a step that are shown.
-const WIDTH: usize = 140;
+const WIDTH: usize = 400;
 /// Branchings beyond which the rest is a flat list: browsers do not nest elements without end.
 const DEEPEST: usize = 24;
 
