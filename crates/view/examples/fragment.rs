@@ -12,7 +12,8 @@ use gradus_view::{LeftOut, ViewOptions, shell};
 const RECORDS: &str = include_str!("../tests/records.jsonl");
 
 fn main() -> std::io::Result<()> {
-    let records: Vec<Record> = RECORDS.lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
+    let records: Vec<Record> =
+        RECORDS.lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
     let options = ViewOptions::default();
     let left_out = LeftOut { records: 12, invalid: 1 };
     let arguments: Vec<String> = std::env::args().skip(1).collect();

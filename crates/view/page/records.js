@@ -1,7 +1,7 @@
 // Keyboard and filter for records. What is shown is whole without it.
 "use strict";
 (() => {
-  const shown = (selector) => [...document.querySelectorAll(selector)].filter((one) => one.getClientRects().length);
+  const shown = (selector) => [...document.querySelectorAll(selector)].filter((one) => one.checkVisibility());
   const editing = (target) => target instanceof Element && target.closest("input, textarea, select, dialog");
 
   // Moves the focus to a record or step, and brings it below the summary that stays in sight.

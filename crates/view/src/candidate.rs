@@ -50,7 +50,11 @@ pub(crate) struct Reason {
 impl Reason {
     /// `best by my-prm`.
     pub(crate) fn words(&self) -> String {
-        if self.models.is_empty() { self.kind.to_owned() } else { format!("{} by {}", self.kind, self.models.join(", ")) }
+        if self.models.is_empty() {
+            self.kind.to_owned()
+        } else {
+            format!("{} by {}", self.kind, self.models.join(", "))
+        }
     }
 }
 
@@ -66,7 +70,8 @@ pub(crate) struct Candidates {
 
 impl Candidates {
     pub(crate) fn of(record: &Record) -> Self {
-        let all: Vec<Candidate> = record.solutions.iter().map(|solution| candidate(record, solution)).collect();
+        let all: Vec<Candidate> =
+            record.solutions.iter().map(|solution| candidate(record, solution)).collect();
         let answers: Vec<Option<&str>> = all.iter().map(|one| one.answer.as_deref()).collect();
         let groups = vote::groups(&answers);
         let mut models: Vec<&String> = record.solutions.iter().flat_map(|one| one.scores.keys()).collect();

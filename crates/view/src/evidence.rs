@@ -29,7 +29,8 @@ pub(crate) fn beside(solution: &Solution, columns: &[Column<'_>], step: usize) -
 
 /// The solved problems that a reward model saw beside the whole solution.
 pub(crate) fn reference_problems(solution: &Solution) -> String {
-    let questions = solution.references.as_ref().map_or(&[][..], |references| references.questions.as_slice());
+    let questions =
+        solution.references.as_ref().map_or(&[][..], |references| references.questions.as_slice());
     let mut out = folded("reference question", questions, reference_problem);
     for (model, seen) in retrieved(solution) {
         let neighbors = seen.get("questions").and_then(Value::as_array);
@@ -74,7 +75,10 @@ fn folded<T>(noun: &str, items: &[T], write: fn(&T) -> String) -> String {
         return String::new();
     }
     let items_html: String = items.iter().map(write).collect();
-    format!("<details class=\"aside\"><summary>{}</summary><ul>{items_html}</ul></details>", counted(items.len(), noun))
+    format!(
+        "<details class=\"aside\"><summary>{}</summary><ul>{items_html}</ul></details>",
+        counted(items.len(), noun)
+    )
 }
 
 fn reference_step(step: &ReferenceStep) -> String {
@@ -112,7 +116,9 @@ fn neighbors_of(neighbors: &[Value], model: &str) -> String {
     }
     let count = counted(neighbors.len(), "reference");
     let model = escaped(model);
-    format!("<details class=\"aside\"><summary>{count} of the pool, seen by {model}</summary><ul>{items}</ul></details>")
+    format!(
+        "<details class=\"aside\"><summary>{count} of the pool, seen by {model}</summary><ul>{items}</ul></details>"
+    )
 }
 
 /// Completions from a step: texts, or objects with a text, whether it is correct, and its answer.

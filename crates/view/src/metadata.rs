@@ -23,5 +23,8 @@ pub(crate) fn metadata(fields: &Metadata) -> String {
     if shown.len() < json.len() {
         shown += "\n… (cut)";
     }
-    format!("<details class=\"aside\"><summary>Metadata</summary><pre tabindex=\"0\">{}</pre></details>", escaped(&shown))
+    format!(
+        "<details class=\"aside\"><summary>Metadata</summary><pre tabindex=\"0\">{}</pre></details>",
+        escaped(&shown)
+    )
 }

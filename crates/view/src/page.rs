@@ -47,7 +47,11 @@ fn left_out_note(shown: usize, left_out: &LeftOut) -> String {
     let LeftOut { records, invalid } = *left_out;
     let mut said = Vec::new();
     if records > 0 {
-        said.push(format!("The first {} of {} records are shown.", grouped(shown), grouped(shown as u64 + records)));
+        said.push(format!(
+            "The first {} of {} records are shown.",
+            grouped(shown),
+            grouped(shown as u64 + records)
+        ));
     }
     if invalid > 0 {
         said.push(format!("{} skipped (invalid).", counted(invalid, "record")));
@@ -86,7 +90,8 @@ fn source_hash(text: &str) -> String {
     let hash = Sha256::digest(text.as_bytes());
     let mut base64 = String::from("sha256-");
     for three in hash.chunks(3) {
-        let bits = three.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
+        let bits =
+            three.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
         for index in 0..4 {
             let letter = LETTERS[(bits >> (18 - 6 * index)) as usize & 63];
             base64.push(if index <= three.len() { letter as char } else { '=' });

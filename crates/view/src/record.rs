@@ -46,7 +46,10 @@ pub fn record(number: usize, record: &Record, options: &ViewOptions) -> String {
     }
     if shown < record.solutions.len() {
         let more = counted(record.solutions.len() - shown, "solution");
-        let _ = writeln!(out, "<p class=\"soft\">{more} more: the first {shown} are shown, all of them count.</p>");
+        let _ = writeln!(
+            out,
+            "<p class=\"soft\">{more} more: the first {shown} are shown, all of them count.</p>"
+        );
     }
     if record.solutions.is_empty() {
         out += "<p class=\"soft\">No solutions.</p>\n";
@@ -75,7 +78,11 @@ fn known(record: &Record) -> String {
 }
 
 /// What a page can filter by.
-pub(crate) fn record_kinds(record: &Record, candidates: &Candidates, options: &ViewOptions) -> Vec<&'static str> {
+pub(crate) fn record_kinds(
+    record: &Record,
+    candidates: &Candidates,
+    options: &ViewOptions,
+) -> Vec<&'static str> {
     let mut found = Vec::new();
     if candidates.all.iter().any(|one| one.outcome == Outcome::Wrong) {
         found.push("wrong");

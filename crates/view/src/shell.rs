@@ -71,7 +71,11 @@ pub fn assets() -> [Asset; 4] {
         Asset { path: "/", content_type: "text/html; charset=utf-8", body: look },
         Asset { path: "/page/page.css", content_type: "text/css; charset=utf-8", body: style() },
         Asset { path: "/page/records.js", content_type: script, body: RECORDS_SCRIPT.to_owned() },
-        Asset { path: "/page/look.js", content_type: script, body: include_str!("../page/look.js").to_owned() },
+        Asset {
+            path: "/page/look.js",
+            content_type: script,
+            body: include_str!("../page/look.js").to_owned(),
+        },
     ]
 }
 

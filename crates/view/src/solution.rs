@@ -42,12 +42,17 @@ pub(crate) fn solution(solution: &Solution, place: &Place<'_>, options: &ViewOpt
 
 /// The line that is seen when the solution is closed, and stays at the top while it is read.
 fn summary(solution: &Solution, columns: &[Column<'_>], place: &Place<'_>, options: &ViewOptions) -> String {
-    let mut out = format!("<summary><span class=\"lines\"><span class=\"line\"><b>Solution {}</b>", place.index + 1);
+    let mut out =
+        format!("<summary><span class=\"lines\"><span class=\"line\"><b>Solution {}</b>", place.index + 1);
     if let Some(generator) = &solution.generator {
         let _ = write!(out, " <span class=\"soft\">{}</span>", escaped(generator));
     }
     for reason in &place.chosen {
-        let _ = write!(out, " <span class=\"badge chosen\"><span aria-hidden=\"true\">★</span> {}</span>", escaped(&reason.words()));
+        let _ = write!(
+            out,
+            " <span class=\"badge chosen\"><span aria-hidden=\"true\">★</span> {}</span>",
+            escaped(&reason.words())
+        );
     }
     if let Some(answer) = &place.candidate.answer {
         let _ = write!(out, " <span class=\"answer\">answer {}</span>", answer_text(answer));
@@ -154,10 +159,16 @@ fn flags(columns: &[Column<'_>], step: usize, threshold: f64) -> String {
     let mut out = String::new();
     let (models, annotators) = (here(false), here(true));
     if !models.is_empty() {
-        let _ = write!(out, "<strong class=\"flag\">◆ first suspected error <span class=\"soft\">{models}</span></strong>");
+        let _ = write!(
+            out,
+            "<strong class=\"flag\">◆ first suspected error <span class=\"soft\">{models}</span></strong>"
+        );
     }
     if !annotators.is_empty() {
-        let _ = write!(out, "<strong class=\"flag\">▲ labeled first error <span class=\"soft\">{annotators}</span></strong>");
+        let _ = write!(
+            out,
+            "<strong class=\"flag\">▲ labeled first error <span class=\"soft\">{annotators}</span></strong>"
+        );
     }
     out
 }

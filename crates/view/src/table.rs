@@ -63,7 +63,8 @@ fn row(candidates: &Candidates, index: usize, prefix: &str, options: &ViewOption
         let kinds: Vec<&str> = chosen.iter().map(|reason| reason.kind).collect();
         let _ = write!(out, "<small>{}</small>", kinds.join(", "));
     }
-    let answer = candidate.answer.as_deref().map_or("<span class=\"soft\">none</span>".to_owned(), answer_text);
+    let answer =
+        candidate.answer.as_deref().map_or("<span class=\"soft\">none</span>".to_owned(), answer_text);
     let _ = write!(out, "</th><td>{answer} {}</td>", cell::outcome(candidate.outcome));
     for choice in &candidates.choices {
         let best = choice.best == Some(index) && candidates.all.len() > 1;

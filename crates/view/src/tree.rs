@@ -4,8 +4,8 @@
 
 use std::fmt::Write as _;
 
-use gradus_core::count::counted;
 use gradus_core::Record;
+use gradus_core::count::counted;
 use gradus_plot::{escaped, prose};
 
 use crate::candidate::Candidates;
@@ -20,7 +20,8 @@ const DEEPEST: usize = 24;
 /// The tree of a record's solutions; empty where no two solutions share a step.
 pub(crate) fn tree(record: &Record, candidates: &Candidates, prefix: &str, options: &ViewOptions) -> String {
     let shown = record.solutions.len().min(options.solutions);
-    let solutions: Vec<usize> = (0..shown).filter(|index| !record.solutions[*index].steps.is_empty()).collect();
+    let solutions: Vec<usize> =
+        (0..shown).filter(|index| !record.solutions[*index].steps.is_empty()).collect();
     let groups = branches(record, &solutions, 0);
     let shares = groups.iter().any(|group| group.len() > 1);
     if !shares || record.earliest_equal()[..shown].iter().all(|earliest| *earliest == 0) {
@@ -59,7 +60,9 @@ impl Walk<'_> {
         let steps = |index: usize| &self.record.solutions[index].steps;
         let first = steps(group[0]);
         let shared = |at: usize| {
-            group.iter().all(|index| steps(*index).get(at).is_some_and(|step| step.trim() == first[at].trim()))
+            group
+                .iter()
+                .all(|index| steps(*index).get(at).is_some_and(|step| step.trim() == first[at].trim()))
         };
         let end = (from + 1..first.len()).find(|at| !shared(*at)).unwrap_or(first.len());
         let mut out = String::from("<li>");
@@ -94,7 +97,10 @@ impl Walk<'_> {
         let text = solution.steps[step].trim();
         // A formula that is cut in the middle is not one: long steps are shown as plain text.
         let text = if text.chars().count() > WIDTH { escaped(&excerpt(text, WIDTH)) } else { prose(text) };
-        format!("<div class=\"node\"><span class=\"soft\">{step}</span> {}{text}</div>", score.unwrap_or_default())
+        format!(
+            "<div class=\"node\"><span class=\"soft\">{step}</span> {}{text}</div>",
+            score.unwrap_or_default()
+        )
     }
 
     fn leaf(&self, index: usize) -> String {

@@ -17,6 +17,7 @@ mod solve;
 mod steps;
 mod synth;
 mod train;
+mod view;
 
 use std::io::Write;
 
@@ -63,6 +64,8 @@ enum Command {
     Select(select::SelectArgs),
     /// Solve problems by best-of-N, voting, or search guided by a reward model
     Solve(Box<solve::args::SolveArgs>),
+    /// Show records as a web page: steps, scores, labels, candidates
+    View(view::ViewArgs),
     /// Generate text with a model
     Generate(Box<generate::GenerateArgs>),
     /// Compute text embeddings
@@ -110,6 +113,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Score(args) => score::run(&args),
         Command::Select(args) => select::run(&args),
         Command::Solve(args) => solve::run(&args),
+        Command::View(args) => view::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Embed(args) => embed::run(&args),
         Command::Perplexity(args) => perplexity::run(&args),

@@ -16,7 +16,8 @@ const DEEPEST: usize = 40;
 fn converter() -> &'static LatexToMathML {
     static CONVERTER: OnceLock<LatexToMathML> = OnceLock::new();
     CONVERTER.get_or_init(|| {
-        let macros = MACROS.iter().map(|(name, meaning)| ((*name).to_owned(), (*meaning).to_owned())).collect();
+        let macros =
+            MACROS.iter().map(|(name, meaning)| ((*name).to_owned(), (*meaning).to_owned())).collect();
         let config = MathCoreConfig { macros, ..MathCoreConfig::default() };
         LatexToMathML::new(config).expect("the macros are LaTeX")
     })

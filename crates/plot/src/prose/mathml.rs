@@ -6,15 +6,15 @@
 use crate::escape::escaped;
 
 const ELEMENTS: [&str; 33] = [
-    "math", "mrow", "mi", "mn", "mo", "ms", "mtext", "mspace", "mfrac", "msqrt", "mroot", "msub", "msup", "msubsup",
-    "munder", "mover", "munderover", "mmultiscripts", "mprescripts", "none", "mtable", "mtr", "mtd", "mpadded",
-    "mphantom", "menclose", "mstyle", "span", "b", "i", "em", "s", "u",
+    "math", "mrow", "mi", "mn", "mo", "ms", "mtext", "mspace", "mfrac", "msqrt", "mroot", "msub", "msup",
+    "msubsup", "munder", "mover", "munderover", "mmultiscripts", "mprescripts", "none", "mtable", "mtr",
+    "mtd", "mpadded", "mphantom", "menclose", "mstyle", "span", "b", "i", "em", "s", "u",
 ];
 
 const ATTRIBUTES: [&str; 24] = [
-    "accent", "accentunder", "columnalign", "columnspan", "depth", "display", "displaystyle", "fence", "form",
-    "height", "largeop", "linethickness", "lspace", "mathvariant", "maxsize", "minsize", "movablelimits", "notation",
-    "rowspan", "rspace", "scriptlevel", "stretchy", "symmetric", "width",
+    "accent", "accentunder", "columnalign", "columnspan", "depth", "display", "displaystyle", "fence",
+    "form", "height", "largeop", "linethickness", "lspace", "mathvariant", "maxsize", "minsize",
+    "movablelimits", "notation", "rowspan", "rspace", "scriptlevel", "stretchy", "symmetric", "width",
 ];
 
 /// The color that stands for a frame: see `MACROS`.
@@ -93,7 +93,9 @@ fn attributes_of(mut rest: &str) -> Option<String> {
         match name {
             "style" => styles(value, &mut classes, &mut out),
             "class" => classes.push(value.to_owned()),
-            known if ATTRIBUTES.contains(&known) && is_plain(value) => out += &format!(" {known}=\"{value}\""),
+            known if ATTRIBUTES.contains(&known) && is_plain(value) => {
+                out += &format!(" {known}=\"{value}\"")
+            }
             _ => {}
         }
     }

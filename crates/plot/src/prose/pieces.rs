@@ -88,12 +88,7 @@ fn within(text: &str, limit: usize) -> &str {
     &text[..text.floor_char_boundary(limit)]
 }
 
-fn enclosed<'a>(
-    rest: &'a str,
-    open: &str,
-    close: &str,
-    display: bool,
-) -> Option<(Piece<'a>, usize)> {
+fn enclosed<'a>(rest: &'a str, open: &str, close: &str, display: bool) -> Option<(Piece<'a>, usize)> {
     let inside = &rest[open.len()..];
     let end = within(inside, LONGEST).find(close)?;
     let latex = &inside[..end];
@@ -116,14 +111,20 @@ fn inline(rest: &str, before: Option<char>) -> Option<(Piece<'_>, usize)> {
         return None;
     }
     let after = rest[1 + end + 1..].chars().next();
-    is_inline(latex, after).then_some((Piece::Formula { source: &rest[..end + 2], latex, display: false }, end + 2))
+    is_inline(latex, after)
+        .then_some((Piece::Formula { source: &rest[..end + 2], latex, display: false }, end + 2))
 }
 
 /// Whether the text between two dollar signs is a formula and not what stands between two prices.
 fn is_inline(latex: &str, after: Option<char>) -> bool {
     let balanced = latex.matches('{').count() == latex.matches('}').count();
     // `$5. Let \(x\) …$`: a formula has no delimiters of another.
-    if latex.trim().is_empty() || latex.contains("\n\n") || !balanced || latex.contains("\\(") || latex.contains("\\[") {
+    if latex.trim().is_empty()
+        || latex.contains("\n\n")
+        || !balanced
+        || latex.contains("\\(")
+        || latex.contains("\\[")
+    {
         return false;
     }
     if latex.contains('\\') {

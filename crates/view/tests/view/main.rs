@@ -20,7 +20,10 @@ fn parsed(html: &str) -> String {
     let document = roxmltree::Document::parse(&xml).unwrap_or_else(|error| panic!("{error}: {html}"));
     for node in document.descendants().filter(roxmltree::Node::is_element) {
         let name = node.tag_name().name();
-        assert!(!["script", "style", "img", "iframe", "object", "form", "base", "meta", "link"].contains(&name), "{name}");
+        assert!(
+            !["script", "style", "img", "iframe", "object", "form", "base", "meta", "link"].contains(&name),
+            "{name}"
+        );
         for attribute in node.attributes() {
             assert!(!attribute.name().starts_with("on") && attribute.name() != "style", "{attribute:?}");
             let is_link = ["href", "src", "action"].contains(&attribute.name());
