@@ -52,5 +52,5 @@ pub use charts::{
 pub use escape::escaped;
 pub use number::{Estimate, Unit};
 pub use page::{Page, Section, THEME_STYLE};
-pub use prose::{MATH_STYLE, prose};
+pub use prose::{MATH_STYLE, prose, prose_excerpt};
 pub use scale::Spacing;

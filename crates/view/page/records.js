@@ -69,8 +69,9 @@
 
   // What is wider than its place can be reached and scrolled by keyboard.
   const reach = (root) => {
-    for (const one of root.querySelectorAll(".formula, .text, .problem")) {
-      if (one.scrollWidth > one.clientWidth + 1) one.tabIndex = 0;
+    const parts = ".formula, .text, .problem, .answer, .gold, .majority, .comment, .node, .leaf, .aside li, .drawing";
+    for (const one of root.querySelectorAll(parts)) {
+      if (one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1) one.tabIndex = 0;
     }
   };
   document.addEventListener("toggle", (event) => reach(event.target), true);

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use gradus_core::Record;
 use gradus_core::count::{counted, grouped};
-use gradus_plot::{escaped, prose};
+use gradus_plot::{escaped, prose_excerpt};
 use sha2::{Digest as _, Sha256};
 
 use crate::shell::{RECORDS_SCRIPT, filled, style};
@@ -24,7 +24,7 @@ pub fn records(records: &[Record], left_out: &LeftOut, options: &ViewOptions) ->
             contents,
             "<li><a href=\"#record-{number}\"><b>{}</b> {}</a></li>",
             escaped(&excerpt(&one.problem.id, 40)),
-            prose(&excerpt(&one.problem.text, CONTENTS_WIDTH))
+            prose_excerpt(&one.problem.text, CONTENTS_WIDTH)
         );
         articles += &record(number, one, options);
     }

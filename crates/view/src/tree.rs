@@ -6,14 +6,14 @@ use std::fmt::Write as _;
 
 use gradus_core::Record;
 use gradus_core::count::counted;
-use gradus_plot::{escaped, prose};
+use gradus_plot::{escaped, prose_excerpt};
 
 use crate::candidate::Candidates;
 use crate::solution::answer_text;
-use crate::{ViewOptions, cell, excerpt};
+use crate::{ViewOptions, cell};
 
 /// Characters of a step that are shown.
-const WIDTH: usize = 400;
+const WIDTH: usize = 200;
 /// Branchings beyond which the rest is a flat list: browsers do not nest elements without end.
 const DEEPEST: usize = 24;
 
@@ -94,9 +94,7 @@ impl Walk<'_> {
         let score = score.filter(|score| score.is_finite()).map(|score| {
             format!("<span class=\"chip {}\">{}</span> ", cell::tone(score), cell::number(score))
         });
-        let text = solution.steps[step].trim();
-        // A formula that is cut in the middle is not one: long steps are shown as plain text.
-        let text = if text.chars().count() > WIDTH { escaped(&excerpt(text, WIDTH)) } else { prose(text) };
+        let text = prose_excerpt(&solution.steps[step], WIDTH);
         format!(
             "<div class=\"node\"><span class=\"soft\">{step}</span> {}{text}</div>",
             score.unwrap_or_default()

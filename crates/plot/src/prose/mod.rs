@@ -37,7 +37,9 @@ pub fn prose(text: &str) -> String {
                 let text = if next_display { text.trim_end_matches([' ', '\n', '\r']) } else { text };
                 out += &escaped(&text.replace("\\$", "$"));
             }
-            Piece::Source(source) => out += &source_code(source),
+            Piece::Source(source) => {
+                out += &format!("<code class=\"latex drawing\">{}</code>", escaped(source));
+            }
             Piece::Formula { source, latex, display } => match latex::mathml(latex, display) {
                 Some(formula) if display => {
                     displayed = true;
@@ -50,6 +52,35 @@ pub fn prose(text: &str) -> String {
         after_display = displayed;
     }
     out
+}
+
+/// The beginning of a text as [`prose`]: about `width` characters on one line, no formula cut in the middle.
+///
+/// ```
+/// use gradus_plot::prose_excerpt;
+/// assert!(prose_excerpt(r"Solve $\frac{x}{2} = 1$ for $x$.", 12).starts_with("Solve <math>"));
+/// assert_eq!(prose_excerpt(r"A long text with $\frac{1}{2}$", 6), "A lon…");
+/// ```
+pub fn prose_excerpt(text: &str, width: usize) -> String {
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut kept = 0;
+    let mut left = width;
+    for piece in pieces(&flat) {
+        let (source, whole) = match piece {
+            Piece::Text(text) => (text, false),
+            Piece::Source(source) | Piece::Formula { source, .. } => (source, true),
+        };
+        let length = source.chars().count();
+        // A formula's source is longer than what is drawn.
+        let cost = if whole { length / 3 } else { length };
+        if cost > left || (whole && length > 2 * width) {
+            let cut: String = source.chars().take(if whole { 0 } else { left.saturating_sub(1) }).collect();
+            return prose(&format!("{}{cut}…", &flat[..kept]));
+        }
+        left -= cost;
+        kept += source.len();
+    }
+    prose(&flat)
 }
 
 fn source_code(source: &str) -> String {
