@@ -9,7 +9,7 @@
 # make bench-cuda    times of our CUDA kernels at the shape of a 7B model; needs an NVIDIA GPU and, like every CUDA build, the compiler
 # make cuda-toolkit  a CUDA compiler from PyPI; then: . scripts/cuda-toolkit.sh && cargo build --release --features cuda
 # make test-models   really pulls the two models (190 MB) into an empty home, from the indexes that are configured here
-# make test-browser  every report in a real Chromium: no console message, no network, nothing cut off; with pictures
+# make test-browser  every report and page in a real Chromium: no console message, no network, nothing cut off; with pictures
 # make test-llm-server  every annotator on real problems, against llama.cpp's server from PyPI and on the local engine
 # make test-pipelines   the four pipelines in their small form, from data to a report page; KILLS=3 kills each on the way and compares
 # make test-faults   every long command killed, on a full or failing disk, with damage in what it keeps; ROUNDS=200
@@ -120,7 +120,7 @@ test-faults: test-build
 	GRADUS=$(GRADUS) python3 scripts/test_faults.py --rounds $(ROUNDS)
 
 test-browser: test-build
-	GRADUS=$(GRADUS) sh scripts/test_browser.sh
+	GRADUS=$(GRADUS) FRAGMENT=$(TARGET)/debug/examples/fragment sh scripts/test_browser.sh
 
 test-train: test-build
 	$(CARGO) test --locked --workspace --test learns -- --ignored --nocapture --test-threads=1

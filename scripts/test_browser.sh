@@ -1,10 +1,12 @@
 #!/bin/sh
 # Every report of `gradus bench`, opened in a real Chromium on a page and on a phone: no console message, no request to a network,
-# no text that is cut off or too small. Pictures of each figure are left in OUT.
-# Needs GRADUS, the program. Installs Debian's chromium and, into OUT, playwright; without them it says so and passes.
+# no text that is cut off or too small; then the pages of `gradus view` and the served page Look, with axe-core where npm can
+# install it. Pictures are left in OUT.
+# Needs GRADUS, the program, and FRAGMENT, the example of crates/view. Installs Debian's chromium and, into OUT, playwright; without them it says so and passes.
 set -eu
 out=${OUT:-target/browser}
 gradus=$(realpath "${GRADUS:?names the program}")
+fragment=$(realpath "${FRAGMENT:?names the example of crates/view}")
 checkout=$(pwd)
 model=$checkout/crates/engine/tests/reference/models/qwen2
 mkdir -p "$out"
@@ -52,8 +54,13 @@ for number in range(45):
                       "question": "?", "classification": kind}))
 PYTHON
 "$gradus" bench prmbench prmbench.jsonl --model "$model" --profile plain -o prmbench > prmbench.txt
+"$gradus" view scored.jsonl --limit 20 -o view.html > view.txt
 cd "$checkout"
 for page in processbench/report best-of-n/report drift/report labels/report preference/report prmbench/report compare analysis; do
   echo "$page.html"
   "$out/venv/bin/python" scripts/screenshots.py "$out/reports/$page.html" "$out/pictures/$(echo $page | tr / -)" --light
 done
+
+axe=$out/node_modules/axe-core/axe.min.js
+[ -e "$axe" ] || npm install --silent --prefix "$out" axe-core > "$out/npm.log" 2>&1 || echo "without axe-core: npm cannot install it here (see $out/npm.log)"
+"$out/venv/bin/python" scripts/test_page.py "$fragment" "$out/reports/view.html" "$out/pictures/pages" "$axe"

@@ -38,6 +38,8 @@ const NAMED: u64 = 5;
 pub(crate) enum Need {
     /// Records as they are.
     Records,
+    /// Records as they are, but solutions in steps: texts are cut on the way.
+    StepsOfAny,
     /// At least one solution.
     Solutions,
     /// At least one solution, all of them in steps: texts are cut on the way.
@@ -139,11 +141,13 @@ pub(crate) fn read(
 
 fn read_source(source: Source<'_>, each: &mut impl FnMut(Item) -> Result<()>) -> Result<InputTally> {
     let Source { paths, mut options, on_error, steps, need } = source;
+    let solved = matches!(need, Need::Solutions | Need::Steps);
     options.prefer_solutions = need != Need::Records;
     let mut records = files::open_with(paths, options)?;
     let mut progress = Progress::new(records.progress().1, true);
     let mut tally = InputTally::default();
-    let mut cutter = (need == Need::Steps || steps.is_some()).then(|| Cutter::new(steps));
+    let cuts = matches!(need, Need::Steps | Need::StepsOfAny) || steps.is_some();
+    let mut cutter = cuts.then(|| Cutter::new(steps));
     let mut notes = HashSet::new();
     let mut solutions = 0;
     while let Some(item) = records.next() {
@@ -183,7 +187,7 @@ fn read_source(source: Source<'_>, each: &mut impl FnMut(Item) -> Result<()>) ->
     if tally.records == 0 && tally.skipped > 0 {
         bail!("no valid records: {} skipped", counted(tally.skipped, "record"));
     }
-    if need != Need::Records && solutions == 0 {
+    if solved && solutions == 0 {
         bail!(
             "no solutions in {} ({}): sample some with gradus sample, or name the field that holds them with --map \
              solution=FIELD",

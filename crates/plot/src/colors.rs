@@ -28,7 +28,7 @@ pub(crate) fn color(series: usize) -> usize {
     series % COLORS.len()
 }
 
-/// The part of the style sheet that names the colors. Paper is always light.
+/// The part of the style sheet that names the colors of series. Paper is always light.
 pub(crate) fn style() -> String {
     let (mut light, mut dark, mut rules) = (String::new(), String::new(), String::new());
     for (index, (day, night)) in COLORS.iter().enumerate() {

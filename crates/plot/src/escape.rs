@@ -1,8 +1,12 @@
 //! Text as HTML and as SVG.
 
-/// Text that may stand in an element or in a quoted attribute. Control characters, which XML has no way to write,
-/// become U+FFFD.
-pub(crate) fn escaped(text: &str) -> String {
+/// Text that may stand in an element or in a quoted attribute. Control characters and marks of writing direction are
+/// shown as `\u{202e}`, so that nothing hides and no text is reordered.
+///
+/// ```
+/// assert_eq!(gradus_plot::escaped("<b>\u{202e}"), "&lt;b&gt;\\u{202e}");
+/// ```
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -14,7 +18,10 @@ pub(crate) fn escaped(text: &str) -> String {
             '\n' | '\t' => out.push(character),
             '\r' => {}
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            control if control.is_control() => out.push('\u{fffd}'),
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                out.extend(character.escape_unicode());
+            }
+            control if control.is_control() => out.extend(control.escape_unicode()),
             plain => out.push(plain),
         }
     }
@@ -38,8 +45,9 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_shown_as_unknown() {
-        assert_eq!(escaped("a\0b\u{1b}[31m\r\n\tc\u{ffff}"), "a\u{fffd}b\u{fffd}[31m\n\tc\u{fffd}");
+    fn control_characters_are_shown_escaped() {
+        assert_eq!(escaped("a\0b\u{1b}[31m\r\n\tc\u{ffff}"), "a\\u{0}b\\u{1b}[31m\n\tc\u{fffd}");
+        assert_eq!(escaped("1\u{202e}2\u{2066}3\u{200f}4"), "1\\u{202e}2\\u{2066}3\\u{200f}4");
     }
 
     #[test]

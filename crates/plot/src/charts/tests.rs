@@ -326,6 +326,15 @@ fn clouds_count_their_dots_and_name_them_once() {
 }
 
 #[test]
+fn mathematics_of_mistakes_is_rendered() {
+    let step = ScoredStep { text: "So $x^2 = 4$.".to_owned(), score: None };
+    let mistake =
+        Mistake { problem: r"Solve \(\frac{x}{2}\).".to_owned(), steps: vec![step], ..Mistake::default() };
+    let html = Block::Mistakes(Mistakes { solutions: vec![mistake], ..Mistakes::default() }).draw();
+    assert!(html.contains("<mfrac>") && html.contains("<msup>"), "{html}");
+}
+
+#[test]
 fn mistakes_are_limited_and_escaped() {
     let step = |text: &str, score| ScoredStep { text: text.to_owned(), score };
     let mistake = Mistake {

@@ -1,13 +1,17 @@
 //! The report: one HTML page with its style sheet, its script and its data inside.
 //!
 //! A content security policy forbids the page to load anything at all, so it is the same page offline, in an archive
-//! and in ten years. Template: `page.html`; look: `page.css`; values under the pointer, sorting, filters: `page.js`.
+//! and in ten years. Template: `page.html`; look: `theme.css`, `page.css`; values under the pointer, sorting, filters: `page.js`.
 
 use std::fmt::Write as _;
 
 use crate::charts::{Block, paragraphs};
 use crate::colors;
 use crate::escape::{escaped, in_script};
+use crate::prose::MATH_STYLE;
+
+/// Colors, fonts and controls of [`Page`], light and dark, for pages that look like it.
+pub const THEME_STYLE: &str = include_str!("theme.css");
 
 /// A report.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -71,7 +75,9 @@ impl Page {
             html += before;
             html += match name {
                 "title" => &title,
+                "theme" => THEME_STYLE,
                 "style" => include_str!("page.css"),
+                "math" => MATH_STYLE,
                 "colors" => &colors,
                 "script" => include_str!("page.js"),
                 "subtitle" => &subtitle,

@@ -3,7 +3,7 @@
 mod critic_data;
 mod display;
 mod objective;
-mod plot;
+pub(super) mod plot;
 
 use anyhow::Result;
 use clap::Subcommand;

@@ -21,8 +21,16 @@ pub(crate) struct PlotArgs {
 }
 
 pub(super) fn run(args: &PlotArgs) -> Result<Status> {
+    let output = args.output.clone().unwrap_or_else(|| args.runs[0].join("curves.html"));
+    gradus_durable::replace_file(&output, curves_page(&args.runs)?.as_bytes())?;
+    Printer::new(None).line(format!("written to {}", output.display()))?;
+    Ok(Status::Done)
+}
+
+/// The page of these run folders.
+pub(in crate::commands) fn curves_page(folders: &[PathBuf]) -> Result<String> {
     let mut runs = Vec::new();
-    for run in &args.runs {
+    for run in folders {
         let path = run.join("metrics.jsonl");
         let lines = metrics::read(&path)?;
         if lines.is_empty() {
@@ -33,8 +41,5 @@ pub(super) fn run(args: &PlotArgs) -> Result<Status> {
             .map_or_else(|| run.display().to_string(), |name| name.to_string_lossy().into_owned());
         runs.push(curves::RunCurves { name, lines });
     }
-    let output = args.output.clone().unwrap_or_else(|| args.runs[0].join("curves.html"));
-    gradus_durable::replace_file(&output, curves::page(&runs).as_bytes())?;
-    Printer::new(None).line(format!("written to {}", output.display()))?;
-    Ok(Status::Done)
+    Ok(curves::page(&runs))
 }
