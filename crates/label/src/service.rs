@@ -232,19 +232,21 @@ impl Labeling {
         })
     }
 
-    /// The person is still at it.
+    /// The person is still at it. An item whose lease ran out is theirs again, unless another person has it now.
     pub fn heartbeat(&self, request: &ItemRequest) -> Result<Held> {
         let (annotator, item) = (name(&request.annotator)?, request.item);
         self.item(item)?;
         let now = (self.clock)();
         let mut inner = self.lock();
-        if inner.state.holder(item, now) == Some(annotator) {
+        let mut held = inner.state.holder(item, now) == Some(annotator);
+        if held {
             inner.state.renew(annotator, item, now);
-        } else {
+        } else if !inner.state.has_finished(annotator, item) {
             self.claim(&inner.state, annotator, item, now)?;
             inner.commit(Event::Given { annotator: annotator.to_owned(), item, time: time::now() }, now)?;
+            held = true;
         }
-        Ok(Held { item, held: true, lease_seconds: self.project.settings.lease_seconds })
+        Ok(Held { item, held, lease_seconds: self.project.settings.lease_seconds })
     }
 
     /// The person leaves the item to others.
