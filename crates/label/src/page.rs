@@ -9,7 +9,7 @@ pub const SCRIPT: &str = include_str!("../page/label.js");
 /// Its style sheet, for `/label.css`.
 pub const STYLE: &str = include_str!("../page/label.css");
 /// The content security policy that it works under.
-pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
 base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 #[cfg(test)]
