@@ -7,6 +7,7 @@ are added, such as the example `label_server` of crates/label. Exits 1 when anyt
 CHROMIUM names another browser than the one on the PATH.
 """
 
+import atexit
 import json
 import os
 import shutil
@@ -35,6 +36,7 @@ class Server:
         self.environment = {**os.environ, **({"LABEL_KEY": key} if key else {})}
         self.address = f"http://127.0.0.1:{self.port}"
         self.start()
+        atexit.register(self.kill)
 
     def start(self):
         self.process = subprocess.Popen(self.arguments, env=self.environment, stdout=subprocess.PIPE)
@@ -76,7 +78,7 @@ def sample_rows():
                    scores={"qwen-prm": [0.97, 0.93, 0.31, 0.22], "skywork": [0.91, 0.88, 0.52, 0.40]},
                    annotations=[{"labels": labels, "first_error": 2}])
     others = [record(number, f"What is ${number} + 3 · 4$?", [f"$3 · 4 = 12$", f"${number} + 12 = {number + 12}$", f"So the answer is {number + 12}."],
-                     scores={"qwen-prm": [0.9, 0.8, 0.7]}) for number in range(1, 6)]
+                     scores={"qwen-prm": [0.9, 0.8, 0.7]}) for number in range(1, 8)]
     return [first, *others]
 
 
@@ -102,7 +104,7 @@ class Browser:
 
 
 def marks_of(page):
-    return page.locator("#steps li").evaluate_all("items => items.map((item) => ['correct', 'neutral', 'incorrect'].find((mark) => item.classList.contains(mark)) || null)")
+    return page.locator("#steps > li").evaluate_all("items => items.map((item) => ['correct', 'neutral', 'incorrect'].find((mark) => item.classList.contains(mark)) || null)")
 
 
 def by_keyboard_with_kills(browser, command, out):
@@ -113,7 +115,7 @@ def by_keyboard_with_kills(browser, command, out):
     page = browser.page(server, "Ann")
     page.keyboard.press("+")
     page.keyboard.press("0")
-    expect(page.locator("#steps li").nth(2)).to_have_attribute("aria-current", "step")
+    expect(page.locator("#steps > li").nth(2)).to_have_attribute("aria-current", "step")
     server.kill()
     page.keyboard.press("+")
     page.keyboard.press("+")
@@ -129,7 +131,7 @@ def by_keyboard_with_kills(browser, command, out):
         page.keyboard.press(key)
     page.keyboard.press("e")
     assert marks_of(page) == ["correct", "correct", "correct", "correct", "incorrect"], marks_of(page)
-    expect(page.locator("#steps li").nth(4).locator(".badge")).to_be_visible()
+    expect(page.locator("#steps > li").nth(4).locator(".badge")).to_be_visible()
     server.kill()
     page.keyboard.press("k")
     page.keyboard.press("0")
@@ -147,7 +149,7 @@ def by_keyboard_with_kills(browser, command, out):
     page.keyboard.press("u")
     expect(page.locator("#problem")).to_have_text("Problem 1")
     page.keyboard.press("u")
-    expect(page.locator("#steps li").nth(3)).to_have_class("correct")
+    expect(page.locator("#steps > li").nth(3)).to_have_class("correct")
     page.keyboard.press("Enter")
     expect(page.locator("#problem")).to_have_text("Problem 2")
     page.keyboard.press("Enter")
@@ -183,7 +185,7 @@ def hostile_text(browser, command, out):
     page.locator("#team summary").click()
     expect(page.locator("#numbers")).to_contain_text("Ann <img")
     page.keyboard.press("Escape")
-    page.locator("#steps li").first.click()
+    page.locator("#steps > li").first.click()
     page.keyboard.press("Enter")
     expect(page.locator("#nothing")).to_contain_text("Every item is labeled")
     expect(page.locator("#numbers table").first).to_contain_text("Ann <img")
@@ -219,7 +221,7 @@ def two_people_and_a_key(browser, command, out):
     # By mouse: radio buttons, then the button for Enter.
     ann = pages[0]
     for step in range(2):
-        ann.locator("#steps li").nth(step).locator("label.plus").click()
+        ann.locator("#steps > li").nth(step).locator("label.plus").click()
     ann.locator("#tools [data-key=Enter]").click()
     expect(ann.locator("#nothing")).to_contain_text("The last 1 item")
     with ann.expect_download() as download:
@@ -269,15 +271,20 @@ def pictures(browser, command, out):
             page.keyboard.press("?")
             page.screenshot(path=folder / f"{name}-4-help.png")
             page.locator("#help-close").click()
-            for _ in range(12):
+            # Faster than the server answers: three marks, a category and a comment are taken back, one by one.
+            for _ in range(5):
                 page.keyboard.press("u")
-                page.wait_for_timeout(60)
+            page.keyboard.press("-")
+            expect(page.locator("#steps > li").first).to_have_class("incorrect")
+            assert marks_of(page) == ["incorrect", None, None, None], marks_of(page)
+            page.keyboard.press("u")
+            expect(page.locator("#steps > li.incorrect")).to_have_count(0)
             page.context.close()
     for name, keys in (("Ann", "++e"), ("Bo", "++-")):
         page = browser.page(server, name)
         for _ in range(4):
-            before = page.locator("#problem").inner_text()
-            for key in keys if name == "Ann" else ("+" * page.locator("#steps li").count()):
+            before = page.locator("#problem").text_content()
+            for key in keys if name == "Ann" else ("+" * page.locator("#steps > li").count()):
                 page.keyboard.press(key)
             page.keyboard.press("Enter")
             expect(page.locator("#problem")).not_to_have_text(before)
@@ -286,6 +293,7 @@ def pictures(browser, command, out):
         page = browser.page(server, "Cy", size, "dark" if size == "phone" else "light")
         page.locator("#team summary").click()
         expect(page.locator("#numbers table")).to_have_count(3)
+        expect(page.locator("#progress")).to_have_text("4 of 8 done · 0 by you")
         page.locator("#team").scroll_into_view_if_needed()
         page.screenshot(path=folder / f"{size}-5-numbers.png", full_page=True)
         page.context.close()

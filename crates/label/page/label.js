@@ -5,7 +5,7 @@
 "use strict";
 
 const $ = (id) => document.getElementById(id);
-const MARKS = { "+": "correct", "0": "neutral", "-": "incorrect" };
+const MARKS = [["correct", "plus"], ["neutral", "zero"], ["incorrect", "minus"]];
 const SIGNS = { correct: "+", neutral: "0", incorrect: "−" };
 const WORDS = { correct: "right", neutral: "neutral", incorrect: "wrong" };
 const QUEUE = "gradus.label.unsent";
@@ -22,6 +22,8 @@ let away = false;         // the server did not answer
 let failures = 0;         // how often in a row
 let sending = false;
 let afterSending = null;  // what waits until everything is sent
+let busy = false;         // the item may change at any moment: keys wait
+let typed = [];           // keys that wait
 
 // ---------------------------------------------------------------------------------------------------------- elements
 
@@ -170,24 +172,37 @@ async function send() {
   if (sending) return;
   sending = true;
   try {
-    for (let [first] = stored(QUEUE); first; [first] = stored(QUEUE)) {
-      try {
-        const answer = await ask("save", first);
-        store(QUEUE, stored(QUEUE).filter((save) => save.request !== first.request));
-        back();
-        showProgress(answer.progress);
-      } catch (error) {
-        if (failed(error)) return;
-        rejectItem(first, error);
+    for (;;) {
+      const [first] = stored(QUEUE);
+      if (first) {
+        if (!await sendOne(first)) return;
+      } else if (afterSending) {
+        const action = afterSending;
+        afterSending = null;
+        await action();
+        if (away) return;
+      } else {
+        return;
       }
     }
   } finally {
     sending = false;
     showUnsent();
   }
-  const action = afterSending;
-  afterSending = null;
-  if (action) await action();
+}
+
+/// Sends a save; false where the server is away.
+async function sendOne(first) {
+  try {
+    const answer = await ask("save", first);
+    store(QUEUE, stored(QUEUE).filter((save) => save.request !== first.request));
+    back();
+    showProgress(answer.progress);
+  } catch (error) {
+    if (failed(error)) return false;
+    rejectItem(first, error);
+  }
+  return true;
 }
 
 /// A save that the server will never take: it and later ones of its item leave the queue, and are kept apart.
@@ -204,11 +219,12 @@ let timer = 0;
 function tryLater() {
   failures += 1;
   clearTimeout(timer);
-  timer = setTimeout(() => (stored(QUEUE).length || afterSending ? send() : beat()), Math.min(1000 * 2 ** (failures - 1), 10000));
+  timer = setTimeout(() => (stored(QUEUE).length || afterSending || busy ? send() : beat()), Math.min(1000 * 2 ** (failures - 1), 10000));
 }
 
-/// Does something when everything is sent.
+/// Does something that may change the item, when everything is sent.
 function whenSent(action) {
+  busy = true;
   afterSending = action;
   return send();
 }
@@ -221,12 +237,16 @@ async function load(wish = {}, keepNotice = false) {
     overview ??= await ask("overview");
     back();
     showNext(answer, keepNotice);
+    // Keys that were meant for the item before are not for this one.
+    typed = [];
     refreshOverview();
   } catch (error) {
     if (failed(error)) {
       afterSending = () => load(wish, keepNotice);
     } else if (wish.item !== undefined) {
       await load({}, true);
+    } else {
+      busy = $("work").inert = false;
     }
   }
 }
@@ -234,6 +254,7 @@ async function load(wish = {}, keepNotice = false) {
 function showNext(answer, keepNotice = false) {
   if (!keepNotice) notice("");
   showProgress(answer.progress);
+  busy = $("work").inert = false;
   task = answer.task;
   suggestions = null;
   $("work").hidden = $("tools").hidden = !task;
@@ -264,13 +285,16 @@ function showNext(answer, keepNotice = false) {
 
 function stepElement(shown, step) {
   const text = show(make("div", { class: "text", id: `step-${step}` }), shown);
-  const radio = ([sign, mark]) => {
+  const radio = ([mark, kind]) => {
     const input = make("input", { type: "radio", name: `mark-${step}`, value: mark, "aria-label": WORDS[mark] });
-    input.onchange = () => { select(step, false, false); setMark(step, mark); };
-    const kind = { "+": "plus", "0": "zero", "-": "minus" }[sign];
+    input.onchange = () => {
+      if (busy) return paint();
+      select(step, false, false);
+      setMark(step, mark);
+    };
     return make("label", { class: kind, title: WORDS[mark] }, input, make("span", { "aria-hidden": "true" }, SIGNS[mark]));
   };
-  const choice = make("fieldset", {}, make("legend", { class: "hidden" }, `Step ${step + 1}`), make("div", { class: "choice" }, ...Object.entries(MARKS).map(radio)));
+  const choice = make("fieldset", {}, make("legend", { class: "hidden" }, `Step ${step + 1}`), make("div", { class: "choice" }, ...MARKS.map(radio)));
   const badge = make("span", { class: "badge", hidden: true }, "first error");
   const chosen = make("span", { class: "explanation", hidden: true });
   const suggested = make("div", { class: "suggestions", hidden: true });
@@ -279,7 +303,7 @@ function stepElement(shown, step) {
   let pause = 0;
   const keep = () => {
     clearTimeout(pause);
-    if (!label || label.comments[step] === comment.value || !comment.isConnected) return;
+    if (!comment.isConnected || label.comments[step] === comment.value) return;
     label.comments[step] = comment.value;
     save();
   };
@@ -373,7 +397,7 @@ const COMMANDS = {
   g: () => open(".categories"),
   u: undo,
   s: toggleSuggestions,
-  n: () => { const item = task.item; whenSent(() => load({ after: item })); },
+  n: leave,
   Enter: finish,
   "?": () => $("help").showModal(),
 };
@@ -431,6 +455,8 @@ function undo() {
     } catch (error) {
       if (failed(error)) say("The server is away: undo again when it is back.");
     }
+    busy = false;
+    while (typed.length && !busy) COMMANDS[typed.shift()]();
   });
 }
 
@@ -469,10 +495,14 @@ function finish() {
     notice(text, false);
     return say(text);
   }
-  const item = task.item;
   save(true);
-  // Nothing more is marked here: the next item comes when the server has this one.
-  $("tools").hidden = true;
+  leave();
+}
+
+/// On to the next item, when the server has all of this one.
+function leave() {
+  const item = task.item;
+  $("work").inert = true;
   whenSent(() => load({ after: item }));
 }
 
@@ -481,17 +511,22 @@ document.addEventListener("keydown", (event) => {
   const at = event.target;
   if (event.key === "Escape" && at.closest("textarea, .categories")) return close(at);
   if (at.closest("textarea, select, input:not([type=radio]):not([type=checkbox])")) return;
-  if (!task || $("tools").hidden) return;
+  if (!task) return;
   const key = { ArrowDown: "j", ArrowUp: "k", "=": "+", "−": "-", Delete: "x", Backspace: "x" }[event.key] || event.key;
   if (!COMMANDS[key]) return;
   if (key === "Enter" && at.closest("button, a, summary, input[type=checkbox]")) return;
   event.preventDefault();
-  COMMANDS[key]();
+  command(key);
 });
 $("tools").addEventListener("click", (event) => {
   const key = event.target.closest("button")?.dataset.key;
-  if (key && task) COMMANDS[key]();
+  if (key && task) command(key);
 });
+
+function command(key) {
+  if (!busy || key === "?") COMMANDS[key]();
+  else if (typed.length < 20) typed.push(key);
+}
 
 // ----------------------------------------------------------------------------------------------------------- overview
 
@@ -565,7 +600,7 @@ $("export").addEventListener("click", async () => {
 
 /// Tells the server that the person is still here, and asks whether there is something to do where there was nothing.
 async function beat() {
-  if (!person || stored(QUEUE).length) return;
+  if (!person || busy || stored(QUEUE).length) return;
   if (!task) return load({}, true);
   const item = task.item;
   try {
@@ -583,7 +618,8 @@ function askForName() {
 }
 
 async function begin() {
-  $("person").textContent = person ? `Labeling as ${person}` : "Who labels?";
+  $("person").textContent = person || "Who labels?";
+  $("person").setAttribute("aria-label", person ? `Labeling as ${person}: change` : "Who labels?");
   showUnsent();
   if (!person) return askForName();
   await whenSent(() => load());
@@ -602,8 +638,6 @@ $("name-save").addEventListener("click", async () => {
   begin();
 });
 $("name").addEventListener("keydown", (event) => { if (event.key === "Enter") $("name-save").click(); });
-$("key").addEventListener("keydown", (event) => { if (event.key === "Enter") $("key-dialog").close(); });
-$("key-save").addEventListener("click", () => $("key-dialog").close());
 $("help-close").addEventListener("click", () => $("help").close());
 $("person").addEventListener("click", askForName);
 $("dismiss").addEventListener("click", () => notice(""));
