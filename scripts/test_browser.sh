@@ -1,7 +1,8 @@
 #!/bin/sh
 # Every report of `gradus bench`, opened in a real Chromium on a page and on a phone: no console message, no request to a network,
-# no text that is cut off or too small. Pictures of each figure are left in OUT.
-# Needs GRADUS, the program. Installs Debian's chromium and, into OUT, playwright; without them it says so and passes.
+# no text that is cut off or too small; then the labeling page, by keyboard and with kills. Pictures are left in OUT.
+# Needs GRADUS, the program, with the examples of its build beside it. Installs Debian's chromium and, into OUT, playwright and
+# axe-core; without them it says so and passes.
 set -eu
 out=${OUT:-target/browser}
 gradus=$(realpath "${GRADUS:?names the program}")
@@ -16,7 +17,7 @@ if ! command -v "${CHROMIUM:-chromium}" > /dev/null; then
   }
 fi
 [ -x "$out/venv/bin/python" ] || python3 -m venv "$out/venv"
-"$out/venv/bin/python" -c 'import playwright' 2> "$out/pip.log" || "$out/venv/bin/pip" -q install playwright >> "$out/pip.log" 2>&1 || {
+"$out/venv/bin/python" -c 'import playwright, axe_playwright_python' 2> "$out/pip.log" || "$out/venv/bin/pip" -q install playwright axe-playwright-python >> "$out/pip.log" 2>&1 || {
   echo "skipped: playwright cannot be installed here (see $out/pip.log)"
   exit 0
 }
@@ -57,3 +58,5 @@ for page in processbench/report best-of-n/report drift/report labels/report pref
   echo "$page.html"
   "$out/venv/bin/python" scripts/screenshots.py "$out/reports/$page.html" "$out/pictures/$(echo $page | tr / -)" --light
 done
+echo "labeling page"
+"$out/venv/bin/python" scripts/test_label_page.py "$out/label" "$(dirname "$gradus")/examples/label_server"

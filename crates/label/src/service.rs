@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use gradus_core::count::counted;
 use gradus_core::{Annotation, Solution, time};
-use gradus_durable::{EventLog, LoggedEvents};
+use gradus_durable::{EventLog, LoggedEvents, report_damage};
 
 use crate::agreement::{Overview, overview};
 use crate::events::{Event, Saved};
@@ -78,6 +79,10 @@ impl Labeling {
         for (number, event) in events.events {
             state.apply(number, event, clock());
         }
+        if events.damaged > 0 {
+            let lines = counted(events.damaged, "damaged line");
+            report_damage(&project.journal(), &format!("{lines} skipped: those saves are lost"));
+        }
         let threshold = project.settings.threshold;
         let of = |solution: &Solution| Said {
             votes: votes(solution, threshold),
@@ -114,21 +119,23 @@ impl Labeling {
         self.damaged
     }
 
-    /// The project at a glance.
+    /// The project at a glance. Computed anew only where something has changed, and while others go on labeling.
     pub fn overview(&self) -> Overview {
         let now = (self.clock)();
-        let mut inner = self.lock();
+        let inner = self.lock();
         let changes = inner.state.changes;
         if let Some((_, known)) = inner.overview.as_ref().filter(|(made_after, _)| *made_after == changes) {
-            // Leases run out without an event.
             let mut known = known.clone();
+            // Leases run out without an event.
             for person in &mut known.people {
                 person.holds = inner.state.held_by(&person.name, now);
             }
             return known;
         }
-        let found = overview(&self.project, &inner.state, self.damaged, now);
-        inner.overview = Some((changes, found.clone()));
+        let state = inner.state.clone();
+        drop(inner);
+        let found = overview(&self.project, &state, self.damaged, now);
+        self.lock().overview = Some((changes, found.clone()));
         found
     }
 
@@ -334,7 +341,7 @@ impl Labeling {
             0 => "Every item is labeled, as far as you are concerned. Thank you.".to_owned(),
             left => {
                 let wait = state.first_free(now).map_or(1, |seconds| (seconds / 60.0).ceil() as u64);
-                let items = gradus_core::count::counted(left, "item");
+                let items = counted(left, "item");
                 format!("The last {items} are with other people: look again in {wait} min.")
             }
         }

@@ -114,6 +114,29 @@ fn what_is_left_for_later_comes_after_all_others() {
     assert_eq!(after(&labeling, "Ann", last), Some(last), "there is no other");
 }
 
+/// Ten threads at once, as a server's: every item is finished once, by one of them.
+#[test]
+fn threads_share_a_project() {
+    let scratch = Scratch::new(30, settings(1));
+    let labeling = scratch.open();
+    std::thread::scope(|scope| {
+        for thread in 0..10 {
+            let labeling = &labeling;
+            scope.spawn(move || {
+                let name = format!("person {thread}");
+                while next(labeling, &name).is_some() {
+                    finish(labeling, &name, [PLUS; 3]);
+                }
+            });
+        }
+    });
+    let overview = labeling.overview();
+    assert_eq!(
+        (overview.done, overview.people.iter().map(|person| person.finished).sum::<usize>()),
+        (30, 30)
+    );
+}
+
 #[derive(Debug, Clone)]
 enum Move {
     Next(u8),
