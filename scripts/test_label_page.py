@@ -57,6 +57,11 @@ class Server:
         with urllib.request.urlopen(self.address + path, timeout=10) as response:
             return response.read().decode()
 
+    def post(self, path, body):
+        request = urllib.request.Request(self.address + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return json.load(response)
+
     def exported(self):
         return [json.loads(line) for line in self.get("/v1/label/export?format=gradus").splitlines()]
 
@@ -257,6 +262,34 @@ def two_people_and_a_key(browser, command, out):
     server.kill()
 
 
+def conflicts(browser, command, out):
+    """An item that somebody else has meanwhile: the save is refused, said, kept apart, and the person goes on with another one."""
+    rows = [record(number, f"Problem {number}", ["a", "b"]) for number in range(3)]
+    server = Server(command, out / "conflicts", records(out / "conflicts.jsonl", rows))
+    page = browser.page(server, "Ann")
+    page.keyboard.press("+")
+    expect(page.locator("#steps > li").first).to_have_class("correct")
+    server.post("/v1/label/release", {"annotator": "Ann", "item": 0})
+    assert server.post("/v1/label/next", {"annotator": "Bo"})["task"]["item"] == 0
+    page.keyboard.press("+")
+    expect(page.locator("#problem")).to_have_text("Problem 1")
+    expect(page.locator("#notice")).to_contain_text("item 0 was given to somebody else")
+    expect(page.locator("#unsent")).to_contain_text("1 save of yours could not be accepted")
+    # Another window of hers was first: this one shows what is there.
+    save = {"annotator": "Ann", "item": 1, "revision": 0, "label": {"marks": ["neutral", None]}}
+    server.post("/v1/label/save", save)
+    page.keyboard.press("-")
+    expect(page.locator("#notice")).to_contain_text("changed in another window")
+    expect(page.locator("#steps > li").first).to_have_class("neutral")
+    page.locator("#unsent button", has_text="Forget").click()
+    expect(page.locator("#unsent")).to_be_hidden()
+    page.keyboard.press("n")
+    expect(page.locator("#problem")).to_have_text("Problem 2")
+    print("conflicts: refused saves are said and kept")
+    page.context.close()
+    server.kill()
+
+
 def pictures(browser, command, out):
     folder = out / "pictures"
     folder.mkdir(exist_ok=True)
@@ -332,7 +365,7 @@ def main(out, command):
     with sync_playwright() as playwright:
         browser = Browser(playwright, faults)
         started = time.time()
-        for test in (by_keyboard_with_kills, hostile_text, two_people_and_a_key, pictures):
+        for test in (by_keyboard_with_kills, hostile_text, two_people_and_a_key, conflicts, pictures):
             test(browser, command, out)
         browser.browser.close()
     for fault in faults:

@@ -119,8 +119,8 @@ fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
 }
 
 fn json<T: Serialize>(result: Result<T, Error>) -> Answer {
-    let (status, body) = match &result {
-        Ok(answer) => (200, serde_json::to_string(answer)),
+    let (status, body) = match result {
+        Ok(answer) => (200, serde_json::to_string(&answer)),
         Err(error) => {
             let status = match error.kind() {
                 ErrorKind::Invalid => 422,

@@ -24,7 +24,7 @@
 //! let save = SaveRequest { finished: true, ..task.save("Ann", vec![Some(Mark::Incorrect)]) };
 //! assert_eq!(labeling.save(&save)?.revision, 1);
 //! assert!(labeling.next(&NextRequest::of("Ann"))?.task.is_none());
-//! # Ok::<(), gradus_label::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod agreement;

@@ -74,7 +74,7 @@ impl State {
                 self.items[item].shown.insert(annotator);
             }
             Event::Given { annotator, item, .. } if item < self.items.len() => {
-                self.give(&annotator, item, now)
+                self.give(&annotator, item, now);
             }
             Event::Released { annotator, item, .. } if item < self.items.len() => self.free(&annotator, item),
             _ => {}

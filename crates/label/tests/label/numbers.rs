@@ -1,6 +1,6 @@
 //! Agreement, estimates and export.
 
-use gradus_core::{FirstError, Mark, Record};
+use gradus_core::{Annotation, FirstError, Mark, Record};
 use gradus_data::readers::Format;
 use gradus_label::requests::SaveRequest;
 use gradus_label::{Combine, ExportFormat};
@@ -53,7 +53,7 @@ fn our_format_has_an_annotation_per_person() {
     let exported = labeling.export(ExportFormat::Gradus, Combine::default());
     assert_eq!((exported.rows.len(), exported.labeled), (2, 1));
     let solution = &read(Format::Gradus, &exported.rows[0]).solutions[0];
-    let names: Vec<String> = solution.annotations.iter().map(|by| by.source_name()).collect();
+    let names: Vec<String> = solution.annotations.iter().map(Annotation::source_name).collect();
     assert_eq!(names, ["judge j0", "human Ann", "human Bo"]);
     let wrong = solution.annotations[1].labels[1].as_ref().unwrap();
     let evidence = wrong.evidence.as_ref().unwrap();
