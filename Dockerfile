@@ -3,7 +3,7 @@
 #   docker build -t gradus --build-arg DEVICE=cuda .           NVIDIA GPUs (run with --gpus all)
 #   docker run -p 8080:8080 -e GRADUS_KEY=… gradus
 ARG DEVICE=cpu
-FROM rust:1.90-bookworm AS build-cpu
+FROM rust:1.91-bookworm AS build-cpu
 WORKDIR /src
 RUN apt-get update && apt-get install -y --no-install-recommends cmake && rm -rf /var/lib/apt/lists/*
 COPY . .

@@ -120,7 +120,7 @@ test-faults: test-build
 	GRADUS=$(GRADUS) python3 scripts/test_faults.py --rounds $(ROUNDS)
 
 test-browser: test-build
-	GRADUS=$(GRADUS) FRAGMENT=$(TARGET)/debug/examples/fragment sh scripts/test_browser.sh
+	GRADUS=$(GRADUS) sh scripts/test_browser.sh
 
 test-train: test-build
 	$(CARGO) test --locked --workspace --test learns -- --ignored --nocapture --test-threads=1

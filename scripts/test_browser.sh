@@ -1,12 +1,13 @@
 #!/bin/sh
 # Every report of `gradus bench`, opened in a real Chromium on a page and on a phone: no console message, no request to a network,
-# no text that is cut off or too small; then the pages of `gradus view` and the served page Look, with axe-core where npm can
-# install it. Pictures are left in OUT.
-# Needs GRADUS, the program, and FRAGMENT, the example of crates/view. Installs Debian's chromium and, into OUT, playwright; without them it says so and passes.
+# no text that is cut off or too small; then the pages of `gradus view` and the served page Look, and the labeling page, by
+# keyboard and with kills. Pictures are left in OUT.
+# Needs GRADUS, the program, with the examples of its build beside it. Installs Debian's chromium and, into OUT, playwright and
+# axe-core; without them it says so and passes.
 set -eu
 out=${OUT:-target/browser}
 gradus=$(realpath "${GRADUS:?names the program}")
-fragment=$(realpath "${FRAGMENT:?names the example of crates/view}")
+fragment=$(dirname "$gradus")/examples/fragment
 checkout=$(pwd)
 model=$checkout/crates/engine/tests/reference/models/qwen2
 mkdir -p "$out"
@@ -18,7 +19,7 @@ if ! command -v "${CHROMIUM:-chromium}" > /dev/null; then
   }
 fi
 [ -x "$out/venv/bin/python" ] || python3 -m venv "$out/venv"
-"$out/venv/bin/python" -c 'import playwright' 2> "$out/pip.log" || "$out/venv/bin/pip" -q install playwright >> "$out/pip.log" 2>&1 || {
+"$out/venv/bin/python" -c 'import playwright, axe_playwright_python' 2> "$out/pip.log" || "$out/venv/bin/pip" -q install playwright axe-playwright-python >> "$out/pip.log" 2>&1 || {
   echo "skipped: playwright cannot be installed here (see $out/pip.log)"
   exit 0
 }
@@ -64,3 +65,5 @@ done
 axe=$out/node_modules/axe-core/axe.min.js
 [ -e "$axe" ] || npm install --silent --prefix "$out" axe-core > "$out/npm.log" 2>&1 || echo "without axe-core: npm cannot install it here (see $out/npm.log)"
 "$out/venv/bin/python" scripts/test_page.py "$fragment" "$out/reports/view.html" "$out/pictures/pages" "$axe"
+echo "labeling page"
+"$out/venv/bin/python" scripts/test_label_page.py "$out/label" "$(dirname "$gradus")/examples/label_server"

@@ -56,8 +56,13 @@ pub enum LabelSource {
     /// The file does not say.
     #[default]
     Unstated,
-    /// A person.
+    /// A person whose name the file does not say.
     Human,
+    /// A person, by name.
+    Person {
+        /// The name.
+        name: String,
+    },
     /// A program or model put the error there on purpose, so its place is known.
     Injected,
     /// Completions sampled from the prefix that ends with this step.
@@ -100,7 +105,7 @@ impl LabelSource {
     /// Whether labels are to be believed: a person's, a program's that put the error there, or a dataset's that does not
     /// say; a model's opinion is none.
     pub fn is_truth(&self) -> bool {
-        matches!(self, Self::Human | Self::Injected | Self::Unstated)
+        matches!(self, Self::Human | Self::Person { .. } | Self::Injected | Self::Unstated)
     }
 
     /// The [name](Self::name) of a model that annotated; none for a source of truth.

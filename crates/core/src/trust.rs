@@ -56,7 +56,7 @@ impl LabelSource {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Unstated => "unstated",
-            Self::Human => "human",
+            Self::Human | Self::Person { .. } => "human",
             Self::Injected => "injected",
             Self::MonteCarlo { .. } => "monte-carlo",
             Self::Judge { .. } => "judge",
@@ -66,14 +66,15 @@ impl LabelSource {
         }
     }
 
-    /// The name of the annotator, such as `human` or `judge Qwen2.5-72B`.
+    /// The name of the annotator, such as `human`, `human Ann` or `judge Qwen2.5-72B`.
     pub fn name(&self) -> String {
         match self {
             Self::MonteCarlo { model, .. } if model.is_empty() => self.kind().to_owned(),
             Self::MonteCarlo { model, .. }
             | Self::Judge { model, .. }
             | Self::Reference { model }
-            | Self::Prm { model } => format!("{} {model}", self.kind()),
+            | Self::Prm { model }
+            | Self::Person { name: model } => format!("{} {model}", self.kind()),
             Self::Consensus { of } => format!("consensus of {}", of.join(", ")),
             other => other.kind().to_owned(),
         }
@@ -82,7 +83,7 @@ impl LabelSource {
     /// Its place in the order of trust; 0 is the most trusted.
     fn rank(&self) -> usize {
         match self {
-            Self::Human => 0,
+            Self::Human | Self::Person { .. } => 0,
             Self::Injected => 1,
             Self::Unstated => 2,
             Self::Consensus { .. } => 3,
@@ -202,6 +203,26 @@ mod tests {
             assert_eq!(read(text).kind(), "monte-carlo");
             assert_eq!(serde_json::to_string(&read(text)).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn a_person_is_a_human_with_a_name() {
+        let read = |text: &str| serde_json::from_str::<LabelSource>(text).unwrap();
+        for (text, name) in [(r#""human""#, "human"), (r#"{"person":{"name":"Ann"}}"#, "human Ann")] {
+            assert_eq!((read(text).name().as_str(), read(text).kind()), (name, "human"));
+            assert_eq!(serde_json::to_string(&read(text)).unwrap(), text);
+            assert!(read(text).is_truth());
+        }
+        let by = |name: &str| {
+            Annotation::from_first_error(1, None, &LabelSource::Person { name: name.to_owned() })
+        };
+        let judge = LabelSource::Judge { model: "m".to_owned(), agreeing: 1, votes: 1 };
+        let annotations = vec![Annotation::from_first_error(1, Some(0), &judge), by("Ann"), by("Bo")];
+        let solution = Solution { annotations, ..Solution::default() };
+        let named = |choice| solution.labels(&choice).map(Annotation::source_name);
+        assert_eq!(named(LabelChoice::Truth).as_deref(), Some("human Ann"));
+        assert_eq!(named(LabelChoice::Annotator("human Bo".to_owned())).as_deref(), Some("human Bo"));
+        assert_eq!(solution.all_labels(&LabelChoice::Annotator("human".to_owned())).len(), 2);
     }
 
     #[test]

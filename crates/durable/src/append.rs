@@ -54,6 +54,13 @@ impl AppendFile {
         Ok(())
     }
 
+    /// Syncs to disk what was appended.
+    pub fn sync(&mut self) -> Result<()> {
+        self.file.sync_data().map_err(Error::at(&self.path))?;
+        self.synced = Instant::now();
+        Ok(())
+    }
+
     /// Cuts the file to so many bytes.
     pub fn cut(&mut self, bytes: u64) -> Result<()> {
         self.file.set_len(bytes).map_err(Error::at(&self.path))

@@ -113,14 +113,7 @@ impl<T: Clone + Serialize + DeserializeOwned> Journal<T> {
     /// Keeps what was found.
     pub fn add(&mut self, key: &str, id: &str, found: &T) -> Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        let mut line =
-            serde_json::to_vec(&NewEntry { key, id, found }).expect("what is found serializes to JSON");
-        line.pop();
-        let hash = hash(&line);
-        line.extend_from_slice(CHECK);
-        line.extend_from_slice(hash.as_bytes());
-        line.extend_from_slice(END);
-        line.push(b'\n');
+        let line = line(key, id, found);
         file.append(&line)
     }
 
@@ -130,19 +123,32 @@ impl<T: Clone + Serialize + DeserializeOwned> Journal<T> {
     }
 }
 
+/// An entry as a line.
+pub(crate) fn line(key: &str, id: &str, found: &impl Serialize) -> Vec<u8> {
+    let mut line =
+        serde_json::to_vec(&NewEntry { key, id, found }).expect("what is found serializes to JSON");
+    line.pop();
+    let hash = hash(&line);
+    line.extend_from_slice(CHECK);
+    line.extend_from_slice(hash.as_bytes());
+    line.extend_from_slice(END);
+    line.push(b'\n');
+    line
+}
+
 fn hash(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex()[..HASH].to_owned()
 }
 
 /// What a journal's bytes hold, and where they are damaged.
-struct Entries<T> {
-    known: HashMap<String, T>,
-    damaged: Vec<Range<usize>>,
+pub(crate) struct Entries<T> {
+    pub(crate) known: HashMap<String, T>,
+    pub(crate) damaged: Vec<Range<usize>>,
     /// A last line that a kill cut off, and line breaks whose lines are whole.
     harmless: Vec<Range<usize>>,
 }
 
-fn entries<T: DeserializeOwned>(bytes: &[u8]) -> Entries<T> {
+pub(crate) fn entries<T: DeserializeOwned>(bytes: &[u8]) -> Entries<T> {
     let mut read = Entries { known: HashMap::new(), damaged: Vec::new(), harmless: Vec::new() };
     let mut start = 0;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {

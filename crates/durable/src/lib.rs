@@ -6,6 +6,7 @@
 //! - [`lock_file`]: one writer at a time, as long as its process lives
 //! - [`open_plain`], [`plain_path`], [`replace_plain_file`], …: in a folder that came from elsewhere nothing leads out of it
 //! - [`Journal`]: results appended one by one, found again after a kill; [`AppendFile`]: the same without a format
+//! - [`EventLog`]: events in their order, which nobody can compute again
 //! - [`on_damage`]: who is told that something kept was damaged
 //!
 //! Everything is written beside its destination under a temporary name that begins with `.gradus-unfinished-` and ends at
@@ -24,6 +25,7 @@
 mod append;
 mod damage;
 mod error;
+mod event_log;
 mod file;
 mod folder;
 mod journal;
@@ -35,6 +37,7 @@ mod unfinished;
 pub use append::AppendFile;
 pub use damage::{on_damage, report_damage, report_damaged};
 pub use error::{Error, Result};
+pub use event_log::{EventLog, LoggedEvents};
 pub use file::{PendingFile, move_file, replace_file, replace_plain_file};
 pub use folder::{move_folder, remove_folder, replace_folder};
 pub use journal::{Journal, journal_key};

@@ -39,8 +39,8 @@ pub(super) enum Unusable {
     CategoryOfRight,
 }
 
-/// Error categories that the model may name.
-const ERRORS: [&str; 8] =
+/// SPARE's error categories, which an annotator may name.
+pub const ERROR_CATEGORIES: [&str; 8] =
     ["NUMERIC", "COMPREHENSION", "LOGIC", "REFERENCE", "MISSING", "UNIT", "CONTRADICTION", "OTHER"];
 
 /// The JSON schema of an answer about `case`.
@@ -64,7 +64,7 @@ pub(super) fn schema(case: &Case) -> Value {
                 "context": ids('C', case.context.len(), None),
                 "outputs": ids('O', steps, Some(step)),
                 "references": ids('R', case.reference.len(), None),
-                "errors": {"type": "array", "items": {"type": "string", "enum": ERRORS}, "maxItems": 3},
+                "errors": {"type": "array", "items": {"type": "string", "enum": ERROR_CATEGORIES}, "maxItems": 3},
                 "label": {"type": "integer", "enum": [1, -1]},
             },
             "required": ["explanation", "context", "outputs", "references", "errors", "label"],
@@ -113,7 +113,7 @@ impl Entry {
             return Err(Unusable::UnknownId);
         }
         let errors: Vec<String> = self.errors.iter().map(|error| error.trim().to_uppercase()).collect();
-        if errors.iter().any(|error| !ERRORS.contains(&error.as_str())) {
+        if errors.iter().any(|error| !ERROR_CATEGORIES.contains(&error.as_str())) {
             return Err(Unusable::UnknownCategory);
         }
         let mark = match (self.label, errors.is_empty()) {

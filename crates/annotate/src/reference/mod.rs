@@ -16,6 +16,7 @@ use gradus_core::contracts::{
 use gradus_core::{Annotation, LabelSource, Problem, Solution, StepLabel};
 use serde::{Deserialize, Serialize};
 
+pub use answer::ERROR_CATEGORIES;
 pub use exemplars::Guide;
 
 use crate::annotated::{Annotated, refused};

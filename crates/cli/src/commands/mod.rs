@@ -7,6 +7,7 @@ mod embed;
 mod generate;
 mod grade;
 mod jobs;
+mod label;
 mod models;
 mod perplexity;
 mod pool;
@@ -56,6 +57,9 @@ enum Command {
     /// Label solution steps: Monte Carlo, LLM judge, reference solution, consensus
     #[command(subcommand)]
     Annotate(Box<annotate::AnnotateCommand>),
+    /// Label solution steps by people: create projects, see agreement, export
+    #[command(subcommand)]
+    Label(Box<label::LabelCommand>),
     /// List, show, resume, cancel and remove jobs
     #[command(subcommand)]
     Jobs(jobs::JobsCommand),
@@ -103,6 +107,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Synth(args) => synth::run(&args),
         Command::Sample(args) => sample::run(&args),
         Command::Annotate(command) => annotate::run(&command),
+        Command::Label(command) => label::run(&command),
         Command::Jobs(command) => match jobs::run(&command)? {
             Next::Exit(status) => Ok(status),
             Next::Run(job) => {

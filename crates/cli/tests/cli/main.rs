@@ -1,7 +1,7 @@
 //! The real `gradus` program, run in a folder of its own.
 //!
 //! `annotate`: solutions and labels from a scripted server, and its faults. `annotate_jobs`: jobs that are cancelled, shared and killed. `bench`: benchmarks, with recorded scores, tiny models and a server. `damage`: a damaged byte in what is kept for the next run. `endpoints`: models behind servers. `help`: what it says about itself. `engine`: commands that run a model. `pipeline`: every command on a small synthetic world. `pipelines`: the scripts that reproduce papers. `faults`: what a user is
-//! told about bad input, and that nothing is left behind. `killed`: an end in the middle. `limits`: what is large beyond reason, and pipes. `models`: pulls from a hub that
+//! told about bad input, and that nothing is left behind. `killed`: an end in the middle. `label`: projects that people label. `limits`: what is large beyond reason, and pipes. `models`: pulls from a hub that
 //! the test itself is, `hub`, and from wheels that it makes, with the real pip. `real_data`: the public datasets, where
 //! the folder `shared/data` lies beside the checkout. `jobs`: long commands in the list of jobs. `outputs`: files of model outputs. `select`, `solve`: choosing and finding solutions. `terminal`: control characters in data. `together`: what several files say about the same problems. `train`: runs on
 //! a tiny model. `view`: records as a page.
@@ -17,6 +17,7 @@ mod help;
 mod hub;
 mod jobs;
 mod killed;
+mod label;
 mod limits;
 mod models;
 mod outputs;

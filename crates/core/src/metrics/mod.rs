@@ -4,6 +4,7 @@
 //! - [`prmbench`]: PRMBench: is every step judged right?
 //! - [`bias`]: does a judge lean towards 'correct' or 'wrong'?
 //! - [`labels`]: does an annotator label steps as humans do?
+//! - [`kappa`]: do two people agree beyond chance?
 //! - [`alignment`]: what do reference-guided labels rest on?
 //! - [`drift`]: does a process reward model look at the steps, or at the answer?
 //! - [`ranking`]: do right things score above wrong ones?
@@ -20,6 +21,7 @@ pub mod bootstrap;
 pub mod calibration;
 pub mod drift;
 pub mod exact;
+pub mod kappa;
 pub mod labels;
 pub mod prmbench;
 pub mod process;

@@ -4,6 +4,7 @@
 //! Reading and then writing the same format gives back what the format can express. To add a format: write its
 //! file, add it to [`Format`] and to the `match` in `Format::dataset`, and give `tests/formats/` records of it.
 
+mod argilla;
 mod best_of_n;
 mod bigbench_mistake;
 mod candidate_outcomes;
@@ -14,6 +15,7 @@ mod first_error;
 mod gradus;
 mod gsm8k;
 mod gsm8k_solutions;
+mod label_studio;
 mod many_models;
 mod math;
 mod math_shepherd;
@@ -35,6 +37,7 @@ mod reasoneval;
 mod rlhflow;
 mod row;
 mod spatial;
+mod step_answers;
 mod stepverify;
 mod tagged;
 mod trl;
@@ -117,6 +120,8 @@ pub enum Format {
     Eic,
     Parc,
     BigBenchMistake,
+    LabelStudio,
+    Argilla,
     BestOfN,
     CandidateOutcomes,
     ManyModels,
@@ -131,7 +136,7 @@ pub enum Format {
 
 impl Format {
     /// Every format, in the order in which they are tried on a record: the most specific first.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 31] = [
         Self::Gradus,
         Self::Trl,
         Self::Prm800k,
@@ -151,6 +156,8 @@ impl Format {
         Self::Eic,
         Self::Parc,
         Self::BigBenchMistake,
+        Self::LabelStudio,
+        Self::Argilla,
         Self::BestOfN,
         Self::CandidateOutcomes,
         Self::ManyModels,
@@ -180,6 +187,8 @@ impl Format {
             Self::ReasonEval => &reasoneval::DATASET,
             Self::StepVerify => &stepverify::DATASET,
             Self::BigBenchMistake => &bigbench_mistake::DATASET,
+            Self::LabelStudio => &label_studio::DATASET,
+            Self::Argilla => &argilla::DATASET,
             Self::BestOfN => &best_of_n::DATASET,
             Self::CandidateOutcomes => &candidate_outcomes::DATASET,
             Self::ManyModels => &many_models::DATASET,

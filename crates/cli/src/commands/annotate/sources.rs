@@ -79,11 +79,14 @@ pub(super) fn gather(sources: &SourcesArgs, combined: bool) -> Result<Gathered> 
     }
     let records = joined.into_records();
     let apart = told_apart(&said);
+    // Their labels are taken as true: they are annotators only where `--only` names them.
+    let truths = said.values().flatten().filter(|said| said.annotation.is_truth());
+    let truths: BTreeSet<String> = truths.map(|said| said.name.clone()).collect();
     let said: HashMap<JoinedPlace, SolutionLabels> =
         said.into_iter().map(|(place, said)| (place, named(said, &apart))).collect();
     let names: BTreeSet<String> = said.values().flat_map(BTreeMap::keys).cloned().collect();
     let names: Vec<String> = if sources.only.is_empty() {
-        names.into_iter().filter(|name| !TRUTH.contains(&name.as_str())).collect()
+        names.into_iter().filter(|name| !truths.contains(name)).collect()
     } else {
         only(&sources.only, &names)?
     };
@@ -133,24 +136,13 @@ fn only(wanted: &[String], names: &BTreeSet<String>) -> Result<Vec<String>> {
     Ok(chosen)
 }
 
-/// Names of sources whose labels are taken as true: annotators only where `--only` names them.
-const TRUTH: [&str; 3] = ["human", "injected", "unstated"];
-
-/// The name of a source whose labels are taken as true; none without labels.
-fn truth_name(annotation: &Annotation) -> Option<&'static str> {
-    Some(match annotation.labels.iter().flatten().next()?.source {
-        LabelSource::Human => TRUTH[0],
-        LabelSource::Injected => TRUTH[1],
-        _ => TRUTH[2],
-    })
-}
-
 /// The labels in one file, each with its annotator and where it stands.
 fn said_in(stem: &str, annotations: Vec<Annotation>, combined: bool) -> Vec<Said> {
     let mut said: Vec<Said> = Vec::new();
     for annotation in annotations.into_iter().filter(|found| combined || !found.is_by("consensus")) {
-        let name = annotation.annotator().or_else(|| truth_name(&annotation).map(str::to_owned));
-        let Some(name) = name else { continue };
+        // Of labels that are taken as true, the first says whose they are.
+        let first = annotation.labels.iter().flatten().next().map(|label| label.source.name());
+        let Some(name) = annotation.annotator().or(first) else { continue };
         let before = said.iter().filter(|other| other.name == name).count();
         let tag = if before == 0 { stem.to_owned() } else { format!("{stem} {}", before + 1) };
         said.push(Said { name, tag, annotation });

@@ -74,7 +74,7 @@ fn the_first_error_crosses_formats() {
             }
         }
     }
-    assert_eq!(kept.len(), 19, "{kept:?}");
+    assert_eq!(kept.len(), 21, "{kept:?}");
 }
 
 /// A field that a format usually has is not made up for a record of its own that came without it.
@@ -87,7 +87,9 @@ fn every_format_writes_the_most_trusted_labels() {
     let judge = LabelSource::Judge { model: "j".to_owned(), agreeing: 1, votes: 1 };
     let judged = Annotation::from_first_error(3, Some(0), &judge);
     several.solutions[0].annotations.insert(0, judged);
-    for format in &Format::ALL[1..] {
+    // Ours and those of labeling tools have a place for everybody's.
+    let for_one = |format: &&Format| ![Format::Gradus, Format::LabelStudio, Format::Argilla].contains(format);
+    for format in Format::ALL.iter().filter(for_one) {
         assert_eq!(format.write(&several).rows, format.write(&record).rows, "{}", format.name());
     }
 }
@@ -335,6 +337,41 @@ fn examples() -> Vec<(Format, Vec<Value>)> {
             ],
         ),
         (
+            Format::LabelStudio,
+            vec![
+                json!({"id": 7, "data": {"problem": "What is 2 + 3?", "answer": "5", "steps": [{"text": "2 + 3 = 6"}, {"text": "So 6"}]},
+                    "annotations": [
+                        {"id": 1001, "completed_by": {"id": 10, "email": "ann@example.org"}, "was_cancelled": false, "result": [
+                            {"id": "a", "from_name": "mark_0", "to_name": "step_0", "type": "choices", "value": {"choices": ["-"]}},
+                            {"id": "b", "from_name": "category_0", "to_name": "step_0", "type": "choices", "value": {"choices": ["NUMERIC", "LOGIC"]}},
+                            {"id": "c", "from_name": "comment_0", "to_name": "step_0", "type": "textarea", "value": {"text": ["It is 5."]}},
+                            {"id": "d", "from_name": "mark_1", "to_name": "step_1", "type": "rating", "value": {"rating": 2}},
+                            {"id": "e", "from_name": "liked", "to_name": "problem", "type": "choices", "value": {"choices": ["yes"]}}]},
+                        {"id": 1002, "completed_by": 11, "was_cancelled": true, "result": []},
+                        {"id": 1003, "completed_by": 12, "result": [
+                            {"from_name": "first_error", "to_name": "problem", "type": "choices", "value": {"choices": ["1"]}}]}],
+                    "predictions": [{"model_version": "some-model", "score": 0.5, "result": [
+                        {"from_name": "marks", "to_name": "steps", "type": "paragraphlabels",
+                            "value": {"start": "0", "end": "1", "paragraphlabels": ["Correct"]}}]}]}),
+                json!({"data": {"problem": "é", "id": 3, "steps": ["a"], "extra": null}, "annotations": []}),
+            ],
+        ),
+        (
+            Format::Argilla,
+            vec![
+                json!({"id": "r1", "fields": {"problem": "What is 2 + 3?", "step_1": "2 + 3 = 5", "step_2": "So 6"},
+                    "metadata": {"lesson": 1}, "vectors": {}, "_server_id": null,
+                    "responses": {
+                        "mark_1": [{"value": "correct", "user_id": "ann"}, {"value": 1, "user_id": "bo"}],
+                        "mark_2": [{"value": "incorrect", "user_id": "ann"}],
+                        "category_2": [{"value": ["COMPREHENSION"], "user_id": "ann"}],
+                        "comment_2": [{"value": "5 was found before.", "user_id": "ann"}],
+                        "liked": [{"value": "yes", "user_id": "bo"}]},
+                    "suggestions": {"first_error": {"value": "none", "score": 0.9, "agent": "some-model"}}}),
+                json!({"fields": {"problem": "é", "steps": [{"role": "assistant", "content": "a"}]}, "responses": {}, "suggestions": {}}),
+            ],
+        ),
+        (
             Format::BestOfN,
             vec![
                 json!({"id": "x_0", "problem": "What is 2 + 3?", "gold_answer": "5", "generator": "m", "candidates": [
@@ -423,4 +460,28 @@ fn examples() -> Vec<(Format, Vec<Value>)> {
             ],
         ),
     ]
+}
+
+/// Labels that were added to a task or a record since it was read are written, and the rest of it stays.
+#[test]
+fn changed_labels_are_written_to_labeling_tools() {
+    let all = examples();
+    for format in [Format::LabelStudio, Format::Argilla] {
+        let (_, rows) = all.iter().find(|(other, _)| *other == format).unwrap();
+        let mut record = read(&rows[0]).1.record;
+        let by = LabelSource::Person { name: "cy".to_owned() };
+        record.solutions[0].annotations.push(Annotation::from_first_error(2, Some(0), &by));
+        let written = format.write(&record).rows.remove(0);
+        assert_eq!(written["id"], rows[0]["id"]);
+        let again = read(&written).1.record;
+        let names = |record: &gradus_core::Record| -> Vec<_> {
+            record.solutions[0].annotations.iter().map(|by| (by.source_kind(), by.first_error)).collect()
+        };
+        let sorted = |mut names: Vec<(&'static str, gradus_core::FirstError)>| {
+            names.sort_by_key(|name| format!("{name:?}"));
+            names
+        };
+        assert_eq!(sorted(names(&again)), sorted(names(&record)), "{}", format.name());
+        assert_eq!(again.solutions[0].steps, record.solutions[0].steps);
+    }
 }

@@ -49,6 +49,8 @@ laws! {
     eic: Eic,
     parc: Parc,
     bigbench_mistake: BigBenchMistake,
+    label_studio: LabelStudio,
+    argilla: Argilla,
     best_of_n_candidates: BestOfN,
     candidate_outcomes: CandidateOutcomes,
     many_models: ManyModels,

@@ -18,6 +18,8 @@ pub(super) fn row_of(format: Format) -> BoxedStrategy<Value> {
             record(must, vec![])
         }
         Format::Prm800k => prm800k(),
+        Format::LabelStudio => label_studio(),
+        Format::Argilla => argilla(),
         Format::Prm800kRatings => {
             let rating = prop_oneof![rating(), Just(Value::Null)].boxed();
             let must = (text(), steps_with(rating)).prop_map(
@@ -383,4 +385,55 @@ fn prm800k() -> BoxedStrategy<Value> {
     );
     let must = (question, label).prop_map(|(question, label)| json!({"question": question, "label": label}));
     record(must, vec![("labeler", string()), ("generation", number())])
+}
+
+fn label_studio() -> BoxedStrategy<Value> {
+    let step = prop_oneof![string(), text().prop_map(|text| json!({"text": text}))].boxed();
+    let result = (0..1usize, one_of(vec![json!("+"), json!("0"), json!("Wrong")]), text()).prop_map(
+        |(step, mark, comment)| {
+            json!([{"from_name": format!("mark_{step}"), "type": "choices", "value": {"choices": [mark]}},
+                {"from_name": format!("comment_{step}"), "type": "textarea", "value": {"text": [comment]}},
+                {"from_name": "other", "type": "number", "value": {"number": 3}}])
+        },
+    );
+    let annotation = record(
+        result.clone().prop_map(|result| json!({"result": result})),
+        vec![
+            ("completed_by", prop_oneof![number(), Just(json!({"email": "a@b"})).boxed()].boxed()),
+            ("was_cancelled", flag()),
+        ],
+    );
+    let prediction = record(
+        result.prop_map(|result| json!({"result": result})),
+        vec![("model_version", string()), ("score", number())],
+    );
+    let data = record(
+        (text(), vec(step, 1..4)).prop_map(|(problem, steps)| json!({"problem": problem, "steps": steps})),
+        vec![("id", id()), ("answer", prop_oneof![string(), number()].boxed())],
+    );
+    let must = (data, vec(annotation, 0..3))
+        .prop_map(|(data, annotations)| json!({"data": data, "annotations": annotations}));
+    record(must, vec![("id", number()), ("predictions", vec(prediction, 0..3).prop_map(Value::from).boxed())])
+}
+
+fn argilla() -> BoxedStrategy<Value> {
+    let fields = (text(), texts(), text()).prop_map(|(problem, mut steps, last)| {
+        steps.push(last);
+        json!({"problem": problem, "steps": steps})
+    });
+    let numbered = (text(), text(), text())
+        .prop_map(|(problem, one, two)| json!({"problem": problem, "step_0": one, "step_1": two}));
+    let fields = record(prop_oneof![fields, numbered], vec![("answer", string())]);
+    let answer = (
+        one_of(vec![json!("+"), json!("-"), json!(1), json!(3)]),
+        one_of(vec![json!("u"), json!("v"), Value::Null]),
+    );
+    let answers = vec(answer.prop_map(|(value, user)| json!({"value": value, "user_id": user})), 0..3);
+    let suggestion = (one_of(vec![json!("+"), json!(2), Value::Null]), option::of("[a-z]{1,4}"))
+        .prop_map(|(value, agent)| json!({"value": value, "score": 0.5, "agent": agent}));
+    let must = (fields, answers, suggestion).prop_map(|(fields, answers, suggestion)| {
+        json!({"fields": fields, "responses": {"mark_0": answers, "liked": [{"value": "yes", "user_id": "u"}]},
+            "suggestions": {"mark_0": suggestion}})
+    });
+    record(must, vec![("id", id()), ("metadata", json()), ("_server_id", string())])
 }
