@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use gradus_label::Labeling;
+
 use crate::hosts::Hosts;
 use crate::jobs::Jobs;
 use crate::keys::Keys;
@@ -19,11 +21,19 @@ pub(crate) struct App {
     pub(crate) queue: Queue,
     pub(crate) metrics: ServerMetrics,
     pub(crate) jobs: Jobs,
+    /// What people label, if they do.
+    pub(crate) labeling: Option<Labeling>,
     ready: AtomicBool,
 }
 
 impl App {
-    pub(crate) fn new(models: Models, limits: Limits, keys: Keys, hosts: Hosts) -> Arc<Self> {
+    pub(crate) fn new(
+        models: Models,
+        limits: Limits,
+        keys: Keys,
+        hosts: Hosts,
+        labeling: Option<Labeling>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             queue: Queue::new(limits.queue),
             models,
@@ -32,6 +42,7 @@ impl App {
             hosts,
             metrics: ServerMetrics::default(),
             jobs: Jobs::default(),
+            labeling,
             ready: AtomicBool::new(true),
         })
     }

@@ -21,10 +21,8 @@ pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 /// Longer ids are replaced.
 const LONGEST_ID: usize = 128;
 
-/// Paths that everybody may ask for: they hold nothing of anyone.
+/// Paths that everybody may ask for, besides the page's files: they hold nothing of anyone.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
-/// The page's own files: the page asks for a key by itself.
-const PAGE: &str = "/page/assets/";
 
 /// Wraps every handler.
 pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
@@ -59,8 +57,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
 fn admit(app: &App, request: &Request) -> Result<crate::keys::Caller, ApiError> {
     app.hosts.check(request.uri(), request.headers())?;
     let path = request.uri().path();
-    let is_page = matches!(path, "/" | "/label" | "/watch") || path.starts_with(PAGE);
-    let open = OPEN.contains(&path) || (is_page && request.method() == Method::GET);
+    let open = OPEN.contains(&path) || (crate::page::is_file(path) && request.method() == Method::GET);
     match app.keys.check(bearer(request.headers())) {
         Err(_) if open => Ok(crate::keys::Caller { name: String::new(), manage: false }),
         other => other,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::Stream;
@@ -20,6 +20,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::guard::new_id;
+use crate::keys::Caller;
 
 /// Jobs that are remembered; of those that have ended, the oldest is forgotten first.
 const REMEMBERED: usize = 256;
@@ -34,15 +35,27 @@ pub(crate) enum JobStatus {
     Cancelled,
 }
 
+impl JobStatus {
+    /// The word for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
 /// A job and how far it is.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct JobState {
     pub(crate) id: String,
     /// What it does.
-    kind: &'static str,
+    pub(crate) kind: &'static str,
     pub(crate) status: JobStatus,
     pub(crate) done: usize,
-    total: usize,
+    pub(crate) total: usize,
     /// Of the done ones, those without a result.
     pub(crate) undecided: usize,
     /// Why it failed.
@@ -146,8 +159,15 @@ pub(crate) async fn show(
     responses((status = 200, body = JobState), (status = 404, body = crate::error::ErrorBody)))]
 pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Json<JobState>, ApiError> {
+    if !caller.manage {
+        return Err(ApiError::new(
+            StatusCode::FORBIDDEN,
+            "this key may not stop jobs (manage in --key-file)",
+        ));
+    }
     let job = app.jobs.find(&id)?;
     job.cancelled.store(true, Ordering::Release);
     Ok(Json(job.state()))

@@ -4,6 +4,7 @@
 //! - `openai`, `vllm` (with SGLang's `/v1/score`), `openrlhf`, `thinkbooster`: others', answered as they answer
 //! - `models`: what is served, by name; `jobs`: work that outlives its request
 //! - `guard`, `keys`, `hosts`, `limits`, `listen`: who may ask, for how much, and for how long
+//! - `page`: Look, Label and Watch, over crates `view` and `label`
 //! - `metrics`: what has been counted
 //!
 //! Handlers are thin: they read a body, ask a model of crate `backend`, and write an answer.
@@ -23,6 +24,7 @@ mod metrics;
 mod models;
 mod openai;
 mod openrlhf;
+mod page;
 mod router;
 mod steps;
 mod thinkbooster;
@@ -70,6 +72,9 @@ pub enum Error {
     /// A model or an encoder.
     #[error(transparent)]
     Backend(#[from] gradus_backend::Error),
+    /// A labeling project.
+    #[error(transparent)]
+    Label(#[from] gradus_label::Error),
     /// A pool.
     #[error(transparent)]
     Pool(#[from] gradus_retrieve::Error),
@@ -93,6 +98,8 @@ pub struct ServerConfig {
     pub tls: Option<TlsFiles>,
     /// What requests may cost.
     pub limits: Limits,
+    /// A labeling project (`gradus label create`) that the page offers.
+    pub label: Option<std::path::PathBuf>,
     /// How long running requests may go on after the server was asked to stop.
     pub drain: Duration,
 }
@@ -108,15 +115,17 @@ pub struct Server {
 impl Server {
     /// Takes the address and loads the models. Nobody is answered yet.
     pub async fn open(config: ServerConfig) -> Result<Self> {
-        let ServerConfig { models, listen, allowed_hosts, keys, tls, limits, drain } = config;
+        let ServerConfig { models, listen, allowed_hosts, keys, tls, limits, label, drain } = config;
         if !listen.ip().is_loopback() && keys.is_empty() {
             return Err(Error::Open(listen));
         }
         let tls = tls.as_ref().map(TlsFiles::acceptor).transpose()?;
         let listener = listen::listener(listen).await?;
+        let labeling = label.as_deref().map(gradus_label::Labeling::open).transpose()?;
+        let labeling = labeling.map(|labeling| labeling.with_renderer(Box::new(gradus_plot::prose)));
         let models = models::Models::open(&models)?;
         let hosts = hosts::Hosts::new(listen, &allowed_hosts);
-        Ok(Self { app: app::App::new(models, limits, keys, hosts), listener, tls, drain })
+        Ok(Self { app: app::App::new(models, limits, keys, hosts, labeling), listener, tls, drain })
     }
 
     /// The address that it listens at.

@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::{guard, jobs, metrics, openai, openrlhf, steps, thinkbooster, vllm};
+use crate::{guard, jobs, metrics, openai, openrlhf, page, steps, thinkbooster, vllm};
 
 #[derive(OpenApi)]
 #[openapi(info(
@@ -35,6 +35,12 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
         .route("/v2/rerank", post(vllm::rerank::rerank))
         .route("/health", get(health))
         .route("/metrics", get(prometheus))
+        .route("/page/score", post(page::look::score))
+        .route("/page/file", post(page::look::file))
+        .route("/page/watch", get(page::watch::now))
+        .route("/watch/run/{job}", get(page::watch::run))
+        .merge(page::routes())
+        .merge(page::label::routes())
         .fallback(async || {
             ApiError::new(StatusCode::NOT_FOUND, "there is nothing at this path: see /openapi.json")
         })

@@ -54,6 +54,9 @@ pub(super) struct ServeArgs {
     augmentation: Augmentation,
     #[command(flatten)]
     local: LocalSettings,
+    /// Labeling project (see gradus label create) for the page Label
+    #[arg(long, value_name = "FOLDER", help_heading = "Operation")]
+    label: Option<PathBuf>,
     /// Log format on standard error: text or json
     #[arg(long, default_value = "text", value_parser = ["text", "json"], help_heading = "Operation")]
     log: String,
@@ -119,6 +122,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<Status> {
             .zip(args.tls_key.clone())
             .map(|(certificate, key)| TlsFiles { certificate, key }),
         limits: args.limits.limits(),
+        label: args.label.clone(),
         drain: Duration::from_secs(args.limits.drain_timeout as u64),
     };
     gradus_server::log_to_stderr(args.log == "json");

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use axum::Json;
+use axum::Router;
 use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::Router;
 use gradus_label::agreement::Overview;
-use gradus_label::requests::{Held, ItemRequest, NextRequest, NextResponse, PersonRequest, SaveRequest, SaveResponse, Suggestions};
+use gradus_label::requests::{
+    Held, ItemRequest, NextRequest, NextResponse, PersonRequest, SaveRequest, SaveResponse, Suggestions,
+};
 use gradus_label::{Combine, Error, ErrorKind, ExportFormat, Labeling};
 use serde::Deserialize;
 
@@ -52,7 +54,12 @@ async fn ask<T: Send + 'static>(
         LabelError::Api(ApiError::new(StatusCode::NOT_FOUND, message))
     };
     let answer = tokio::task::spawn_blocking(move || app.labeling.as_ref().map(question)).await;
-    let failed = |_| LabelError::Api(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "labeling failed: this is a bug of Gradus"));
+    let failed = |_| {
+        LabelError::Api(ApiError::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "labeling failed: this is a bug of Gradus",
+        ))
+    };
     let answer = answer.map_err(failed)?.ok_or_else(missing)?;
     answer.map(Json).map_err(LabelError::Service)
 }
@@ -69,11 +76,17 @@ async fn save(State(app): State<Arc<App>>, JsonBody(request): JsonBody<SaveReque
     ask(app, move |labeling| labeling.save(&request)).await
 }
 
-async fn undo(State(app): State<Arc<App>>, JsonBody(request): JsonBody<PersonRequest>) -> Answer<NextResponse> {
+async fn undo(
+    State(app): State<Arc<App>>,
+    JsonBody(request): JsonBody<PersonRequest>,
+) -> Answer<NextResponse> {
     ask(app, move |labeling| labeling.undo(&request)).await
 }
 
-async fn suggestions(State(app): State<Arc<App>>, JsonBody(request): JsonBody<ItemRequest>) -> Answer<Suggestions> {
+async fn suggestions(
+    State(app): State<Arc<App>>,
+    JsonBody(request): JsonBody<ItemRequest>,
+) -> Answer<Suggestions> {
     ask(app, move |labeling| labeling.suggestions(&request)).await
 }
 
@@ -91,11 +104,15 @@ struct ExportQuery {
     combine: Option<String>,
 }
 
-async fn export(State(app): State<Arc<App>>, Query(query): Query<ExportQuery>) -> Result<Response, LabelError> {
+async fn export(
+    State(app): State<Arc<App>>,
+    Query(query): Query<ExportQuery>,
+) -> Result<Response, LabelError> {
     let refused = |message: String| LabelError::Api(ApiError::invalid(message));
     let format: ExportFormat = query.format.as_deref().unwrap_or("gradus").parse().map_err(refused)?;
     let combine: Option<Combine> = query.combine.as_deref().map(str::parse).transpose().map_err(refused)?;
-    let Json(rows) = ask(app, move |labeling| Ok(labeling.export(format, combine.unwrap_or_default()).rows)).await?;
+    let Json(rows) =
+        ask(app, move |labeling| Ok(labeling.export(format, combine.unwrap_or_default()).rows)).await?;
     let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
     let headers = [
         (header::CONTENT_TYPE, "application/x-ndjson"),

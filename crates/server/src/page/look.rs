@@ -46,17 +46,29 @@ pub(crate) async fn score(
 ) -> Result<Fragment, ApiError> {
     let solutions = body.solutions.into_iter().map(SolutionInput::Text).collect();
     let solutions = Steps::of(solutions, &app.limits)?;
-    let problem = Problem { id: "pasted".to_owned(), text: body.problem, answer: body.answer, ..Problem::default() };
+    let problem =
+        Problem { id: "pasted".to_owned(), text: body.problem, answer: body.answer, ..Problem::default() };
     let solution = |(index, steps): (usize, Steps)| {
         let answer = steps.answer();
-        let verdict = problem.answer.as_deref().zip(answer.as_deref()).map(|(gold, own)| gradus_grade::compare(gold, own));
+        let verdict = problem
+            .answer
+            .as_deref()
+            .zip(answer.as_deref())
+            .map(|(gold, own)| gradus_grade::compare(gold, own));
         let outcome = match verdict {
             Some(Verdict::Equal) => Outcome::Correct,
             Some(Verdict::Different) => Outcome::Wrong,
             Some(Verdict::Undecided(_)) | None => Outcome::Unknown,
         };
         let id = format!("solution {}", index + 1);
-        Solution { id, problem_id: problem.id.clone(), steps: steps.steps, answer, outcome, ..Solution::default() }
+        Solution {
+            id,
+            problem_id: problem.id.clone(),
+            steps: steps.steps,
+            answer,
+            outcome,
+            ..Solution::default()
+        }
     };
     let solutions = solutions.into_iter().enumerate().map(solution).collect();
     let mut records = vec![Record::new(problem.clone(), solutions)];
@@ -73,25 +85,40 @@ pub(crate) async fn file(
     let bytes = read(body, &app).await?;
     let ending = ending(&query.name);
     let opened = tokio::task::spawn_blocking(move || records(&bytes, &ending)).await;
-    let failed = |_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "reading the file failed: this is a bug of Gradus");
+    let failed = |_| {
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "reading the file failed: this is a bug of Gradus")
+    };
     let (mut records, left_out) = opened.map_err(failed)??;
-    let models: Vec<String> =
-        query.models.iter().flat_map(|models| models.split(',')).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    let models: Vec<String> = query
+        .models
+        .iter()
+        .flat_map(|models| models.split(','))
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect();
     score_all(&app, &mut records, &models).await?;
     Ok(Fragment(gradus_view::records(&records, &left_out, &ViewOptions::default())))
 }
 
 /// Adds the scores of the models. A solution that cannot be scored stays without; where none can be, that is the answer.
 async fn score_all(app: &App, records: &mut [Record], models: &[String]) -> Result<(), ApiError> {
-    let steps: usize = records.iter().flat_map(|record| &record.solutions).map(|solution| solution.steps.len()).sum();
+    let steps: usize =
+        records.iter().flat_map(|record| &record.solutions).map(|solution| solution.steps.len()).sum();
     if steps.saturating_mul(models.len()) > app.limits.steps {
-        return Err(ApiError::invalid(format!("{steps} steps are more than this server scores at once (--max-steps)")));
+        return Err(ApiError::invalid(format!(
+            "{steps} steps are more than this server scores at once (--max-steps)"
+        )));
     }
     for name in models {
         let model = app.models.find(Some(name), Ability::Score)?;
         let mut requests: Vec<_> = records
             .iter()
-            .flat_map(|record| record.solutions.iter().map(|solution| gradus_core::contracts::ScoreRequest::of(&record.problem, solution)))
+            .flat_map(|record| {
+                record
+                    .solutions
+                    .iter()
+                    .map(|solution| gradus_core::contracts::ScoreRequest::of(&record.problem, solution))
+            })
             .collect();
         if let Some(library) = &model.library {
             library.augment(&mut requests).await?;
@@ -112,15 +139,19 @@ async fn score_all(app: &App, records: &mut [Record], models: &[String]) -> Resu
 
 /// The ending that says what a file is, and nothing else of its name.
 fn ending(name: &str) -> String {
-    let plain = |part: &&str| !part.is_empty() && part.len() <= 8 && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let mut parts: Vec<&str> = name.rsplit(['/', '\\']).next().unwrap_or_default().split('.').skip(1).filter(plain).collect();
+    let plain = |part: &&str| {
+        !part.is_empty() && part.len() <= 8 && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    let mut parts: Vec<&str> =
+        name.rsplit(['/', '\\']).next().unwrap_or_default().split('.').skip(1).filter(plain).collect();
     let kept = parts.split_off(parts.len().saturating_sub(2));
     kept.iter().map(|part| format!(".{}", part.to_ascii_lowercase())).collect()
 }
 
 /// The records of a file of any format that is read.
 fn records(bytes: &[u8], ending: &str) -> Result<(Vec<Record>, LeftOut), ApiError> {
-    let unreadable = |error: &dyn std::fmt::Display| ApiError::invalid(format!("the file cannot be read: {error}"));
+    let unreadable =
+        |error: &dyn std::fmt::Display| ApiError::invalid(format!("the file cannot be read: {error}"));
     let folder = tempfile::tempdir().map_err(|error| unreadable(&error))?;
     let path = folder.path().join(format!("file{ending}"));
     std::fs::write(&path, bytes).map_err(|error| unreadable(&error))?;

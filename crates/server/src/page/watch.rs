@@ -35,7 +35,11 @@ pub(crate) async fn now(State(app): State<Arc<App>>, Extension(caller): Extensio
     match command_line_jobs().await {
         Ok(jobs) => command_line(&mut out, &jobs),
         Err(message) => {
-            let _ = writeln!(out, "<p class=\"note\">Jobs of the command line cannot be read: {}</p>", escaped(&message));
+            let _ = writeln!(
+                out,
+                "<p class=\"note\">Jobs of the command line cannot be read: {}</p>",
+                escaped(&message)
+            );
         }
     }
     Fragment(out)
@@ -48,7 +52,10 @@ fn table(out: &mut String, heading: &str, columns: &[&str], rows: &[Vec<String>]
         return;
     }
     let head: String = columns.iter().map(|column| format!("<th scope=\"col\">{column}</th>")).collect();
-    let _ = writeln!(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{heading}\"><table><thead><tr>{head}</tr></thead><tbody>");
+    let _ = writeln!(
+        out,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{heading}\"><table><thead><tr>{head}</tr></thead><tbody>"
+    );
     for row in rows {
         let cells: String = row.iter().map(|cell| format!("<td>{cell}</td>")).collect();
         let _ = writeln!(out, "<tr>{cells}</tr>");
@@ -72,7 +79,15 @@ fn models(out: &mut String, app: &App) {
             ]
         })
         .collect();
-    let columns = ["model", "queue", "sequences", "prompt tokens", "generated tokens", "tokens/s when busy", "fill of passes"];
+    let columns = [
+        "model",
+        "queue",
+        "sequences",
+        "prompt tokens",
+        "generated tokens",
+        "tokens/s when busy",
+        "fill of passes",
+    ];
     table(out, "Models", &columns, &rows);
 }
 
@@ -84,12 +99,28 @@ fn server_jobs(out: &mut String, app: &App, manage: bool) {
         .rev()
         .map(|job| {
             let id = escaped(&job.id);
-            let progress = format!("<progress value=\"{}\" max=\"{}\" aria-label=\"{id}\"></progress> {} / {}", job.done, job.total.max(1), job.done, job.total);
+            let progress = format!(
+                "<progress value=\"{}\" max=\"{}\" aria-label=\"{id}\"></progress> {} / {}",
+                job.done,
+                job.total.max(1),
+                job.done,
+                job.total
+            );
             let action = match (job.status, manage) {
-                (JobStatus::Running, true) => format!("<button type=\"button\" data-cancel=\"{id}\">Cancel</button>"),
+                (JobStatus::Running, true) => {
+                    format!("<button type=\"button\" data-cancel=\"{id}\">Cancel</button>")
+                }
                 _ => String::new(),
             };
-            vec![id, escaped(job.kind), job.status.name().to_owned(), progress, grouped(job.undecided), escaped(&job.error.unwrap_or_default()), action]
+            vec![
+                id,
+                escaped(job.kind),
+                job.status.name().to_owned(),
+                progress,
+                grouped(job.undecided),
+                escaped(&job.error.unwrap_or_default()),
+                action,
+            ]
         })
         .collect();
     table(out, "Jobs of this server", &["job", "kind", "state", "done", "undecided", "error", ""], &rows);
@@ -115,13 +146,27 @@ fn command_line(out: &mut String, jobs: &[Job]) {
                 true => format!("<a href=\"/watch/run/{}\">{}</a>", job.id, escaped(&output)),
                 false => escaped(&output),
             };
-            let progress = format!("<progress value=\"{done}\" max=\"{}\" aria-label=\"job {}\"></progress> {} / {}", total.max(1), job.id, grouped(done), grouped(total));
-            vec![job.id.to_string(), escaped(&job.kind), job.state.name().to_owned(), progress, grouped(job.tasks.failed), output]
+            let progress = format!(
+                "<progress value=\"{done}\" max=\"{}\" aria-label=\"job {}\"></progress> {} / {}",
+                total.max(1),
+                job.id,
+                grouped(done),
+                grouped(total)
+            );
+            vec![
+                job.id.to_string(),
+                escaped(&job.kind),
+                job.state.name().to_owned(),
+                progress,
+                grouped(job.tasks.failed),
+                output,
+            ]
         })
         .collect();
     table(out, "Jobs of the command line", &["job", "kind", "state", "done", "failed", "output"], &rows);
     if jobs.len() > LISTED {
-        let _ = writeln!(out, "<p class=\"note\">{} older jobs are not shown.</p>", grouped(jobs.len() - LISTED));
+        let _ =
+            writeln!(out, "<p class=\"note\">{} older jobs are not shown.</p>", grouped(jobs.len() - LISTED));
     }
 }
 
@@ -135,7 +180,8 @@ pub(crate) async fn run(Path(id): Path<i64>) -> Result<Html<String>, ApiError> {
     let jobs = command_line_jobs().await.map_err(ApiError::invalid)?;
     let job = jobs.into_iter().find(|job| job.id == id && has_curves(job)).ok_or_else(missing)?;
     let folder = job.folder.join(job.output.ok_or_else(missing)?);
-    let lines = gradus_train::run::metrics::read(&folder.join("metrics.jsonl")).map_err(|error| ApiError::invalid(error.to_string()))?;
+    let lines = gradus_train::run::metrics::read(&folder.join("metrics.jsonl"))
+        .map_err(|error| ApiError::invalid(error.to_string()))?;
     let name = folder.file_name().map_or_else(|| id.to_string(), |name| name.to_string_lossy().into_owned());
     Ok(Html(curves::page(&[RunCurves { name, lines }])))
 }

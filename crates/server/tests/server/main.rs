@@ -4,6 +4,7 @@ mod abuse;
 mod clients;
 mod openai;
 mod operation;
+mod page;
 mod steps;
 mod vllm;
 
@@ -43,6 +44,7 @@ pub(crate) fn config() -> ServerConfig {
         keys: Keys::default(),
         tls: None,
         limits: Limits::default(),
+        label: None,
         drain: Duration::from_secs(10),
     }
 }
