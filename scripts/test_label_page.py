@@ -285,6 +285,15 @@ def conflicts(browser, command, out):
     expect(page.locator("#unsent")).to_be_hidden()
     page.keyboard.press("n")
     expect(page.locator("#problem")).to_have_text("Problem 2")
+    for key in ("+", "+", "Enter"):
+        page.keyboard.press(key)
+    expect(page.locator("#problem")).to_have_text("Problem 1")
+    page.keyboard.press("b")
+    expect(page.locator("#problem")).to_have_text("Problem 2")
+    assert marks_of(page) == ["correct", "correct"], marks_of(page)
+    assert server.exported()[2]["solutions"][0]["annotations"], "a finished item that is looked at stays finished"
+    page.keyboard.press("b")
+    expect(page.locator("#problem")).to_have_text("Problem 1")
     print("conflicts: refused saves are said and kept")
     page.context.close()
     server.kill()

@@ -22,6 +22,7 @@ let away = false;         // the server did not answer
 let failures = 0;         // how often in a row
 let sending = false;
 let afterSending = null;  // what waits until everything is sent
+let visited = [];         // items that were left, for the way back
 let busy = false;         // the item may change at any moment: keys wait
 let typed = [];           // keys that wait
 
@@ -398,6 +399,7 @@ const COMMANDS = {
   u: undo,
   s: toggleSuggestions,
   n: leave,
+  b: goBack,
   Enter: finish,
   "?": () => $("help").showModal(),
 };
@@ -502,8 +504,17 @@ function finish() {
 /// On to the next item, when the server has all of this one.
 function leave() {
   const item = task.item;
+  visited.push(item);
   $("work").inert = true;
   whenSent(() => load({ after: item }));
+}
+
+/// The item that was left last, as it was left.
+function goBack() {
+  const item = visited.pop();
+  if (item === undefined) return say("There is no earlier solution.");
+  $("work").inert = true;
+  whenSent(() => load({ item }));
 }
 
 document.addEventListener("keydown", (event) => {
@@ -634,6 +645,7 @@ $("name-save").addEventListener("click", async () => {
   const [before, item] = [person, task?.item];
   person = name;
   localStorage.setItem("gradus.label.person", person);
+  visited = [];
   if (before && item !== undefined) await ask("release", { annotator: before, item }).catch(() => {});
   begin();
 });

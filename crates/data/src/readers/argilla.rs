@@ -12,11 +12,12 @@
 //! Questions are those of `step_answers.rs`: label, multi-label, rating or text questions, whose numbers are those of the
 //! fields (0, 1, … for `steps`). A person is known by `user_id`. Suggestions are labels of their `agent`.
 //!
-//! Shapes: argilla-io/argilla, argilla/src/argilla/records/_resource.py (`Record.to_dict`).
+//! Shapes: argilla-io/argilla, argilla/src/argilla/records/_resource.py (`Record.to_dict`); compared with what its SDK 2.8.0
+//! writes.
 
 use serde_json::{Value, json};
 
-use super::step_answers::{StepAnswers, answers, person, steps_of};
+use super::step_answers::{StepAnswers, answers, model, person, steps_of};
 use super::{Dataset, Fields, Parsed, Row, Written, has};
 use gradus_core::{Annotation, Fault, LabelSource, Metadata, Problem, Record, Solution, id};
 
@@ -149,7 +150,7 @@ fn write(record: &Record) -> Written {
 
 fn with_labels(row: Row, annotations: &[Annotation], first: usize, written: &mut Written) -> Row {
     let (mut responses, mut suggestions) = (Metadata::new(), Metadata::new());
-    let mut model = None;
+    let mut suggesting = None;
     for annotation in annotations {
         let said = answers(annotation, first);
         match person(annotation) {
@@ -160,8 +161,8 @@ fn with_labels(row: Row, annotations: &[Annotation], first: usize, written: &mut
                     list.push(json!({"value": value, "user_id": name}));
                 }
             }
-            None if model.as_ref().is_none_or(|model| *model == annotation.source_name()) => {
-                let agent = model.insert(annotation.source_name());
+            None if suggesting.as_ref().is_none_or(|agent| *agent == model(annotation)) => {
+                let agent = suggesting.insert(model(annotation));
                 for (question, value) in said {
                     suggestions.insert(question, json!({"value": value, "score": null, "agent": agent}));
                 }

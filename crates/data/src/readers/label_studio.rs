@@ -25,12 +25,13 @@
 //! Names of questions: `step_answers.rs`. A person is known by e-mail address, or else by number; without either, nobody is
 //! stated. Cancelled annotations say nothing. Predictions are labels of their `model_version`.
 //!
-//! Shapes: labelstud.io/guide/task_format, labelstud.io/tags/{choices,rating,textarea,paragraphs}.
+//! Shapes: labelstud.io/guide/task_format, labelstud.io/tags/{choices,rating,textarea,paragraphs}; what is written was validated
+//! against this configuration by `LabelInterface` of label-studio-sdk 2.1.2.
 
 use serde_json::{Value, json};
 
 use super::fields::expected;
-use super::step_answers::{StepAnswers, answers, person, steps_of};
+use super::step_answers::{StepAnswers, answers, model, person, steps_of};
 use super::{Dataset, Fields, Parsed, Row, Written};
 use gradus_core::{Annotation, Fault, LabelSource, Metadata, Problem, Record, Solution, id};
 
@@ -179,7 +180,7 @@ fn with_labels(row: Row, annotations: &[Annotation]) -> Row {
         match person(annotation) {
             Some(Some(name)) => people.push(json!({"completed_by": completed_by(name), "result": result})),
             Some(None) => people.push(json!({"result": result})),
-            None => models.push(json!({"model_version": annotation.source_name(), "result": result})),
+            None => models.push(json!({"model_version": model(annotation), "result": result})),
         }
     }
     row.with(LISTS[0], people).with(LISTS[1], models)

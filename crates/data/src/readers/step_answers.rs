@@ -199,6 +199,12 @@ pub(super) fn person(annotation: &Annotation) -> Option<Option<&str>> {
     }
 }
 
+/// What a model is called in a labeling tool, where every model judges.
+pub(super) fn model(annotation: &Annotation) -> String {
+    let name = annotation.source_name();
+    name.strip_prefix("judge ").map_or_else(|| name.clone(), str::to_owned)
+}
+
 /// The steps of a list of texts, or of objects with a text.
 pub(super) fn steps_of(list: &Value, path: &str) -> Result<Vec<String>, Fault> {
     let Value::Array(items) = list else { return Err(Fault::new(path, expected("a list", list))) };

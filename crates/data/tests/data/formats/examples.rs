@@ -475,9 +475,9 @@ fn changed_labels_are_written_to_labeling_tools() {
         assert_eq!(written["id"], rows[0]["id"]);
         let again = read(&written).1.record;
         let names = |record: &gradus_core::Record| -> Vec<_> {
-            record.solutions[0].annotations.iter().map(|by| (by.source_kind(), by.first_error)).collect()
+            record.solutions[0].annotations.iter().map(|by| (by.source_name(), by.first_error)).collect()
         };
-        let sorted = |mut names: Vec<(&'static str, gradus_core::FirstError)>| {
+        let sorted = |mut names: Vec<(String, gradus_core::FirstError)>| {
             names.sort_by_key(|name| format!("{name:?}"));
             names
         };
