@@ -19,6 +19,7 @@ fn every_delimiter_opens_a_formula() {
         formulas("$ x = 5 $, $5$, $5 + 3 = 8$, $12x + 5y = 3$, $-3$, $1,000$"),
         [" x = 5 ", "5", "5 + 3 = 8", "12x + 5y = 3", "-3", "1,000"]
     );
+    assert_eq!(formulas("$ADE, BCG, CDH$ and $4a, br, cr$"), ["ADE, BCG, CDH", "4a, br, cr"]);
     assert_eq!(formulas("$distance = speed * time$ and $5 \\text{ apples and pears}$").len(), 2);
 }
 
