@@ -8,7 +8,7 @@
 //! - [`bars`], [`lines`], [`heatmap`], [`reliability`], [`histogram`], [`radar`], [`dumbbell`], [`scatter`],
 //!   [`cloud`]: charts
 //! - [`mistakes`], [`table`]: text
-//! - [`prose`]: text with its mathematics as MathML; [`escaped`]: text without
+//! - [`prose()`]: text with its mathematics as MathML; [`escaped`]: text without
 //! - [`Estimate`], [`Unit`]: numbers with intervals, and how they are written
 //!
 //! What is missing (`None`, NaN, infinite) is a gap in the chart and is counted under it; nothing is dropped in silence.

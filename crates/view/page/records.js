@@ -79,7 +79,7 @@
   // Called for the page, and for every fragment that is added to it.
   const prepare = (root) => {
     for (const filters of root.querySelectorAll(".filters")) {
-      filters.hidden = filters.closest(".browser").querySelectorAll("article.record").length < 2;
+      filters.hidden = false;
       filter(filters.closest(".browser"));
     }
     if (innerWidth < 800) {

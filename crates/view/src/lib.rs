@@ -1,12 +1,12 @@
 //! Records as web pages: a problem with its solutions, step by step, with the scores of several reward models and the
 //! labels of several annotators side by side.
 //!
-//! - [`record`], [`records`]: fragments of HTML, for a page with the assets of [`shell`]
-//! - [`page`]: one file that needs no network, as `gradus view` writes it
+//! - [`record()`], [`records`]: fragments of HTML, for a page with the assets of [`shell`]
+//! - [`page()`]: one file that needs no network, as `gradus view` writes it
 //! - [`shell`]: the served page's frame: navigation, form, style sheet and scripts
 //!
 //! The HTML is whole without scripts; they add the filter and the keyboard. Every text of a record is escaped, and its
-//! mathematics becomes MathML ([`gradus_plot::prose`]).
+//! mathematics becomes MathML ([`gradus_plot::prose()`]).
 //!
 //! ```
 //! use gradus_core::{Problem, Record, Solution};

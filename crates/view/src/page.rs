@@ -32,6 +32,12 @@ pub fn records(records: &[Record], left_out: &LeftOut, options: &ViewOptions) ->
         articles += "<p>There are no records.</p>\n";
     }
     let note = left_out_note(records.len(), left_out);
+    // One record needs no contents beside it.
+    if records.len() < 2 {
+        return format!(
+            "<div class=\"browser alone\">\n{note}<div class=\"list\">\n{articles}</div>\n</div>\n"
+        );
+    }
     let count = counted(records.len(), "record");
     format!(
         "<div class=\"browser\">\n<nav class=\"contents\" aria-label=\"Records\">\n<details open=\"open\"><summary>{count}</summary>\n\

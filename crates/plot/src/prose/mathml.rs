@@ -94,7 +94,7 @@ fn attributes_of(mut rest: &str) -> Option<String> {
             "style" => styles(value, &mut classes, &mut out),
             "class" => classes.push(value.to_owned()),
             known if ATTRIBUTES.contains(&known) && is_plain(value) => {
-                out += &format!(" {known}=\"{value}\"")
+                out += &format!(" {known}=\"{value}\"");
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! Text of problems and solutions as HTML, its mathematics as MathML.
 //!
 //! LaTeX stands between `$…$`, `$$…$$`, `\(…\)`, `\[…\]` or in an environment such as `align`; money is no mathematics
-//! ([`pieces`]). A formula that cannot be converted is shown as its source in `<code>` ([`mathml`]). Everything else
+//! ([`mod@pieces`]). A formula that cannot be converted is shown as its source in `<code>` ([`mathml`]). Everything else
 //! is escaped. The elements need the style sheet [`MATH_STYLE`].
 
 mod latex;
@@ -12,7 +12,7 @@ mod rewrite;
 use crate::escape::escaped;
 use pieces::{Piece, pieces};
 
-/// The style sheet of [`prose`].
+/// The style sheet of [`prose()`].
 pub const MATH_STYLE: &str = include_str!("math.css");
 
 /// A text as HTML that may stand in any element with text: escaped, with its formulas as MathML.
@@ -54,7 +54,7 @@ pub fn prose(text: &str) -> String {
     out
 }
 
-/// The beginning of a text as [`prose`]: about `width` characters on one line, no formula cut in the middle.
+/// The beginning of a text as [`prose()`]: about `width` characters on one line, no formula cut in the middle.
 ///
 /// ```
 /// use gradus_plot::prose_excerpt;

@@ -142,10 +142,15 @@ fn is_inline(latex: &str, after: Option<char>) -> bool {
     !neighbors && (marks || !price || words.count() == 0)
 }
 
-/// Whether it reads like a word of a sentence, with a comma or not.
+/// Words of two letters; other pairs, such as `br`, are products.
+const SHORT_WORDS: [&str; 16] =
+    ["an", "as", "at", "be", "by", "he", "if", "in", "is", "it", "of", "on", "or", "so", "to", "we"];
+
+/// Whether it reads like a word of a sentence, with a comma or not; `ABC` is a triangle.
 fn is_word(text: &str) -> bool {
     let letters = text.trim_matches(|letter: char| letter.is_ascii_punctuation());
-    letters.chars().count() > 1 && letters.chars().all(char::is_alphabetic)
+    let is_long = letters.chars().count() > 2 && letters.chars().any(char::is_lowercase);
+    (is_long && letters.chars().all(char::is_alphabetic)) || SHORT_WORDS.contains(&letters)
 }
 
 /// `\begin{align}…\end{align}`, with environments of the same name inside it.

@@ -19,6 +19,7 @@ fn every_delimiter_opens_a_formula() {
         formulas("$ x = 5 $, $5$, $5 + 3 = 8$, $12x + 5y = 3$, $-3$, $1,000$"),
         [" x = 5 ", "5", "5 + 3 = 8", "12x + 5y = 3", "-3", "1,000"]
     );
+    assert_eq!(formulas("$ADE, BCG, CDH$ and $4a, br, cr$"), ["ADE, BCG, CDH", "4a, br, cr"]);
     assert_eq!(formulas("$distance = speed * time$ and $5 \\text{ apples and pears}$").len(), 2);
 }
 
@@ -138,7 +139,7 @@ proptest! {
         let parsed = roxmltree::Document::parse(&page);
         prop_assert!(parsed.is_ok(), "{html}");
         let known = ["div", "span", "code", "math"];
-        for node in parsed.unwrap().descendants().filter(|node| node.is_element()) {
+        for node in parsed.unwrap().descendants().filter(roxmltree::Node::is_element) {
             let name = node.tag_name().name();
             prop_assert!(known.contains(&name) || name.starts_with('m') || ["b", "i", "em", "s", "u"].contains(&name));
         }

@@ -119,6 +119,16 @@ fn a_page_is_one_file_that_loads_nothing() {
 }
 
 #[test]
+fn one_record_has_no_contents_beside_it() {
+    let html = records(&all()[..1], &LeftOut { records: 2, invalid: 0 }, &ViewOptions::default());
+    assert!(!html.contains("<nav") && words(&html).contains("The first 1 of 3 records are shown."));
+    assert!(records(&all(), &LeftOut::default(), &ViewOptions::default()).contains("<nav"));
+    assert!(
+        words(&records(&[], &LeftOut::default(), &ViewOptions::default())).contains("There are no records.")
+    );
+}
+
+#[test]
 fn the_shell_loads_its_own_files_only() {
     let assets = shell::assets();
     let look = &assets[0].body;
