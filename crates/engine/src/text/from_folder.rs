@@ -13,7 +13,7 @@ use tokenizers::normalizers::BertNormalizer;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::processors::bert::BertProcessing;
 
-use super::tokenizer::{Extras, Tokenizer, surround};
+use super::tokenizer::{Extras, Tokenizer, surround, without_panic};
 use crate::error::{Error, Result};
 use crate::small_file;
 
@@ -23,7 +23,8 @@ impl Tokenizer {
         let config = read_json(folder, "tokenizer_config.json")?;
         let (json, vocab) = (folder.join("tokenizer.json"), folder.join("vocab.txt"));
         let mut inner = if json.is_file() {
-            tokenizers::Tokenizer::from_bytes(small_file::read_json(&json)?)
+            let bytes = small_file::read_json(&json)?;
+            without_panic(|| tokenizers::Tokenizer::from_bytes(bytes))
                 .map_err(|why| Error::model(&json, why.to_string()))?
         } else if vocab.is_file() {
             bert(&vocab, &config)?
