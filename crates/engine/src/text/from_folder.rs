@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokenizers::AddedToken;
 use tokenizers::models::wordpiece::WordPiece;
@@ -24,8 +25,12 @@ impl Tokenizer {
         let (json, vocab) = (folder.join("tokenizer.json"), folder.join("vocab.txt"));
         let mut inner = if json.is_file() {
             let bytes = small_file::read_json(&json)?;
-            without_panic(|| tokenizers::Tokenizer::from_bytes(bytes))
-                .map_err(|why| Error::model(&json, why.to_string()))?
+            without_panic(|| tokenizers::Tokenizer::from_bytes(&bytes)).map_err(|why| {
+                // Where the file was cut off, JSON itself says it best.
+                let no_json = serde_json::from_slice::<IgnoredAny>(&bytes).err();
+                let why = no_json.map_or(why.to_string(), |error| format!("not valid JSON: {error}"));
+                Error::model(&json, why)
+            })?
         } else if vocab.is_file() {
             bert(&vocab, &config)?
         } else {
