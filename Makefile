@@ -2,7 +2,8 @@
 # make test    everything that must pass: formatting, lints, docs, all tests
 # make check   formatting, lints (warnings denied) and docs only
 # make deny    licenses, sources and duplicates of all dependencies; advisories where cargo-deny and a network are there
-# make fuzz    60 seconds of fuzzing for each target: grader, steps, containers, readers, model files, pools, journals, jobs
+# make fuzz    60 seconds of fuzzing for each target: grader, steps, containers, readers, model files, pools, journals, jobs;
+#              an hour for each: FUZZ_SECONDS=3600 make fuzz
 # make models  the two small real models that the demo, some tests and the benchmarks use, into target/gradus-home
 # make bench-engine  speed of the engine and of its peers (transformers, llama.cpp, sentence-transformers), in one run
 # make bench-train   speed of LoRA training, ours and that of transformers + PEFT, in one run

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Fuzzes every target for FUZZ_SECONDS (default 60) each, the format readers once per format, and stops at the first
-# crash, hang or failed assertion. `fuzz/run.sh grade steps reader:trl` runs only those.
+# Fuzzes every target for FUZZ_SECONDS (default 60) each and stops at the first crash, hang or failed assertion. The
+# readers of dataset formats are one target that runs once per format, with a minute for each or their share of the time.
+# `fuzz/run.sh grade steps reader:trl` runs only those; `FUZZ_SECONDS=3600 fuzz/run.sh` is an hour for each target.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,6 +17,12 @@ fi
 "$tools/bin/cargo-fuzz" build "${flags[@]}"
 built=fuzz/target/$(rustc -vV | sed -n 's/^host: //p')/release
 
+# Files of one process, in memory where the machine has such a folder.
+[[ -d /dev/shm ]] && export TMPDIR=/dev/shm
+TMPDIR=$(mktemp -d)
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+
 runs=("$@")
 if [[ ${#runs[@]} -eq 0 ]]; then
   runs=(grade steps container dedup journal job_rows judge_outputs gguf tokenizer template model_index pool)
@@ -26,8 +33,11 @@ if [[ ${#runs[@]} -eq 0 ]]; then
   done
 fi
 
-summary=$(mktemp)
-trap 'rm -f "$summary"' EXIT
+readers=$(printf '%s\n' "${runs[@]}" | grep -c '^reader:' || true)
+minute=$((seconds < 60 ? seconds : 60))
+
+summary=$TMPDIR/summary
+touch "$summary"
 print_summary() {
   { echo "target executions coverage crashes"; cat "$summary"; } | column -t
 }
@@ -42,10 +52,14 @@ for run in "${runs[@]}"; do
   options=(-timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 -artifact_prefix="$artifacts/")
   [[ -f fuzz/$target.dict ]] && options+=(-dict="fuzz/$target.dict")
   environment=()
-  [[ $target == "$run" ]] || environment=(GRADUS_FUZZ_FORMAT="$seeds")
-  echo "== $run: $seconds s"
+  time=$seconds
+  if [[ $target != "$run" ]]; then
+    environment=(GRADUS_FUZZ_FORMAT="$seeds")
+    time=$((seconds / readers > minute ? seconds / readers : minute))
+  fi
+  echo "== $run: $time s"
   failed=0
-  nice env "${environment[@]}" "$built/$target" "${options[@]}" -max_total_time="$seconds" "$corpus" "fuzz/seeds/$seeds" \
+  nice env "${environment[@]}" "$built/$target" "${options[@]}" -max_total_time="$time" "$corpus" "fuzz/seeds/$seeds" \
     >"$log" 2>&1 || failed=1
   executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -1)
   coverage=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -1)

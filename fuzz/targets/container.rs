@@ -2,6 +2,7 @@
 
 #![no_main]
 
+mod scratch;
 mod stack;
 
 use std::path::PathBuf;
@@ -13,21 +14,9 @@ use libfuzzer_sys::fuzz_target;
 /// More rows than an input of this size holds, unless somebody took pains to compress them.
 const TOO_MANY: usize = 1_000_000;
 
-/// One file in memory, where the machine has such a folder, for this process alone.
-static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
-    let memory = PathBuf::from("/dev/shm");
-    let folder = if memory.is_dir() { memory } else { std::env::temp_dir() };
-    folder.join(format!("gradus-fuzz-{}", std::process::id()))
-});
+static FILE: LazyLock<PathBuf> = LazyLock::new(|| scratch::folder().join("records"));
 
-fn watch() {
-    stack::watch();
-    // The Parquet library panics on some damaged files, which our reader catches and reports: the fuzzer must not stop
-    // at those. It still stops at a panic that nobody caught.
-    std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
-}
-
-fuzz_target!(init: watch(), |bytes: &[u8]| {
+fuzz_target!(init: stack::watch_uncaught(), |bytes: &[u8]| {
     std::fs::write(&*FILE, bytes).expect("the scratch file can be written");
     if let Ok(rows) = files::rows(&FILE) {
         assert!(rows.take(TOO_MANY).count() < TOO_MANY, "the rows do not end");

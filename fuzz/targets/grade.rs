@@ -6,7 +6,7 @@
 
 mod stack;
 
-use gradus_grade::{compare, extract, grade, Reason, Verdict};
+use gradus_grade::{Reason, Verdict, compare, extract, grade};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(init: stack::watch(), |text: &str| {

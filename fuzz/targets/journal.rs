@@ -21,15 +21,25 @@ fn open() -> Journal<Vec<f64>> {
     Journal::open(&FILE).expect("a journal opens whatever is in it")
 }
 
+fn known(journal: &Journal<Vec<f64>>) -> [Option<Vec<f64>>; 3] {
+    KEYS.map(|key| journal.find(key))
+}
+
 fuzz_target!(init: stack::watch(), |bytes: &[u8]| {
     std::fs::write(&*FILE, bytes).expect("the scratch file can be written");
+    let mut reader = Journal::none();
+    reader.also(&FILE).expect("a journal is read whatever is in it");
+    assert_eq!(std::fs::read(&*FILE).expect("it is there"), bytes, "reading changes nothing");
     let mut journal = open();
-    let known = KEYS.map(|key| journal.find(key));
+    let before = known(&journal);
+    assert_eq!(known(&reader), before, "a reader knows what a writer knows");
     journal.add("new", "id", &vec![0.5]).expect("the scratch file can be written");
+    drop(journal);
     let again = open();
-    assert_eq!(KEYS.map(|key| again.find(key)), known, "what was known is known again");
+    assert_eq!(known(&again), before, "what was known is known again");
     assert_eq!(again.find("new"), Some(vec![0.5]));
-    let length = FILE.metadata().expect("it is there").len();
+    drop(again);
+    let mended = std::fs::read(&*FILE).expect("it is there");
     drop(open());
-    assert_eq!(FILE.metadata().expect("it is there").len(), length, "a mended journal is not mended again");
+    assert_eq!(std::fs::read(&*FILE).expect("it is there"), mended, "a mended journal is not mended again");
 });

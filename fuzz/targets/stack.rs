@@ -2,6 +2,7 @@
 
 use std::mem::zeroed;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const BYTES: usize = 1 << 20;
 
@@ -17,4 +18,17 @@ pub fn watch() {
         assert_eq!(libc::sigaltstack(&stack, null_mut()), 0);
         assert_eq!(libc::sigaction(libc::SIGSEGV, &action, null_mut()), 0);
     }
+}
+
+/// [`watch`] for what uses libraries that panic at some damaged files, which our code catches and reports: the fuzzer must
+/// not stop at those. It still stops at a panic that nobody caught. The first hundred are shown.
+#[allow(dead_code)]
+pub fn watch_uncaught() {
+    static SEEN: AtomicUsize = AtomicUsize::new(0);
+    watch();
+    std::panic::set_hook(Box::new(|panic| {
+        if SEEN.fetch_add(1, Ordering::Relaxed) < 100 {
+            eprintln!("{panic}");
+        }
+    }));
 }

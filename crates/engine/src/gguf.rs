@@ -443,7 +443,9 @@ impl<'a> Reader<'a> {
         let mut shape = Vec::with_capacity(dimensions as usize);
         for _ in 0..dimensions {
             let n = self.u64(name)?;
-            shape.push(usize::try_from(n).map_err(|_| format!("a dimension of {n}"))?);
+            // With a 0 among them, the others would be bounded by nothing in the file.
+            let dimension = usize::try_from(n).ok().filter(|n| *n > 0);
+            shape.push(dimension.ok_or_else(|| format!("a dimension of {n}"))?);
         }
         let id = self.u32(name)?;
         let offset = self.u64(name)?;

@@ -75,7 +75,7 @@ class Away extends Error {}
 async function request(path, body) {
   for (;;) {
     const headers = {};
-    const key = sessionStorage.getItem("gradus.key");
+    const key = sessionStorage.getItem("gradus-key");
     if (key) headers.Authorization = `Bearer ${key}`;
     if (body !== undefined) headers["Content-Type"] = "application/json";
     let response;
@@ -98,14 +98,14 @@ const ask = async (path, body) => (await request(path, body)).json();
 /// Whether there is another key to try.
 let asking = null;
 function askForKey(tried) {
-  if (sessionStorage.getItem("gradus.key") !== tried) return true;
+  if (sessionStorage.getItem("gradus-key") !== tried) return true;
   asking ??= new Promise((answer) => {
     const dialog = $("key-dialog");
     dialog.onclose = () => {
       asking = null;
       const key = $("key").value.trim();
       $("key").value = "";
-      if (key) sessionStorage.setItem("gradus.key", key);
+      if (key) sessionStorage.setItem("gradus-key", key);
       answer(Boolean(key));
     };
     dialog.showModal();

@@ -25,6 +25,9 @@ const TOGETHER: usize = 512;
 /// Seconds after which a registered job that says nothing counts as stopped: its process may be on another machine.
 const SILENCE: f64 = 60.0;
 
+/// Seconds that no lease lasts: one that seems to end later is damaged, and would be waited for.
+const LONGEST_LEASE: f64 = 86_400.0;
+
 type Committed = std::result::Result<(), Error>;
 /// Tells whoever asked how the transaction ended.
 type Tell = Box<dyn FnOnce(Committed)>;
@@ -356,7 +359,7 @@ fn begin(t: &Savepoint<'_>, spec: &JobSpec) -> rusqlite::Result<JobId> {
     Ok(id)
 }
 
-/// Opens the leases of workers that are gone, and those that have run out.
+/// Opens the leases of workers that are gone, and those that have run out or are damaged.
 fn free(t: &Savepoint<'_>, id: JobId, this: &str) -> rusqlite::Result<()> {
     let mut workers =
         t.prepare_cached("SELECT DISTINCT worker FROM tasks WHERE job = ?1 AND state = 'leased'")?;
@@ -369,8 +372,9 @@ fn free(t: &Savepoint<'_>, id: JobId, this: &str) -> rusqlite::Result<()> {
         )?;
     }
     t.execute(
-        "UPDATE tasks SET state = 'open', worker = NULL WHERE job = ?1 AND state = 'leased' AND lease < ?2",
-        params![id, now()],
+        "UPDATE tasks SET state = 'open', worker = NULL WHERE job = ?1 AND state = 'leased' \
+         AND (lease IS NULL OR lease NOT BETWEEN ?2 AND ?3)",
+        params![id, now(), now() + LONGEST_LEASE],
     )?;
     Ok(())
 }

@@ -33,8 +33,10 @@ pub(super) const DATASET: Dataset = Dataset {
 
 fn read(mut fields: Fields) -> Result<Parsed, Fault> {
     let text = fields.string("question")?;
-    let (reference, stated) = take_worked(&mut fields, ORIGINAL)?;
-    let (steps, answer) = take_worked(&mut fields, CHANGED)?;
+    let original = fields.opt_string(ORIGINAL)?;
+    let (reference, stated) = original.map(|text| worked(&mut fields, ORIGINAL, text)).unwrap_or_default();
+    let changed = fields.string(CHANGED)?;
+    let (steps, answer) = worked(&mut fields, CHANGED, changed);
     let wrong = fields.int(WRONG)?;
     let index = usize::try_from(wrong).ok().and_then(|wrong| wrong.checked_sub(1));
     let index = index.filter(|&index| index < steps.len());
@@ -78,15 +80,14 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
     Ok(Parsed { issues, ..Record::new(problem, vec![solution]).into() })
 }
 
-/// Takes a worked solution: its lines, and its answer where it is stated.
-fn take_worked(fields: &mut Fields, key: &str) -> Result<(Vec<String>, Option<String>), Fault> {
-    let Some(text) = fields.opt_string(key)? else { return Ok((Vec::new(), None)) };
+/// The lines of a worked solution, and its answer where it is stated; what would be written otherwise is kept.
+fn worked(fields: &mut Fields, key: &str, text: String) -> (Vec<String>, Option<String>) {
     let (steps, answer) = cut(&text);
     // The right answer that is not stated here is known from elsewhere, and would be written.
     let again = join(&steps, answer.as_deref());
     let is_stated = !steps.is_empty() && answer.is_some();
     keep_unless(fields, key, text, (key == CHANGED || is_stated).then_some(again.as_str()));
-    Ok((steps, answer))
+    (steps, answer)
 }
 
 /// The lines of a worked solution, and its answer where it is stated.
@@ -137,4 +138,20 @@ fn write(record: &Record) -> Written {
         written.rows.push(row.done());
     }
     written
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::readers::Format;
+
+    /// Found by fuzzing: a record without a solution was read, and written with an empty one.
+    #[test]
+    fn a_solution_is_needed() {
+        let row = serde_json::json!({"question": "1 + 1?", "wrong_step": 1});
+        let fault = Format::Eic.read(row.as_object().unwrap().clone()).err().unwrap().to_string();
+        assert!(
+            fault.contains("transformed_solution") && fault.contains("is missing: expected a string"),
+            "{fault}"
+        );
+    }
 }

@@ -158,6 +158,13 @@ fn counts_beyond_the_file_are_refused_at_once() {
     assert!(parse(&bytes).unwrap_err().contains("cut short or corrupt"));
 }
 
+/// Found by fuzzing: a dimension of 0 makes a tensor small whatever its others are, and rows were allocated for them.
+#[test]
+fn an_empty_dimension_is_refused() {
+    let bytes = Writer::default().tensor("w", &[1 << 40, 0], TensorKind::F32, &[]).bytes();
+    assert_eq!(parse(&bytes).unwrap_err(), "tensor `w`: a dimension of 0");
+}
+
 /// Reads everything that can be read, as a loader would.
 fn read_all(bytes: &[u8]) {
     let Ok((metadata, tensors)) = parse(bytes) else { return };

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokenizers::AddedToken;
 use tokenizers::models::wordpiece::WordPiece;
@@ -13,7 +14,7 @@ use tokenizers::normalizers::BertNormalizer;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::processors::bert::BertProcessing;
 
-use super::tokenizer::{Extras, Tokenizer, surround};
+use super::tokenizer::{Extras, Tokenizer, surround, without_panic};
 use crate::error::{Error, Result};
 use crate::small_file;
 
@@ -23,8 +24,13 @@ impl Tokenizer {
         let config = read_json(folder, "tokenizer_config.json")?;
         let (json, vocab) = (folder.join("tokenizer.json"), folder.join("vocab.txt"));
         let mut inner = if json.is_file() {
-            tokenizers::Tokenizer::from_bytes(small_file::read_json(&json)?)
-                .map_err(|why| Error::model(&json, why.to_string()))?
+            let bytes = small_file::read_json(&json)?;
+            without_panic(|| tokenizers::Tokenizer::from_bytes(&bytes)).map_err(|why| {
+                // Where the file was cut off, JSON itself says it best.
+                let no_json = serde_json::from_slice::<IgnoredAny>(&bytes).err();
+                let why = no_json.map_or(why.to_string(), |error| format!("not valid JSON: {error}"));
+                Error::model(&json, why)
+            })?
         } else if vocab.is_file() {
             bert(&vocab, &config)?
         } else {

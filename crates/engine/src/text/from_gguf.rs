@@ -225,6 +225,10 @@ impl Pre {
     }
 }
 
+/// Bytes that a token may have: finding its merges takes the square of its length. SentencePiece makes tokens of at most 16
+/// characters by default.
+const LONGEST_PIECE: usize = 1_024;
+
 /// SentencePiece's BPE merges the pair whose result scores best. As merges in order that is: every way to write a
 /// token as two others, best score first (`generate_merges` of transformers).
 fn sentence_piece(gguf: &Gguf, tokens: &[&str], types: &[i64]) -> Result<tokenizers::Tokenizer> {
@@ -232,6 +236,10 @@ fn sentence_piece(gguf: &Gguf, tokens: &[&str], types: &[i64]) -> Result<tokeniz
     let scores: Vec<f32> = gguf.get("tokenizer.ggml.scores")?;
     if scores.len() != tokens.len() {
         return Err(bad(&format!("{} tokens but {} scores", tokens.len(), scores.len())));
+    }
+    if let Some(token) = tokens.iter().find(|token| token.len() > LONGEST_PIECE) {
+        let length = token.len();
+        return Err(bad(&format!("a token has {length} bytes: expected at most {LONGEST_PIECE}")));
     }
     let is_text = |id: usize| !matches!(types[id], UNKNOWN | CONTROL | BYTE);
     let ids: HashMap<&str, usize> =

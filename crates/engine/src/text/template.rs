@@ -82,15 +82,15 @@ fn without_generation_tags(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut rest = source;
     while let Some(start) = rest.find("{%") {
-        let Some(len) = rest[start..].find("%}") else { break };
-        let tag = &rest[start..start + len + 2];
+        let Some(len) = rest[start + 2..].find("%}") else { break };
+        let tag = &rest[start..start + len + 4];
         out.push_str(&rest[..start]);
-        match tag[2..tag.len() - 2].trim_matches(['-', '+', ' ', '\n']) {
+        match tag[2..len + 2].trim_matches(['-', '+', ' ', '\n']) {
             "generation" => out.push_str(&tag.replace("generation", "if true")),
             "endgeneration" => out.push_str(&tag.replace("endgeneration", "endif")),
             _ => out.push_str(tag),
         }
-        rest = &rest[start + len + 2..];
+        rest = &rest[start + len + 4..];
     }
     out + rest
 }
@@ -257,8 +257,11 @@ mod tests {
             ChatTemplate::parse("a\n{{ raise_exception('roles must alternate') }}", named()).unwrap();
         let said = template.render(&[], true, &Variables::new()).unwrap_err().to_string();
         assert_eq!(said, "the model's chat template refuses: roles must alternate (line 2 of the template)");
-        let said = ChatTemplate::parse("{% if %}", named()).err().unwrap();
-        assert!(said.ends_with("(line 1 of the template)"), "{said}");
+        // The second was found by fuzzing: a tag that closes with the sign that opens it.
+        for source in ["{% if %}", "{%}", "{%}{% endif %}"] {
+            let said = ChatTemplate::parse(source, named()).err().unwrap();
+            assert!(said.ends_with("(line 1 of the template)"), "{said}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! padding that a `tokenizer.json` asks for are switched off, because they silently drop what a caller wanted scored.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -124,8 +125,8 @@ impl Tokenizer {
     /// The ids of `text`. Special tokens written out in it are recognized; `add_special` also adds those that the
     /// model expects around a text, such as the first one.
     pub fn encode(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
-        let encoding = self.inner.encode_fast(text, add_special).map_err(|why| self.failed(&why))?;
-        Ok(encoding.get_ids().to_vec())
+        let encoding = without_panic(|| self.inner.encode_fast(text, add_special));
+        Ok(encoding.map_err(|why| self.failed(&why))?.get_ids().to_vec())
     }
 
     /// The ids of `text` taken literally: `<|im_end|>` in it is nine characters, not a token. Nothing is added.
@@ -138,12 +139,12 @@ impl Tokenizer {
             pieces.tokenize(|piece| self.inner.get_model().tokenize(piece.get()))?;
             pieces.into_encoding(None, 0, OffsetType::None)
         };
-        Ok(encode().map_err(|why| self.failed(&why))?.get_ids().to_vec())
+        Ok(without_panic(encode).map_err(|why| self.failed(&why))?.get_ids().to_vec())
     }
 
     /// The text of `ids`. Ids outside the vocabulary have none.
     pub fn decode(&self, ids: &[u32], skip_special: bool) -> Result<String> {
-        self.inner.decode(ids, skip_special).map_err(|why| self.failed(&why))
+        without_panic(|| self.inner.decode(ids, skip_special)).map_err(|why| self.failed(&why))
     }
 
     /// A decoder that gives text as tokens arrive.
@@ -249,6 +250,12 @@ impl Style {
             Self::Whole
         }
     }
+}
+
+/// The `tokenizers` crate panics at some files that no program writes. It changes nothing that would be used again.
+pub(super) fn without_panic<T>(work: impl FnOnce() -> tokenizers::Result<T>) -> tokenizers::Result<T> {
+    let contradicted = "its parts contradict each other: take the tokenizer.json of the model's publisher";
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(contradicted.into()))
 }
 
 /// The bytes of a token in GPT-2's alphabet; one with other characters is taken literally, as `tokenizers` does.

@@ -175,7 +175,8 @@ fn from_gguf(file: &Gguf, name: &str, heads: usize, kv_heads: usize) -> Result<O
         _ if name.contains(".k_proj.") => kv_heads,
         _ => return Ok(Some(stored)),
     };
-    let rows = stored.shape[0];
+    // A tensor without dimensions has no rows; its shape is refused where it is asked for.
+    let rows = stored.shape.first().copied().unwrap_or(0);
     if heads == 0 || !rows.is_multiple_of(2 * heads) {
         return Err(Error::model(file.path(), format!("tensor `{name}`: {rows} rows for {heads} heads")));
     }
@@ -187,4 +188,20 @@ fn from_gguf(file: &Gguf, name: &str, heads: usize, kv_heads: usize) -> Result<O
         })
         .collect();
     Ok(Some(stored.reordered(&order)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gguf::tests::Writer;
+
+    /// Found by fuzzing: the rows of a tensor without dimensions were counted.
+    #[test]
+    fn a_projection_without_dimensions_has_no_rows() {
+        let mut file = Writer::default();
+        file.text("general.architecture", "llama");
+        file.tensor("blk.0.attn_q.weight", &[], TensorKind::F32, &[0; 4]);
+        let found = from_gguf(&file.open(), "layers.0.self_attn.q_proj.weight", 2, 1).unwrap().unwrap();
+        assert!(found.shape.is_empty());
+    }
 }

@@ -256,6 +256,9 @@ async fn a_damaged_row_costs_its_task() {
         "UPDATE tasks SET number = -7 WHERE number = 2",
         "UPDATE tasks SET number = 2, result = '8' WHERE number = 2",
         "DELETE FROM tasks WHERE number = 2",
+        "UPDATE tasks SET state = 'leased' WHERE number = 2",
+        "UPDATE tasks SET state = 'leased', worker = 'elsewhere', lease = 1e300 WHERE number = 2",
+        "UPDATE tasks SET state = 'leased', worker = 'elsewhere', lease = x'ff' WHERE number = 2",
         "UPDATE tasks SET hash = NULL, result = '{' WHERE number = 2",
     ] {
         let folder = tempfile::tempdir().unwrap();

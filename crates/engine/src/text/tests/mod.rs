@@ -118,10 +118,41 @@ fn what_is_missing_or_unknown_is_named() {
     file.text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.pre", "novel");
     let said = Tokenizer::from_gguf(&file.open()).unwrap_err().to_string();
     assert!(said.ends_with("its way to cut words, `novel`, is not known here"), "{said}");
+    // Every way to cut it in two would be tried.
+    let mut file = Writer::default();
+    file.texts("tokenizer.ggml.tokens", &["a".repeat(3_000_000)]).f32s("tokenizer.ggml.scores", &[0.0]);
+    let said =
+        Tokenizer::from_gguf(&file.text("tokenizer.ggml.model", "llama").open()).unwrap_err().to_string();
+    assert!(said.ends_with("a token has 3000000 bytes: expected at most 1024"), "{said}");
     let mut file = Writer::default();
     file.texts("tokenizer.ggml.tokens", &["a"]).text("tokenizer.ggml.model", "rwkv");
     let said = Tokenizer::from_gguf(&file.open()).unwrap_err().to_string();
     assert!(said.ends_with("the tokenizer `rwkv` is not supported; `gpt2` and `llama` are"), "{said}");
+}
+
+/// Found by fuzzing: the `tokenizers` crate panics where a map of characters has no trie, and where the JSON of a decoder
+/// is cut off.
+#[test]
+fn a_tokenizer_that_contradicts_itself_fails_with_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tokenizer.json"), r#"{"version":"1.0","decoder":{"type":"Fuse""#)
+        .unwrap();
+    let said = Tokenizer::from_folder(folder.path()).unwrap_err().to_string();
+    assert!(said.contains("tokenizer.json: not valid JSON: EOF while parsing"), "{said}");
+    let json = serde_json::json!({
+        "version": "1.0",
+        "added_tokens": [],
+        "normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAAAGFiYwA="},
+        "model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"},
+    });
+    std::fs::write(folder.path().join("tokenizer.json"), json.to_string()).unwrap();
+    let tokenizer = Tokenizer::from_folder(folder.path()).unwrap();
+    let said = [tokenizer.encode("a", true), tokenizer.encode_plain("a")]
+        .map(|found| found.unwrap_err().to_string());
+    assert!(
+        said.iter().all(|said| said.contains("its parts contradict each other: take the tokenizer.json")),
+        "{said:?}"
+    );
 }
 
 #[test]

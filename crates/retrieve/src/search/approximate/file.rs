@@ -78,7 +78,7 @@ pub(super) fn read(path: &Path, map: &Mmap) -> Result<About> {
     if blake3::hash(&map[HEADER..]).to_hex().as_str() != blake3 {
         return Err(damaged("is damaged: its checksum does not match"));
     }
-    if about.dimension == 0 || !about.scale.is_finite() {
+    if about.dimension == 0 || !about.scale.is_finite() || about.settings.check().is_err() {
         return Err(damaged("is damaged: its header makes no sense"));
     }
     Ok(about)

@@ -8,7 +8,7 @@
 
 mod bytes;
 mod file;
-mod graph;
+mod layout;
 
 use std::collections::HashMap;
 use std::fmt::{Debug, Display};
@@ -29,6 +29,8 @@ const WORTHWHILE: usize = 8;
 /// How much wider each further search is, and how many there are, where a filter leaves too few.
 const WIDER: usize = 4;
 const SEARCHES: usize = 3;
+/// The largest of a graph's settings: memory is reserved for as many rows.
+const MOST: usize = 1 << 20;
 
 /// Parameters of the HNSW graph. Larger values find more and take longer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,15 +52,15 @@ impl Default for Settings {
 
 impl Settings {
     fn check(&self) -> Result<()> {
-        let given =
-            [("connectivity", Some(self.connectivity), 2), ("expansion_add", Some(self.expansion_add), 1)];
-        for (field, value, least) in given.into_iter().chain([("expansion_search", self.expansion_search, 1)])
-        {
-            if let Some(value) = value.filter(|&value| value < least) {
-                return Err(Error::Setting {
-                    field,
-                    message: format!("is {value}: expected at least {least}"),
-                });
+        let given = [
+            ("connectivity", Some(self.connectivity), 2),
+            ("expansion_add", Some(self.expansion_add), 1),
+            ("expansion_search", self.expansion_search, 1),
+        ];
+        for (field, value, least) in given {
+            if let Some(value) = value.filter(|value| !(least..=MOST).contains(value)) {
+                let message = format!("is {value}: expected {least} to {MOST}");
+                return Err(Error::Setting { field, message });
             }
         }
         Ok(())
@@ -128,14 +130,16 @@ impl Approximate {
         Self::of(crate::pool::files::map(path)?, path)
     }
 
-    /// A graph in a mapped file. Its checksum is always compared and its neighbor lists are looked through: a walk
-    /// through a damaged or hostile graph would leave the file.
+    /// A graph in a mapped file. It is always checked, since a walk through one that is damaged, or made to harm, would
+    /// leave the map.
     pub(crate) fn of(map: Mmap, path: &Path) -> Result<Self> {
         let about = file::read(path, &map)?;
         let refused = |error: &dyn Display| {
             Error::pool(path, format!("cannot be opened: {error}; build the index again"))
         };
-        graph::check(&map[file::HEADER..], about.rows, about.dimension).map_err(|error| refused(&error))?;
+        if !layout::is_sound(&map[file::HEADER..], about.rows, about.dimension) {
+            return Err(refused(&"its entries make no sense"));
+        }
         let mut index = empty(about.dimension, about.rows, &about.settings)?;
         index.reserve_capacity_and_threads(0, threads()).map_err(|error| refused(&error))?;
         // SAFETY: the map is never changed, and lives beside the index, which is dropped before it.

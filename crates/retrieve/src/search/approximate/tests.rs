@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use super::*;
 use gradus_kernels::vectors::normalize;
 
-pub(super) const DIMENSION: usize = 32;
+const DIMENSION: usize = 32;
 
 /// Vectors around a hundred centers.
-pub(super) fn clustered(count: usize, seed: u64) -> Vec<f32> {
+fn clustered(count: usize, seed: u64) -> Vec<f32> {
     let mut state = seed | 1;
     let mut next = || {
         let mut sum = 0.0;
@@ -30,7 +30,7 @@ pub(super) fn clustered(count: usize, seed: u64) -> Vec<f32> {
     values
 }
 
-pub(super) fn graph(rows: &[f32]) -> Approximate {
+fn graph(rows: &[f32]) -> Approximate {
     Approximate::build(rows, DIMENSION, &Settings::default()).unwrap()
 }
 
@@ -151,11 +151,52 @@ fn a_damaged_file_is_refused() {
     assert!(refuse(&damaged).contains("its checksum does not match"));
 }
 
+/// A checksum says only that nothing was changed by accident: USearch would read wherever such a graph leads.
+#[test]
+fn a_graph_that_leads_out_of_itself_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("steps.graph");
+    graph(&clustered(500, 1)).save(&path).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    let vectors = file::HEADER + 8 + 500 * DIMENSION;
+    let levels = vectors + 64 + 5 * 8;
+    let first = levels + 500 * 2;
+    let changed = |place: usize, byte: u8| {
+        let mut graph = whole.clone();
+        assert_ne!(std::mem::replace(&mut graph[place], byte), byte, "byte {place}");
+        let (head, body) = graph.split_at_mut(file::HEADER);
+        let mut header: serde_json::Value = serde_json::from_slice(head).unwrap();
+        header["blake3"] = blake3::hash(body).to_hex().as_str().into();
+        let header = header.to_string();
+        head.fill(b' ');
+        head[..header.len()].copy_from_slice(header.as_bytes());
+        std::fs::write(&path, graph).unwrap();
+        Approximate::open(&path)
+    };
+    for (what, place) in [
+        ("columns", file::HEADER + 4),
+        ("scalar", vectors + 14),
+        ("dimension", vectors + 33),
+        ("rows", vectors + 64),
+        ("connectivity", vectors + 64 + 8),
+        ("entry", vectors + 64 + 4 * 8 + 3),
+        ("level", levels + 1),
+        ("key", first + 1),
+        ("own level", first + 8),
+        ("count", first + 10 + 3),
+        ("neighbor", first + 10 + 4 + 3),
+    ] {
+        let said = changed(place, 0xee).unwrap_err().to_string();
+        assert!(said.contains("its entries make no sense"), "{what}: {said}");
+    }
+    changed(file::HEADER + 8, 0x55).unwrap();
+}
+
 #[test]
 fn what_is_no_number_and_settings_without_sense_are_refused() {
     let refuse =
         |rows: &[f32], settings: Settings| Approximate::build(rows, 2, &settings).unwrap_err().to_string();
     assert!(refuse(&[1.0, f32::NAN], Settings::default()).contains("no number"));
     let message = refuse(&[1.0, 0.0], Settings { connectivity: 0, ..Settings::default() });
-    assert_eq!(message, "connectivity is 0: expected at least 2");
+    assert_eq!(message, "connectivity is 0: expected 2 to 1048576");
 }
