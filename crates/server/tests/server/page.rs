@@ -13,7 +13,17 @@ const HOSTILE: &str = "<script>alert(1)</script><img src=x onerror=alert(1)>";
 async fn files_are_open_and_load_nothing_from_elsewhere() {
     let keys = Keys::single("default", "a-key-of-more-than-sixteen").unwrap();
     let server = Running::start(ServerConfig { keys, ..config() }).await;
-    for path in ["/", "/label", "/watch", "/page/page.css", "/page/records.js", "/page/look.js", "/page/watch.js", "/label.js", "/label.css"] {
+    for path in [
+        "/",
+        "/label",
+        "/watch",
+        "/page/page.css",
+        "/page/records.js",
+        "/page/look.js",
+        "/page/watch.js",
+        "/label.js",
+        "/label.css",
+    ] {
         let response = server.get(path).send().await.unwrap();
         assert_eq!(response.status(), 200, "{path}");
         let policy = response.headers()["content-security-policy"].to_str().unwrap().to_owned();
@@ -32,7 +42,9 @@ async fn pasted_and_dropped_texts_are_shown_as_text() {
     let html = server.request("/page/score", &body).send().await.unwrap().text().await.unwrap();
     assert!(html.contains("&lt;script&gt;") && html.contains("<math"), "{html}");
     assert!(!html.contains("<script") && !html.contains("<img"), "{html}");
-    server.refused("/page/score", &json!({"models": ["none"], "problem": "p", "solutions": ["a"]}), 404).await;
+    server
+        .refused("/page/score", &json!({"models": ["none"], "problem": "p", "solutions": ["a"]}), 404)
+        .await;
 
     let row = json!({"question": HOSTILE, "response": format!("One.\n\n{HOSTILE}"), "gold": "5"});
     let dropped = |path: &str, bytes: String| server.request(path, &Value::Null).body(bytes);
@@ -41,7 +53,8 @@ async fn pasted_and_dropped_texts_are_shown_as_text() {
     assert_eq!(shown.status(), 200);
     let html = shown.text().await.unwrap();
     assert!(html.contains("&lt;script&gt;") && !html.contains("<script"), "{html}");
-    let scored = dropped("/page/file?name=x.jsonl&models=prm", lines).send().await.unwrap().text().await.unwrap();
+    let scored =
+        dropped("/page/file?name=x.jsonl&models=prm", lines).send().await.unwrap().text().await.unwrap();
     assert!(scored.contains("prm") && scored.len() > html.len());
     let refused = dropped("/page/file?name=x.parquet", "no parquet".to_owned()).send().await.unwrap();
     assert_eq!(refused.status(), 400);
@@ -54,8 +67,14 @@ async fn pasted_and_dropped_texts_are_shown_as_text() {
 async fn labels_survive_the_server() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("project");
-    let problem = Problem { id: "p".into(), text: format!("What is $2 + 3$? {HOSTILE}"), ..Problem::default() };
-    let solution = Solution { id: "s".into(), problem_id: "p".into(), steps: vec!["It is 6.".into()], ..Solution::default() };
+    let problem =
+        Problem { id: "p".into(), text: format!("What is $2 + 3$? {HOSTILE}"), ..Problem::default() };
+    let solution = Solution {
+        id: "s".into(),
+        problem_id: "p".into(),
+        steps: vec!["It is 6.".into()],
+        ..Solution::default()
+    };
     Project::create(&folder, vec![Record::new(problem, vec![solution])], Settings::default()).unwrap();
     let start = || Running::start(ServerConfig { label: Some(folder.clone()), ..config() });
     let server = start().await;
@@ -74,7 +93,8 @@ async fn labels_survive_the_server() {
     let text = |path: &'static str| async { server.get(path).send().await.unwrap().text().await.unwrap() };
     let overview: Value = serde_json::from_str(&text("/v1/label/overview").await).unwrap();
     assert_eq!(overview["done"], 1, "{overview}");
-    let exported: Value = serde_json::from_str(text("/v1/label/export?format=gradus").await.lines().next().unwrap()).unwrap();
+    let exported: Value =
+        serde_json::from_str(text("/v1/label/export?format=gradus").await.lines().next().unwrap()).unwrap();
     assert_eq!(exported["solutions"][0]["annotations"][0]["first_error"], 0, "{exported}");
     assert_eq!(server.get("/v1/label/export?format=xml").send().await.unwrap().status(), 400);
     let watch = text("/page/watch").await;
