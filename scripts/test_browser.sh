@@ -66,4 +66,6 @@ axe=$out/node_modules/axe-core/axe.min.js
 [ -e "$axe" ] || npm install --silent --prefix "$out" axe-core > "$out/npm.log" 2>&1 || echo "without axe-core: npm cannot install it here (see $out/npm.log)"
 "$out/venv/bin/python" scripts/test_page.py "$fragment" "$out/reports/view.html" "$out/pictures/pages" "$axe"
 echo "labeling page"
-"$out/venv/bin/python" scripts/test_label_page.py "$out/label" "$(dirname "$gradus")/examples/label_server"
+GRADUS=$gradus "$out/venv/bin/python" scripts/test_label_page.py "$out/label" sh scripts/serve_label.sh
+echo "the page of gradus serve"
+"$out/venv/bin/python" scripts/test_serve.py "$gradus" "$out/serve"

@@ -3,7 +3,7 @@
     python scripts/test_label_page.py OUTDIR SERVER…
 
 SERVER is the command of a server, to which the folder of a project, a port, a file of records and the number of people per item
-are added, such as the example `label_server` of crates/label. Exits 1 when anything is not as it should be.
+are added, such as `sh scripts/serve_label.sh`. Exits 1 when anything is not as it should be.
 CHROMIUM names another browser than the one on the PATH.
 """
 

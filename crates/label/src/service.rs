@@ -139,7 +139,7 @@ impl Labeling {
         found
     }
 
-    /// An item for this person: the one that the person holds, or else the first in the queue that the person has not
+    /// An item for this person: the one that the person holds and has not finished, or else the first in the queue that the person has not
     /// finished, that nobody else holds, and that enough people have not finished.
     pub fn next(&self, request: &NextRequest) -> Result<NextResponse> {
         let annotator = name(&request.annotator)?;
@@ -151,7 +151,8 @@ impl Labeling {
                 self.claim(&inner.state, annotator, item, now)?;
                 Some(item)
             }
-            (None, None) if held.is_some() => held,
+            // One that was finished and asked back, or taken back to, is not to be done again.
+            (None, None) if held.is_some_and(|item| !inner.state.has_finished(annotator, item)) => held,
             (None, after) => self.first_in_queue(&inner.state, annotator, after, now),
         };
         let Some(item) = chosen else {
