@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 
 use crate::error::ApiError;
@@ -29,7 +30,7 @@ impl Hosts {
 
     /// Refuses a request that was sent to another name, or by a page of another origin.
     pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
-        let host = uri.authority().map(|authority| authority.as_str());
+        let host = uri.authority().map(Authority::as_str);
         let host = host.or_else(|| headers.get(header::HOST)?.to_str().ok());
         let refused = |message: String| Err(ApiError::new(StatusCode::FORBIDDEN, message));
         if let Some(names) = &self.names {

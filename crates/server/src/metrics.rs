@@ -39,6 +39,11 @@ impl ServerMetrics {
     }
 }
 
+/// Name, help, and where an engine has it.
+type HistogramFamily = (&'static str, &'static str, fn(&EngineMetrics) -> &HistogramCounts);
+/// Name, kind, help, and where an engine has it.
+type NumberFamily = (&'static str, &'static str, &'static str, fn(&EngineMetrics) -> f64);
+
 /// The whole text.
 pub(crate) fn text(app: &App) -> String {
     let mut out = Exposition::default();
@@ -60,7 +65,7 @@ pub(crate) fn text(app: &App) -> String {
     out.family("gradus_queue_size", "gauge", "Requests that wait for a model or are being computed.");
     out.sample(&[], app.queue.len() as f64);
     let engines: Vec<(&str, EngineMetrics)> = app.models.engines().collect();
-    let histograms: [(&str, &str, fn(&EngineMetrics) -> &HistogramCounts); 4] = [
+    let histograms: [HistogramFamily; 4] = [
         ("gradus_request_tokenization_duration_seconds", "Time to write a request out as tokens.", |m| {
             &m.tokenization_seconds
         }),
@@ -78,7 +83,7 @@ pub(crate) fn text(app: &App) -> String {
         out.family(name, "histogram", help);
         engines.iter().for_each(|(model, metrics)| out.histogram(("model", model), of(metrics)));
     }
-    let numbers: [(&str, &str, &str, fn(&EngineMetrics) -> f64); 6] = [
+    let numbers: [NumberFamily; 6] = [
         ("gradus_engine_queue_size", "gauge", "Requests that the model has not begun with.", |m| {
             m.queue_length as f64
         }),

@@ -12,7 +12,7 @@ use gradus_server::{Keys, Limits, ModelSettings, ServerConfig, TlsFiles};
 use crate::arguments::retrieval::Augmentation;
 use crate::exit::{Status, Usage};
 use crate::references;
-use crate::terminal::printer;
+use crate::terminal::{interrupt, printer};
 
 #[derive(Debug, Args)]
 #[command(
@@ -127,6 +127,8 @@ pub(super) fn run(args: &ServeArgs) -> Result<Status> {
     };
     gradus_server::log_to_stderr(args.log == "json");
     let scheme = if config.tls.is_some() { "https" } else { "http" };
+    // The server has its own way to end; a second signal ends it at once.
+    interrupt::be_patient();
     gradus_server::serve(config, |server| {
         printer::note(format!("serving {} at {scheme}://{}", server.models().join(", "), server.address()));
     })?;

@@ -93,7 +93,7 @@ async fn openrlhf_gets_rewards() {
     let prompt = "What is 2 + 3?\n";
     let query = [
         format!("{prompt}It is 5.\n\nSo \\boxed{{5}}.<|im_end|>"),
-        format!("{prompt}"),
+        prompt.to_owned(),
         format!("{prompt}So \\boxed{{6}}."),
     ];
     let body = json!({"query": query, "prompts": [prompt, prompt, prompt], "labels": ["5", "5", "5"]});
