@@ -18,6 +18,7 @@
 # make test-train    training really teaches: a real small model on the synthetic world, about ten minutes
 # make test-metamorphic  a million pairs of answers that rules keep or break, with SymPy; about ten minutes
 # make bench-grade   answers graded per second, ours and math-verify's, in one run
+# make bench-serve   64 clients on gradus serve against the offline throughput of gradus score, in one run
 # make bench-dedup   time and memory of the duplicate index
 # make bench-best-of-n  best-of-N of eight real PRMs, ours and numpy's, in one run; fails where a number differs
 # make bench-retrieve   references of 400 solutions from a real pool, ours and two peers with sentence-transformers; fails where one differs
@@ -41,7 +42,7 @@ export GRADUS_HOME ?= $(TARGET)/gradus-home
 export GRADUS_TEST_MODELS ?= $(TARGET)/models
 TOKENIZERS := $(GRADUS_TEST_MODELS)/tokenizers
 
-.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-models test-train test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
+.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-models test-train test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
 
 build:
 	$(CARGO) build --locked
@@ -89,6 +90,11 @@ test-metamorphic:
 
 bench-grade:
 	sh benches/peers/grade.sh
+
+bench-serve:
+	$(CARGO) build --release --locked -p gradus
+	python3 benches/serve.py $(TARGET)/release/gradus --minutes $(MINUTES)
+MINUTES := 1
 
 bench-dedup:
 	$(CARGO) bench --locked -q -p gradus-data --bench dedup
