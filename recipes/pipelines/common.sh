@@ -3,6 +3,7 @@
 #   OUT        folder of everything that is written; after a kill run the script again, and it goes on from there
 #   SMALL=1    SmolLM2-135M and 40 synthetic problems on a CPU, in minutes: shows that the parts fit, teaches nothing
 #   ENDPOINT   base URL of the server that samples and annotates; without it the local engine does, on DEVICE
+#   SERVER_OPTIONS  with ENDPOINT, more options, such as --no-request-seed for vLLM on a CPU
 #   MODEL      the model that samples and annotates; with ENDPOINT, its name on the server
 #   BASE       the model that is trained
 #   DEVICE     cpu or cuda
@@ -18,7 +19,7 @@ mkdir -p "$OUT"
 
 # Who samples and annotates.
 if [ -n "$ENDPOINT" ]; then
-    generator="--model $MODEL --endpoint $ENDPOINT"
+    generator="--model $MODEL --endpoint $ENDPOINT ${SERVER_OPTIONS:-}"
 else
     generator="--model $MODEL --device $DEVICE"
 fi
