@@ -59,11 +59,16 @@ for run in "${runs[@]}"; do
   fi
   echo "== $run: $time s"
   failed=0
-  nice env "${environment[@]}" "$built/$target" "${options[@]}" -max_total_time="$time" "$corpus" "fuzz/seeds/$seeds" \
-    >"$log" 2>&1 || failed=1
-  executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -1)
+  executions=0
+  # Five minutes at a time: templates stay in memory for as long as a process runs.
+  for ((left = time; left > 0 && !failed; left -= 300)); do
+    nice env "${environment[@]}" "$built/$target" "${options[@]}" -max_total_time=$((left < 300 ? left : 300)) \
+      "$corpus" "fuzz/seeds/$seeds" >"$log" 2>&1 || failed=1
+    executed=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -1)
+    executions=$((executions + ${executed:-0}))
+  done
   coverage=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -1)
-  echo "$run ${executions:--} ${coverage:--} $failed" >>"$summary"
+  echo "$run $executions ${coverage:--} $failed" >>"$summary"
   if ((failed)); then
     # What went wrong, without the fuzzer's own frames.
     grep -a -A 8 -E 'panicked at|ERROR: libFuzzer|overflowed its stack' "$log" | tail -30

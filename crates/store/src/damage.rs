@@ -10,7 +10,7 @@ use rusqlite::{Savepoint, params};
 use crate::job::JobId;
 
 /// States that a task may have.
-const STATES: [&[u8]; 4] = [b"open", b"leased", b"done", b"failed"];
+const STATES: [&str; 4] = ["open", "leased", "done", "failed"];
 
 /// The hash of a task's result.
 pub(crate) fn hash(task: i64, result: &str) -> String {
@@ -28,8 +28,9 @@ pub(crate) fn open_damaged(t: &Savepoint<'_>, job: JobId) -> rusqlite::Result<us
         while let Some(row) = rows.next()? {
             let (number, state): (i64, ValueRef<'_>) = (row.get(0)?, row.get_ref(1)?);
             rows_say.push((Value::try_from(state).unwrap_or(Value::Null), number));
-            let is_state = state.as_bytes().is_ok_and(|state| STATES.contains(&state));
-            let is_done = state.as_bytes().is_ok_and(|state| state == b"done");
+            // Bytes that spell a state are none: SQLite does not find them by the text.
+            let is_state = state.as_str().is_ok_and(|state| STATES.contains(&state));
+            let is_done = state.as_str().is_ok_and(|state| state == "done");
             if !is_state || is_done && !is_sound(number, row.get_ref(2)?, row.get_ref(3)?) {
                 damaged.push(number);
             }

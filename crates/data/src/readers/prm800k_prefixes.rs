@@ -42,8 +42,10 @@ fn read(mut fields: Fields) -> Result<Parsed, Fault> {
         let path = format!("candidates[{index}]");
         let mut candidate = Fields::nested(candidate, &path)?;
         let step = candidate.string("step").map_err(|fault| fault.within(&path))?;
-        let rating = candidate.raw("rating").unwrap_or_default();
-        let rating = read_rating(&rating, "rating").map_err(|fault| fault.within(&path))?;
+        let missing = || Fault::new("rating", "is missing: expected 1, 0, -1 or null");
+        let rating = candidate.raw("rating").ok_or_else(missing);
+        let rating = rating.and_then(|rating| read_rating(&rating, "rating"));
+        let rating = rating.map_err(|fault| fault.within(&path))?;
         let steps: Vec<String> = prefix.iter().cloned().chain([step]).collect();
         solutions.push(Solution {
             id: format!("{}/{index}", id::solution(&problem_id, None, &prefix)),
@@ -99,4 +101,17 @@ fn write(record: &Record) -> Written {
         written.rows.push(row.done());
     }
     written
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::readers::Format;
+
+    /// Found by fuzzing: a candidate without a rating was written with the rating null.
+    #[test]
+    fn a_rating_is_needed() {
+        let row = serde_json::json!({"problem": "1 + 1?", "prefix": [], "prefix_ratings": [], "candidates": [{"step": "2"}]});
+        let fault = Format::Prm800kPrefixes.read(row.as_object().unwrap().clone()).err().unwrap().to_string();
+        assert!(fault.contains("candidates[0].rating") && fault.contains("is missing"), "{fault}");
+    }
 }

@@ -195,7 +195,7 @@ impl Tokenizer {
     }
 
     /// The bytes that one token stands for inside a text; empty outside the vocabulary.
-    pub(crate) fn token_bytes(&self, id: u32) -> Vec<u8> {
+    pub fn token_bytes(&self, id: u32) -> Vec<u8> {
         let Some(token) = self.inner.id_to_token(id) else { return Vec::new() };
         match self.style {
             Style::ByteLevel => byte_level(&token),

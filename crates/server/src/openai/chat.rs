@@ -169,13 +169,15 @@ pub(crate) async fn complete(
     let usual = model.engine().context().min(app.limits.generated_tokens);
     let request = body.options.request(prompt, usual, top, &app.limits)?;
     let (id, created, name) = (new_id("chatcmpl"), now(), model.name.clone());
+    let tokenizer = Arc::clone(model.engine().tokenizer());
     if !is_stream {
         let Generated { choices, usage } = model.generator()?.generate(request).await?;
         let choices = choices.iter().enumerate().map(|(index, choice)| ChatChoice {
             index,
             message: ChatAnswer { role: "assistant", content: choice.text.clone(), refusal: None },
-            logprobs: with_logprobs
-                .then(|| ChatLogProbs { content: choice.logprobs.iter().map(ChatLogProb::of).collect() }),
+            logprobs: with_logprobs.then(|| ChatLogProbs {
+                content: choice.logprobs.iter().map(|token| ChatLogProb::of(token, &tokenizer)).collect(),
+            }),
             finish_reason: finish_reason(choice),
         });
         let choices = choices.collect();
@@ -196,7 +198,8 @@ pub(crate) async fn complete(
         .collect();
     let write = move |part: StreamPart| match part {
         StreamPart::Piece(piece) => {
-            let logprobs: Vec<ChatLogProb> = piece.logprobs.iter().map(ChatLogProb::of).collect();
+            let logprobs: Vec<ChatLogProb> =
+                piece.logprobs.iter().map(|token| ChatLogProb::of(token, &tokenizer)).collect();
             let logprobs = if with_logprobs { json!({"content": logprobs}) } else { Value::Null };
             vec![chunk(
                 vec![

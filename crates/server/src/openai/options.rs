@@ -1,6 +1,7 @@
 //! How text is generated, in the words of OpenAI and vLLM.
 
 use gradus_core::contracts::{Constraint, GenerateRequest, Prompt, Sampling, TokenLogProb};
+use gradus_engine::text::Tokenizer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -235,13 +236,14 @@ pub(crate) struct ChatLogProb {
 }
 
 impl ChatLogProb {
-    pub(crate) fn of(token: &TokenLogProb) -> Self {
-        let alternatives = token.top.iter().map(|other| Self { top_logprobs: None, ..Self::alone(other) });
-        Self { top_logprobs: Some(alternatives.collect()), ..Self::alone(token) }
+    pub(crate) fn of(token: &TokenLogProb, tokenizer: &Tokenizer) -> Self {
+        let alternatives = token.top.iter().map(|other| Self::alone(other, tokenizer));
+        Self { top_logprobs: Some(alternatives.collect()), ..Self::alone(token, tokenizer) }
     }
 
-    fn alone(token: &TokenLogProb) -> Self {
-        let bytes = token.token.clone().into_bytes();
+    fn alone(token: &TokenLogProb, tokenizer: &Tokenizer) -> Self {
+        // A token may be a part of a character, which only its bytes say.
+        let bytes = tokenizer.token_bytes(token.id);
         Self { token: token.token.clone(), logprob: token.logprob, bytes, top_logprobs: None }
     }
 }

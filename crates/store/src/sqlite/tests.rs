@@ -252,6 +252,7 @@ async fn a_damaged_row_costs_its_task() {
         "UPDATE tasks SET hash = 'other' WHERE number = 2",
         "UPDATE tasks SET state = 'dond' WHERE number = 2",
         "UPDATE tasks SET state = x'00ff' WHERE number = 2",
+        "UPDATE tasks SET state = CAST('done' AS BLOB) WHERE number = 2",
         "UPDATE tasks SET number = 99 WHERE number = 2",
         "UPDATE tasks SET number = -7 WHERE number = 2",
         "UPDATE tasks SET number = 2, result = '8' WHERE number = 2",
