@@ -68,3 +68,4 @@ run steps "$OUT/solution.txt"
 
 echo
 echo "The files are in $OUT/; \`$GRADUS --help\` lists the commands."
+echo "\`$GRADUS serve\` shows your own solutions step by step, at http://127.0.0.1:8080"
