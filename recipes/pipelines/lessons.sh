@@ -31,11 +31,11 @@ gradus data merge "$TRAIN" "$OUT/sampled.jsonl" -o "$OUT/solutions.jsonl"
 gradus annotate monte-carlo "$OUT/solutions.jsonl" $rollouts --labels soft -o "$OUT/mc.jsonl" $generator
 
 # A second opinion: a large judge, or in the small form, where no model here can judge, the reward model that ships (or
-# the one that SCORER has options for). Its threshold is high, for the small model's completions find errors in most
+# the one that SCORER has options for). Its THRESHOLD is high, for the small model's completions find errors in most
 # solutions, and a few must be agreed upon.
 if [ -n "$SMALL" ]; then
     gradus score "$OUT/mc.jsonl" ${SCORER:-} --name prm --show 0 -o "$OUT/judged.jsonl"
-    gradus annotate consensus "$OUT/judged.jsonl" --from-scores prm:0.9 -o "$OUT/agreed.jsonl"
+    gradus annotate consensus "$OUT/judged.jsonl" --from-scores "prm:${THRESHOLD:-0.9}" -o "$OUT/agreed.jsonl"
 else
     gradus annotate judge "$OUT/solutions.jsonl" --protocol qwen --model "$JUDGE" --endpoint "$JUDGE_ENDPOINT" -o "$OUT/judged.jsonl"
     gradus annotate consensus "$OUT/mc.jsonl" "$OUT/judged.jsonl" -o "$OUT/agreed.jsonl"

@@ -65,6 +65,7 @@ fn run(name: &str, folder: &Folder, server: &Server) -> Vec<String> {
         .env("GRADUS_HOME", folder.path("home"))
         .env("OUT", folder.path("out"))
         .env("SCORER", format!("--model {tiny} --profile brief"))
+        .env("THRESHOLD", "0.5")
         .env("PROFILE", "--set prm.profile=brief --set prm.head=tokens")
         .env("QBASE", root.join("crates/engine/tests/reference/gguf/llama-q8_0.gguf"))
         .output()
