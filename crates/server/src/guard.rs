@@ -4,13 +4,15 @@
 use std::hash::{BuildHasher, RandomState};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
+use http_body_util::{BodyExt as _, Limited};
 use tracing::Instrument;
 
 use crate::app::App;
@@ -20,6 +22,9 @@ use crate::error::ApiError;
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longer ids are replaced.
 const LONGEST_ID: usize = 128;
+/// How much of a refused request's body is read, and for how long.
+const DRAIN_BYTES: usize = 1 << 20;
+const DRAIN_TIME: Duration = Duration::from_secs(1);
 
 /// Paths that everybody may ask for, besides the page's files: they hold nothing of anyone.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
@@ -31,10 +36,14 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     let path = request.extensions().get::<MatchedPath>().map_or("unknown", MatchedPath::as_str).to_owned();
     let span = tracing::info_span!("request", id = %id.to_str().unwrap_or_default(), method = %request.method(), path);
     let handled = async {
-        match admit(&app, &request) {
-            Err(error) => error.into_response(),
+        let admitted = admit(&app, &request);
+        let admitted = admitted.and_then(|caller| full(&app, &request).map_or(Ok(caller), Err));
+        match admitted {
+            Err(error) => {
+                drain(request.into_body()).await;
+                error.into_response()
+            }
             Ok(caller) => {
-                tracing::Span::current().record("caller", &caller.name);
                 request.extensions_mut().insert(caller);
                 run(&app, request, next).await
             }
@@ -51,6 +60,18 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
+}
+
+/// The response that the queue is full, to a request that would need a place in it.
+fn full(app: &App, request: &Request) -> Option<ApiError> {
+    let path = request.uri().path();
+    let needs_place = request.method() == Method::POST && !path.starts_with("/v1/label/");
+    if needs_place { app.queue.refusal() } else { None }
+}
+
+/// Reads what a refused request still sends, a little and not for long, so that its connection can be used again.
+async fn drain(body: Body) {
+    drop(tokio::time::timeout(DRAIN_TIME, Limited::new(body, DRAIN_BYTES).collect()).await);
 }
 
 /// Whose request it is, or why it is refused.

@@ -71,6 +71,11 @@ impl Queue {
         }
     }
 
+    /// The response that there is no place, if there is none.
+    pub(crate) fn refusal(&self) -> Option<ApiError> {
+        self.enter().err()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.inside.load(Ordering::Acquire)
     }

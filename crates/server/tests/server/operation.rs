@@ -77,6 +77,32 @@ async fn past_the_queue_is_429_and_a_client_that_leaves_frees_its_place() {
     server.ended().await;
 }
 
+/// A client that keeps its connections sends the header, then the body; what is refused in between must not break it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_request_leaves_its_connection_usable() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let limits = Limits { queue: 1, ..Limits::default() };
+    let server =
+        Running::start(ServerConfig { limits, models: vec![served("lm", "qwen2")], ..config() }).await;
+    let _running = server.request("/v1/completions", &slow()).send().await.unwrap();
+    let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let body = json!({"model": "lm", "prompt": "word ".repeat(20_000)}).to_string();
+    for status in ["429", "429"] {
+        let head = format!(
+            "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        stream.write_all(body.as_bytes()).await.unwrap();
+        let mut answer = vec![0; 4096];
+        let length = stream.read(&mut answer).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer[..length]).into_owned();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+    }
+    server.ended().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_has_its_time() {
     let limits = Limits { timeout: Duration::from_millis(50), ..Limits::default() };
