@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::limits::QueuePlace;
 
-/// A place in the queue, taken before the body is read: past the queue no body costs memory.
+/// A place in the queue, taken before the body is read: past the queue a body is read only to be thrown away.
 pub(crate) struct Place(#[expect(dead_code, reason = "it is held, not read")] QueuePlace);
 
 impl FromRequestParts<Arc<App>> for Place {

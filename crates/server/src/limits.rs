@@ -19,7 +19,7 @@ pub struct Limits {
     pub generated_tokens: usize,
     /// Maximum number of requests that wait for a model or are being computed; more are answered with 429.
     pub queue: usize,
-    /// Maximum duration of a request, from its header to the end of its answer.
+    /// Maximum duration of a request, from its header to its answer, or to the beginning of one that is a stream.
     pub timeout: Duration,
     /// Maximum duration of a request's header, and of its body.
     pub read_timeout: Duration,
