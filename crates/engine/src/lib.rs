@@ -44,6 +44,7 @@ mod gguf;
 mod golden;
 mod head;
 mod host_buffer;
+mod join;
 mod linear;
 mod model;
 pub mod models;

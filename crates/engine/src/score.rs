@@ -1,9 +1,12 @@
 //! Scores of steps: assembled solutions through the model in one pass, verdicts at the positions that the profile names.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use candle_core::Tensor;
 use gradus_core::contracts::{ScoreRequest, StepScores, Usage};
 
 use crate::batch::Forest;
+use crate::join::{Joined, Place};
 use crate::model::Model;
 use crate::profile::{Assembled, Assembler, Score};
 use crate::{Error, Result};
@@ -18,6 +21,10 @@ pub(crate) struct Scorer {
 /// Solutions of one problem with their shared tokens.
 pub(crate) struct Tree {
     pub(crate) forest: Forest,
+    /// The problem with its references, as a number: trees with the same one are joined in a pass.
+    pub(crate) problem: Option<u64>,
+    /// Tokens of the forest. They are what the call is charged with, whatever else is in its pass.
+    tokens: usize,
     solutions: Vec<Placed>,
 }
 
@@ -95,9 +102,11 @@ impl Scorer {
             }
             let mut forest = Forest::default();
             placed.reads = self.insert(&mut forest, &assembled);
-            trees.push((request, Tree { forest, solutions: vec![placed] }));
+            let problem = self.packed.then(|| hash(&(&request.problem, &request.references)));
+            trees.push((request, Tree { forest, problem, tokens: 0, solutions: vec![placed] }));
         }
-        (trees.into_iter().map(|(_, tree)| tree).collect(), failed)
+        let trees = trees.into_iter().map(|(_, tree)| Tree { tokens: tree.forest.tokens(), ..tree });
+        (trees.collect(), failed)
     }
 
     /// Where each step's verdict is read.
@@ -116,26 +125,25 @@ impl Scorer {
         reads.into_iter().rev().flatten().collect()
     }
 
-    /// One pass over several problems' trees; scores by the solution's index in the call.
-    pub(crate) fn score(&self, trees: Vec<Tree>, model: &Model) -> Result<Vec<(usize, StepScores)>> {
+    /// One pass over several problems' trees, whose forests are `joined`; scores by the solution's index in the call.
+    pub(crate) fn score(
+        &self,
+        trees: Vec<(Tree, Place)>,
+        joined: &Joined,
+        model: &Model,
+    ) -> Result<Vec<(usize, StepScores)>> {
         let mut reads = Vec::new();
-        for (number, tree) in trees.iter().enumerate() {
-            for placed in &tree.solutions {
-                reads.extend(placed.reads.iter().map(|(node, offset)| (number, *node, *offset)));
-            }
-        }
         let mut solutions = Vec::new();
-        let mut forests = Vec::new();
-        for tree in trees {
+        for (tree, place) in trees {
             // What a tree costs is divided evenly among its solutions, the rest to the first.
-            let (tokens, count) = (tree.forest.tokens(), tree.solutions.len());
+            let (tokens, count) = (tree.tokens, tree.solutions.len());
             for (position, placed) in tree.solutions.into_iter().enumerate() {
+                reads.extend(placed.reads.iter().map(|(node, offset)| place.locate(*node, *offset)));
                 let share = tokens / count + if position == 0 { tokens % count } else { 0 };
                 solutions.push((placed.number, placed.lengths, share));
             }
-            forests.push(tree.forest);
         }
-        let hidden = model.hidden(&forests, &reads)?;
+        let hidden = model.hidden(joined.forests(), &reads)?;
         let mut verdicts = self.verdicts(&hidden, model)?.into_iter();
         let calibration = self.assembler.profile().calibration;
         let scored = solutions.into_iter().map(|(number, lengths, tokens)| {
@@ -176,6 +184,13 @@ impl Scorer {
             }
         }
     }
+}
+
+/// A number for what is the same only together.
+pub(crate) fn hash(value: &(impl Hash + ?Sized)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn probability(logits: &[f32], class: usize) -> Result<f64> {

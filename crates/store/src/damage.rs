@@ -1,13 +1,14 @@
 //! Damage in the rows of a job: what is found costs its task, which is done again.
 //!
 //! Each result has a hash beside it; those of older versions have none and must be JSON. A task whose state is no state
-//! is open, one that is missing is made again, one too many is removed. SQLite keeps states twice, in the rows and in an
-//! index; where these differ, the index is made anew from the rows.
+//! is open, one that is missing is made again, one too many is removed. SQLite finds rows by their order and by an index;
+//! where a row is not in its order, or the index differs from the rows, both are made anew from the rows.
 
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Savepoint, params};
 
 use crate::job::JobId;
+use crate::schema;
 
 /// States that a task may have.
 const STATES: [&str; 4] = ["open", "leased", "done", "failed"];
@@ -20,14 +21,14 @@ pub(crate) fn hash(task: i64, result: &str) -> String {
 
 /// Opens the damaged tasks of a job and says how many there were.
 pub(crate) fn open_damaged(t: &Savepoint<'_>, job: JobId) -> rusqlite::Result<usize> {
-    let (mut damaged, mut rows_say) = (Vec::new(), Vec::new());
+    repair_order(t, job)?;
+    let mut damaged = Vec::new();
     {
         let mut tasks =
             t.prepare("SELECT number, state, result, hash FROM tasks NOT INDEXED WHERE job = ?1")?;
         let mut rows = tasks.query([job])?;
         while let Some(row) = rows.next()? {
             let (number, state): (i64, ValueRef<'_>) = (row.get(0)?, row.get_ref(1)?);
-            rows_say.push((Value::try_from(state).unwrap_or(Value::Null), number));
             // Bytes that spell a state are none: SQLite does not find them by the text.
             let is_state = state.as_str().is_ok_and(|state| STATES.contains(&state));
             let is_done = state.as_str().is_ok_and(|state| state == "done");
@@ -35,20 +36,6 @@ pub(crate) fn open_damaged(t: &Savepoint<'_>, job: JobId) -> rusqlite::Result<us
                 damaged.push(number);
             }
         }
-    }
-    let mut index_says = Vec::new();
-    {
-        let mut tasks =
-            t.prepare("SELECT state, number FROM tasks INDEXED BY tasks_by_state WHERE job = ?1")?;
-        let mut rows = tasks.query([job])?;
-        while let Some(row) = rows.next()? {
-            index_says.push((Value::try_from(row.get_ref(0)?).unwrap_or(Value::Null), row.get(1)?));
-        }
-    }
-    index_says.sort_by_key(|(_, number)| *number);
-    rows_say.sort_by_key(|(_, number)| *number);
-    if index_says != rows_say {
-        t.execute_batch("REINDEX tasks")?;
     }
     let mut open = t.prepare(
         "UPDATE tasks SET state = 'open', worker = NULL, lease = NULL, result = NULL, hash = NULL, attempts = 0 \
@@ -58,6 +45,39 @@ pub(crate) fn open_damaged(t: &Savepoint<'_>, job: JobId) -> rusqlite::Result<us
         open.execute(params![job, number])?;
     }
     Ok(damaged.len())
+}
+
+/// Makes the table and its index anew where rows are not in their order, or the index says something else than they do:
+/// SQLite would not find them, and take them for missing.
+fn repair_order(t: &Savepoint<'_>, job: JobId) -> rusqlite::Result<()> {
+    let is_sorted = {
+        // A column that the index does not have: else SQLite reads that instead, which has everything.
+        let mut tasks = t.prepare("SELECT job, number, attempts FROM tasks NOT INDEXED")?;
+        let mut rows = tasks.query([])?;
+        let (mut is_sorted, mut before) = (true, None);
+        while let Some(row) = rows.next()? {
+            let place: Option<(i64, i64)> = Some((row.get(0)?, row.get(1)?));
+            is_sorted &= before < place;
+            before = place;
+        }
+        is_sorted
+    };
+    let tasks = |from: &str| -> rusqlite::Result<Vec<(i64, Value)>> {
+        let mut found = Vec::new();
+        let mut tasks = t.prepare(&format!("SELECT number, state{from} WHERE job = ?1"))?;
+        let mut rows = tasks.query([job])?;
+        while let Some(row) = rows.next()? {
+            found.push((row.get(0)?, Value::try_from(row.get_ref(1)?).unwrap_or(Value::Null)));
+        }
+        found.sort_by_key(|(number, _)| *number);
+        Ok(found)
+    };
+    if is_sorted
+        && tasks(", attempts FROM tasks NOT INDEXED")? == tasks(" FROM tasks INDEXED BY tasks_by_state")?
+    {
+        return Ok(());
+    }
+    schema::rebuild_tasks(t)
 }
 
 fn is_sound(number: i64, result: ValueRef<'_>, known: ValueRef<'_>) -> bool {
@@ -73,6 +93,7 @@ pub(crate) fn restore_tasks(t: &Savepoint<'_>, job: JobId, names: &[String]) -> 
     if names.is_empty() {
         return Ok(());
     }
+    repair_order(t, job)?;
     let last = names.len() as i64 - 1;
     t.execute("DELETE FROM tasks WHERE job = ?1 AND number NOT BETWEEN 0 AND ?2", params![job, last])?;
     let mut insert = t.prepare("INSERT OR IGNORE INTO tasks(job, number, name) VALUES (?1, ?2, ?3)")?;

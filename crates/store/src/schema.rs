@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension};
 /// Version of the tables. A file of a later one is refused.
 const VERSION: i64 = 1;
 
-const TABLES: &str = "
+const JOBS: &str = "
 CREATE TABLE jobs(
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     fingerprint TEXT NOT NULL UNIQUE,
@@ -17,6 +17,10 @@ CREATE TABLE jobs(
     created REAL NOT NULL,
     updated REAL NOT NULL
 );
+";
+
+/// The tasks of jobs.
+const TASKS: &str = "
 CREATE TABLE tasks(
     job INTEGER NOT NULL REFERENCES jobs(id) ON DELETE CASCADE,
     number INTEGER NOT NULL,
@@ -66,7 +70,8 @@ pub(crate) fn prepare(connection: &mut Connection) -> Result<(), String> {
     match version {
         VERSION => {}
         0 if others.is_none() => {
-            transaction.execute_batch(TABLES).map_err(say)?;
+            transaction.execute_batch(JOBS).map_err(say)?;
+            transaction.execute_batch(TASKS).map_err(say)?;
             transaction.pragma_update(None, "user_version", VERSION).map_err(say)?;
         }
         0 => return Err("it is not a jobs database; name another file".to_owned()),
@@ -81,4 +86,14 @@ pub(crate) fn prepare(connection: &mut Connection) -> Result<(), String> {
         transaction.execute_batch(HASHES).map_err(say)?;
     }
     transaction.commit().map_err(say)
+}
+
+/// Makes the table of tasks and its index anew from the rows that are there. They are not deleted one by one: SQLite
+/// would look for each of them where it should be.
+pub(crate) fn rebuild_tasks(connection: &Connection) -> rusqlite::Result<()> {
+    connection
+        .execute_batch("CREATE TEMP TABLE kept AS SELECT * FROM tasks NOT INDEXED; DROP TABLE tasks")?;
+    connection.execute_batch(TASKS)?;
+    connection.execute_batch(HASHES)?;
+    connection.execute_batch("INSERT OR IGNORE INTO tasks SELECT * FROM kept; DROP TABLE kept")
 }

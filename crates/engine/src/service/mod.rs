@@ -7,6 +7,7 @@
 
 mod contracts;
 mod metrics;
+mod pass;
 mod read;
 mod worker;
 

@@ -1,8 +1,8 @@
 //! What a model says at positions of a text that the caller wrote out: the outputs of its reward head, or how probable
 //! some tokens are. No profile is applied, so this is what other servers' protocols ask for.
 
-use crate::batch::Forest;
 use crate::generate::check_tokens;
+use crate::join::{Joined, Place};
 use crate::model::Model;
 use crate::score::Scorer;
 use crate::{Error, Result};
@@ -83,23 +83,22 @@ fn verdict(scorer: Option<&Scorer>) -> Result<[u32; 2]> {
 pub(super) fn rows(
     model: &Model,
     scorer: Option<&Scorer>,
-    requests: &[ReadRequest],
+    requests: &[(ReadRequest, Place)],
+    joined: &Joined,
 ) -> Result<Vec<Vec<Vec<f32>>>> {
-    let positions: Vec<Vec<usize>> = requests.iter().map(ReadRequest::positions).collect();
-    let forests: Vec<Forest> =
-        requests.iter().map(|request| Forest::sequence(request.tokens.clone())).collect();
-    let reads: Vec<(usize, usize, usize)> = positions
+    let positions: Vec<Vec<usize>> = requests.iter().map(|(request, _)| request.positions()).collect();
+    let reads: Vec<(usize, usize, usize)> = requests
         .iter()
-        .enumerate()
-        .flat_map(|(number, places)| places.iter().map(move |place| (number, 0, *place)))
+        .zip(&positions)
+        .flat_map(|((_, place), positions)| positions.iter().map(|position| place.locate(0, *position)))
         .collect();
     if reads.is_empty() {
         return Ok(vec![Vec::new(); requests.len()]);
     }
-    let hidden = model.hidden(&forests, &reads)?;
+    let hidden = model.hidden(joined.forests(), &reads)?;
     let mut first = 0;
     let mut answers = Vec::with_capacity(requests.len());
-    for (request, places) in requests.iter().zip(&positions) {
+    for ((request, _), places) in requests.iter().zip(&positions) {
         if places.is_empty() {
             answers.push(Vec::new());
             continue;

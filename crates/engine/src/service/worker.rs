@@ -10,13 +10,20 @@ use gradus_core::contracts::{Embeddings, LogProbsRequest, StepScores, TokenLogPr
 use rayon::prelude::*;
 
 use super::metrics::Metrics;
+use super::pass::{Pass, Unit, Waiting};
 use super::read::{self, ReadRequest};
 use super::{Job, ReadRows, ReplySender, ServiceOptions};
-use crate::batch::Forest;
 use crate::generate::{self, Generator, Prepared};
+use crate::join::{Joined, Place};
 use crate::model::{Model, ModelBody};
-use crate::score::{Scorer, Tree};
+use crate::score::{Scorer, Tree, hash};
 use crate::{Error, Result};
+
+/// Units in the queue that are looked at for those that begin like the oldest.
+const LOOK_AHEAD: usize = 1024;
+
+/// Texts whose first tokens are the same share what they have in common. Fewer are not worth a branch.
+const READ_BEGINNING: usize = 32;
 
 pub(super) struct Worker {
     model: Model,
@@ -25,16 +32,17 @@ pub(super) struct Worker {
     metrics: Arc<Metrics>,
     generator: Option<Generator>,
     prompts: VecDeque<Prepared>,
-    reading: VecDeque<Unit>,
+    reading: VecDeque<Waiting>,
     calls: Calls,
 }
 
-/// A piece of work that is not divided further.
-enum Unit {
-    Tree { call: u64, tree: Tree },
-    Continuation { reply: ReplySender<TokenLogProbs>, tokens: Vec<u32>, first: usize },
-    Text { call: u64, number: usize, tokens: Vec<u32> },
-    Read { call: u64, number: usize, request: ReadRequest },
+/// A continuation in its pass.
+struct Continuation {
+    reply: ReplySender<TokenLogProbs>,
+    tokens: Vec<u32>,
+    /// The first token whose probability is asked for.
+    first: usize,
+    place: Place,
 }
 
 /// Calls whose answers are still being put together.
@@ -115,7 +123,10 @@ impl Worker {
                 self.prompts.extend(generate::prepare(&self.model, request, listener));
             }
             Job::LogProbs(request, reply) => match continuation(&self.model, &request) {
-                Ok((tokens, first)) => self.reading.push_back(Unit::Continuation { reply, tokens, first }),
+                Ok((tokens, first)) => {
+                    let beginning = Some(hash(&tokens[..first]));
+                    self.wait(Unit::Continuation { reply, tokens, first }, beginning);
+                }
                 Err(error) => self.refuse(reply, error),
             },
             Job::Score(requests, reply) => self.take_scores(&requests, reply),
@@ -146,7 +157,10 @@ impl Worker {
         }
         let call = self.calls.number();
         self.calls.scores.insert(call, ScoreCall { scores, reply });
-        self.reading.extend(trees.into_iter().map(|tree| Unit::Tree { call, tree }));
+        for tree in trees {
+            let problem = tree.problem;
+            self.wait(Unit::Tree { call, tree }, problem);
+        }
         self.calls.finish_scores(call);
     }
 
@@ -158,9 +172,10 @@ impl Worker {
         }
         let call = self.calls.number();
         self.calls.reads.insert(call, ReadCall { rows: vec![None; requests.len()], reply });
-        let units =
-            requests.into_iter().enumerate().map(|(number, request)| Unit::Read { call, number, request });
-        self.reading.extend(units);
+        for (number, request) in requests.into_iter().enumerate() {
+            let beginning = request.tokens.get(..READ_BEGINNING).map(hash);
+            self.wait(Unit::Read { call, number, request }, beginning);
+        }
         self.calls.finish_reads(call);
     }
 
@@ -191,72 +206,89 @@ impl Worker {
         let call = self.calls.number();
         let answer = Embeddings { dimension: 0, values: Vec::new(), truncated, usage };
         self.calls.texts.insert(call, EmbedCall { left: tokens.len(), answer, reply });
-        let units =
-            tokens.into_iter().enumerate().map(|(number, tokens)| Unit::Text { call, number, tokens });
-        self.reading.extend(units);
+        for (number, tokens) in tokens.into_iter().enumerate() {
+            self.wait(Unit::Text { call, number, tokens }, None);
+        }
         self.calls.finish_texts(call);
     }
 
-    /// One pass over prompts that are only read: as many units of the first one's kind as the budget holds.
+    fn wait(&mut self, unit: Unit, beginning: Option<u64>) {
+        let beginning = beginning.filter(|_| self.options.tree_packing);
+        self.reading.push_back(Waiting { unit, beginning });
+    }
+
+    /// One pass over prompts that are only read.
     fn read_pass(&mut self) {
-        let mut units: Vec<Unit> = Vec::new();
-        let mut tokens = 0;
-        while let Some(unit) = self.reading.front() {
-            let size = unit.tokens();
-            let alike = units
-                .first()
-                .is_none_or(|first| std::mem::discriminant(first) == std::mem::discriminant(unit));
-            if !alike || (!units.is_empty() && tokens + size > self.options.token_budget) {
-                break;
-            }
-            let unit = self.reading.pop_front().expect("there is a front");
-            if self.calls.is_gone(&unit) {
-                self.metrics.cancel();
-                continue;
-            }
-            tokens += size;
-            units.push(unit);
-        }
-        if units.is_empty() {
+        let pass = self.next_pass();
+        if pass.units.is_empty() {
             return;
         }
-        let started = Instant::now();
-        self.serve(units);
+        let (started, tokens) = (Instant::now(), pass.joined.tokens());
+        self.serve(pass);
         self.metrics.pass(tokens, started.elapsed());
     }
 
-    fn serve(&mut self, units: Vec<Unit>) {
+    /// As many units of the first one's kind as the budget holds: the oldest, those in the queue that begin like it,
+    /// then the next.
+    fn next_pass(&mut self) -> Pass {
+        let mut pass = Pass::default();
+        while let Some(oldest) = self.reading.front() {
+            let (kind, beginning) = (oldest.kind(), oldest.beginning);
+            if !pass.is_of(kind) {
+                break;
+            }
+            let mut next = Some(0);
+            while let Some(at) = next {
+                let waiting = self.reading.remove(at).expect("within the queue");
+                if self.calls.is_gone(&waiting.unit) {
+                    self.metrics.cancel();
+                } else if let Err(waiting) = pass.add(waiting, self.options.token_budget) {
+                    self.reading.insert(at, waiting);
+                    return pass;
+                }
+                let begins_alike = |other: &Waiting| {
+                    beginning.is_some() && other.beginning == beginning && other.kind() == kind
+                };
+                next = self.reading.iter().take(LOOK_AHEAD).position(begins_alike);
+            }
+        }
+        pass
+    }
+
+    fn serve(&mut self, Pass { units, joined }: Pass) {
         let mut trees = Vec::new();
         let mut continuations = Vec::new();
         let mut texts = Vec::new();
         let mut reads = Vec::new();
-        for unit in units {
+        for (unit, place) in units {
             match unit {
-                Unit::Tree { call, tree } => trees.push((call, tree)),
-                Unit::Continuation { reply, tokens, first } => continuations.push((reply, tokens, first)),
+                Unit::Tree { call, tree } => trees.push((call, (tree, place))),
+                Unit::Continuation { reply, tokens, first } => {
+                    continuations.push(Continuation { reply, tokens, first, place });
+                }
                 Unit::Text { call, number, tokens } => texts.push((call, number, tokens)),
-                Unit::Read { call, number, request } => reads.push((call, number, request)),
+                Unit::Read { call, number, request } => reads.push(((call, number), (request, place))),
             }
         }
         if !trees.is_empty() {
-            self.serve_trees(trees);
+            self.serve_trees(trees, &joined);
         }
         if !continuations.is_empty() {
-            self.serve_continuations(continuations);
+            self.serve_continuations(continuations, &joined);
         }
         if !texts.is_empty() {
             self.serve_texts(&texts);
         }
         if !reads.is_empty() {
-            self.serve_reads(reads);
+            self.serve_reads(reads, &joined);
         }
     }
 
-    fn serve_trees(&mut self, trees: Vec<(u64, Tree)>) {
+    fn serve_trees(&mut self, trees: Vec<(u64, (Tree, Place))>, joined: &Joined) {
         let scorer = self.scorer.as_ref().expect("trees come from a scorer");
-        let (calls, trees): (Vec<u64>, Vec<Tree>) = trees.into_iter().unzip();
-        let numbers: Vec<Vec<usize>> = trees.iter().map(Tree::solutions).collect();
-        let scored = guarded(|| scorer.score(trees, &self.model));
+        let (calls, trees): (Vec<u64>, Vec<(Tree, Place)>) = trees.into_iter().unzip();
+        let numbers: Vec<Vec<usize>> = trees.iter().map(|(tree, _)| tree.solutions()).collect();
+        let scored = guarded(|| scorer.score(trees, joined, &self.model));
         match scored {
             Ok(scored) => {
                 let mut scored = scored.into_iter();
@@ -279,19 +311,17 @@ impl Worker {
         calls.iter().for_each(|call| self.calls.finish_scores(*call));
     }
 
-    fn serve_continuations(&mut self, units: Vec<(ReplySender<TokenLogProbs>, Vec<u32>, usize)>) {
-        let answers = guarded(|| logprobs(&self.model, &units));
+    fn serve_continuations(&mut self, units: Vec<Continuation>, joined: &Joined) {
+        let answers = guarded(|| logprobs(&self.model, &units, joined));
         match answers {
             Ok(answers) => {
-                for ((reply, _, _), answer) in units.into_iter().zip(answers) {
-                    drop(reply.send(Ok(answer)));
+                for (unit, answer) in units.into_iter().zip(answers) {
+                    drop(unit.reply.send(Ok(answer)));
                 }
             }
             Err(error) => {
                 let message = error.to_string();
-                units
-                    .into_iter()
-                    .for_each(|(reply, _, _)| self.refuse(reply, Error::request(message.clone())));
+                units.into_iter().for_each(|unit| self.refuse(unit.reply, Error::request(message.clone())));
             }
         }
     }
@@ -318,12 +348,11 @@ impl Worker {
         texts.iter().for_each(|(call, _, _)| self.calls.finish_texts(*call));
     }
 
-    fn serve_reads(&mut self, units: Vec<(u64, usize, ReadRequest)>) {
-        let (places, requests): (Vec<(u64, usize)>, Vec<ReadRequest>) =
-            units.into_iter().map(|(call, number, request)| ((call, number), request)).unzip();
-        match guarded(|| read::rows(&self.model, self.scorer.as_ref(), &requests)) {
+    fn serve_reads(&mut self, units: Vec<((u64, usize), (ReadRequest, Place))>, joined: &Joined) {
+        let (askers, requests): (Vec<_>, Vec<_>) = units.into_iter().unzip();
+        match guarded(|| read::rows(&self.model, self.scorer.as_ref(), &requests, joined)) {
             Ok(rows) => {
-                for ((call, number), rows) in places.iter().zip(rows) {
+                for ((call, number), rows) in askers.iter().zip(rows) {
                     if let Some(call) = self.calls.reads.get_mut(call) {
                         call.rows[*number] = Some(rows);
                     }
@@ -331,7 +360,7 @@ impl Worker {
             }
             Err(error) => {
                 let message = error.to_string();
-                for (call, _) in &places {
+                for (call, _) in &askers {
                     if let Some(call) = self.calls.reads.remove(call) {
                         self.metrics.fail(1);
                         drop(call.reply.send(Err(Error::request(message.clone()))));
@@ -339,7 +368,7 @@ impl Worker {
                 }
             }
         }
-        places.iter().for_each(|(call, _)| self.calls.finish_reads(*call));
+        askers.iter().for_each(|(call, _)| self.calls.finish_reads(*call));
     }
 
     /// Lets new prompts in and draws one token for every sequence.
@@ -380,16 +409,6 @@ impl Worker {
             self.metrics.step(running, started.elapsed());
         }
         self.metrics.running(generator.len());
-    }
-}
-
-impl Unit {
-    fn tokens(&self) -> usize {
-        match self {
-            Self::Tree { tree, .. } => tree.forest.tokens(),
-            Self::Continuation { tokens, .. } | Self::Text { tokens, .. } => tokens.len(),
-            Self::Read { request, .. } => request.tokens.len(),
-        }
     }
 }
 
@@ -476,21 +495,17 @@ fn continuation(model: &Model, request: &LogProbsRequest) -> Result<(Vec<u32>, u
     Ok((tokens, first))
 }
 
-fn logprobs(
-    model: &Model,
-    units: &[(ReplySender<TokenLogProbs>, Vec<u32>, usize)],
-) -> Result<Vec<TokenLogProbs>> {
-    let forests: Vec<Forest> = units.iter().map(|(_, tokens, _)| Forest::sequence(tokens.clone())).collect();
+fn logprobs(model: &Model, units: &[Continuation], joined: &Joined) -> Result<Vec<TokenLogProbs>> {
     let mut reads = Vec::new();
     let mut targets = Vec::new();
-    for (number, (_, tokens, first)) in units.iter().enumerate() {
+    for Continuation { tokens, first, place, .. } in units {
         // The distribution of a token is read where the token before it stands.
-        reads.extend((*first..tokens.len()).map(|token| (number, 0, token - 1)));
+        reads.extend((*first..tokens.len()).map(|token| place.locate(0, token - 1)));
         targets.extend(&tokens[*first..]);
     }
-    let hidden = model.hidden(&forests, &reads)?;
+    let hidden = model.hidden(joined.forests(), &reads)?;
     let mut logprobs = model.target_logprobs(&hidden, &targets)?.into_iter();
-    let answers = units.iter().map(|(_, tokens, first)| {
+    let answers = units.iter().map(|Continuation { tokens, first, .. }| {
         let judged = tokens[*first..].iter().map(|id| {
             let logprob = logprobs.next().expect("one for each target");
             TokenLogProb::new(*id, model.tokenizer.token_text(*id), logprob)

@@ -8,7 +8,7 @@ use gradus_core::contracts::{
 };
 use gradus_engine::models::ModelPath;
 use gradus_engine::profile::Profile;
-use gradus_engine::{Engine, LoadOptions, Model, ServiceOptions};
+use gradus_engine::{Engine, LoadOptions, Model, ReadAt, ReadRequest, Readout, ServiceOptions};
 use tempfile::TempDir;
 
 fn reference(path: &str) -> PathBuf {
@@ -237,6 +237,65 @@ fn solutions_of_one_problem_are_divided_among_passes() {
     assert_eq!(scores(&divided), scores(&whole));
     let metrics = engine.metrics();
     assert!(metrics.passes > 1 && metrics.batch_fill <= 1.0, "{metrics:?}");
+}
+
+/// Calls about one problem that wait at the same time share its tokens. Scores and charges are those of a call alone.
+#[test]
+fn calls_about_one_problem_share_its_tokens() {
+    let solutions: Vec<ScoreRequest> =
+        (0..12).map(|number| solution("s", &[&format!("2 + 3 = {number}"), "So it is."])).collect();
+    let mut other = solution("other", &["7"]);
+    other.problem = "Something else altogether, which shares nothing".to_owned();
+    // A prefix of another solution, and one that differs in its last token only.
+    let mut requests = solutions.clone();
+    requests.extend([
+        other,
+        solution("prefix", &["2 + 3 = 1"]),
+        solution("last", &["2 + 3 = 1", "So it is!"]),
+    ]);
+    let alone: Vec<StepScores> = requests
+        .iter()
+        .map(|request| wait(scorer().score_steps(vec![request.clone()])).unwrap().remove(0).unwrap())
+        .collect();
+    let engine = scorer();
+    // While the engine is busy, the others wait.
+    let busy = |number: usize| ScoreRequest {
+        problem: "A problem of its own".to_owned(),
+        ..solution("busy", &[&format!("{number} {}", "and three ".repeat(100))])
+    };
+    let first = engine.score_steps((0..40).map(busy).collect());
+    let calls: Vec<_> = requests.iter().map(|request| engine.score_steps(vec![request.clone()])).collect();
+    let first: u64 =
+        wait(first).unwrap().iter().map(|scores| scores.as_ref().unwrap().usage.prompt_tokens).sum();
+    let together: Vec<StepScores> =
+        calls.into_iter().map(|call| wait(call).unwrap().remove(0).unwrap()).collect();
+    assert_eq!(together, alone);
+    let charged: u64 = alone.iter().map(|scores| scores.usage.prompt_tokens).sum();
+    let taken = engine.metrics().prompt_tokens - first;
+    assert!(taken < charged / 2, "{taken} of {charged}");
+
+    // The same for texts that are written out, and for continuations of one prompt.
+    let texts: Vec<ReadRequest> = (0..6)
+        .map(|number| {
+            let text = format!("{} and so it goes on with {number}", "what is two and three? ".repeat(4));
+            let tokens = engine.tokenizer().encode(&text, false).unwrap();
+            ReadRequest { tokens, at: ReadAt::All, what: Readout::LogProbs(vec![1, 2]) }
+        })
+        .collect();
+    let alone: Vec<_> =
+        texts.iter().map(|text| wait(scorer().read(vec![text.clone()])).unwrap().remove(0)).collect();
+    let before = engine.metrics().prompt_tokens;
+    assert_eq!(wait(engine.read(texts.clone())).unwrap(), alone);
+    let sum: usize = texts.iter().map(|text| text.tokens.len()).sum();
+    assert!(engine.metrics().prompt_tokens - before < sum as u64 / 2);
+    let continued = |end: usize| LogProbsRequest {
+        prompt: Prompt::Text("what is two and three?".to_owned()),
+        continuation: format!(" It is {end}, I think."),
+    };
+    let alone: Vec<_> = (0..6).map(|end| wait(scorer().logprobs(continued(end))).unwrap()).collect();
+    let calls: Vec<_> = (0..6).map(|end| engine.logprobs(continued(end))).collect();
+    let together: Vec<_> = calls.into_iter().map(|call| wait(call).unwrap()).collect();
+    assert_eq!(together, alone);
 }
 
 #[test]

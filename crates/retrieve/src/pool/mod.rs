@@ -292,7 +292,9 @@ impl Pool {
             table.is_sorted() && table.first() == Some(&0) && table.last() == Some(&(end as u32))
         };
         let sound = |entry: &u32| (entry >> 2) < step_texts as u32 && unpack(*entry).is_some();
-        if !ascending(by_question, solutions) || !ascending(by_solution, steps) || !rows.iter().all(sound) {
+        let each_has_one = by_question.is_sorted_by(|before, after| before < after);
+        let in_order = ascending(by_question, solutions) && ascending(by_solution, steps);
+        if !(in_order && each_has_one && rows.iter().all(sound)) {
             return damaged(&self.layout);
         }
         let (_, filed) = self.guard_table();

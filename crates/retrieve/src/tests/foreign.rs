@@ -200,3 +200,19 @@ async fn absurd_numbers_are_refused() {
     fs::write(world.pool().join("manifest.json"), vec![b' '; 2 << 20]).unwrap();
     assert!(world.refuses("a large manifest").await.contains("has more than 1048576 bytes"));
 }
+
+/// A question without a solution has nothing to show: searching would come upon it.
+#[tokio::test]
+async fn every_question_of_a_pool_has_a_solution() {
+    let world = World::new().await;
+    let manifest = PoolManifest::read(&world.pool()).unwrap();
+    let path = world.pool().join(&manifest.files["layout"].name);
+    let mut layout = fs::read(&path).unwrap();
+    layout[4..8].copy_from_slice(&0_u32.to_le_bytes());
+    fs::write(&path, &layout).unwrap();
+    world.forge(|manifest| {
+        manifest.files.get_mut("layout").unwrap().blake3 = blake3::hash(&layout).to_hex().to_string();
+    });
+    let message = world.refuses("no solution").await;
+    assert!(message.ends_with("is damaged: its entries make no sense"), "{message}");
+}

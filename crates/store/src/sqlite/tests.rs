@@ -330,6 +330,36 @@ async fn damage_of_the_file_is_found_or_harmless() {
     assert!(sound > 0);
 }
 
+/// A task's number is changed in its row and not in the index.
+#[tokio::test]
+async fn a_row_that_has_lost_its_number_is_done_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let id = finished(&folder).await;
+    let path = folder.path().join("a/jobs.sqlite");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let name = spec(6).tasks[3].clone().into_bytes();
+    let row = [&[3], &name[..]].concat();
+    // What SQLite no longer uses is there, too.
+    let places: Vec<usize> =
+        (0..bytes.len() - row.len()).filter(|at| bytes[*at..].starts_with(&row)).collect();
+    assert!(!places.is_empty());
+    places.iter().for_each(|at| bytes[*at] ^= 0xbf);
+    std::fs::write(&path, bytes).unwrap();
+    let store = open(&folder);
+    store.begin(spec(6)).await.unwrap();
+    store.verify(id).await.unwrap();
+    let asked = RefCell::new(Vec::new());
+    let each = |task: usize| {
+        asked.borrow_mut().push(task);
+        twice(task)
+    };
+    assert!(is_complete(&run_tasks(&store, id, &workers(), each, |_| true).await.unwrap()));
+    assert_eq!(*asked.borrow(), [3]);
+    let results: Vec<String> =
+        store.results(id).await.unwrap().into_iter().map(|(_, result)| result).collect();
+    assert_eq!(results, ["0", "2", "4", "6", "8", "10"]);
+}
+
 #[tokio::test]
 async fn a_store_that_is_closed_has_everything_in_its_file() {
     let folder = tempfile::tempdir().unwrap();
