@@ -14,6 +14,7 @@
 # make test-llm-server  every annotator on real problems, against llama.cpp's server from PyPI and on the local engine
 # make test-pipelines   the four pipelines in their small form, from data to a report page; KILLS=3 kills each on the way and compares
 # make test-serve  the openai package and made-up requests against gradus serve with real models; CASES=100 for each path
+# make test-vllm   a real vLLM (CPU build, gigabytes) beside gradus serve: the same requests, fields and numbers; RECORD=1 keeps its answers
 # make test-faults   every long command killed, on a full or failing disk, with damage in what it keeps; ROUNDS=200
 # make test-train    training really teaches: a real small model on the synthetic world, about ten minutes
 # make test-metamorphic  a million pairs of answers that rules keep or break, with SymPy; about ten minutes
@@ -42,7 +43,7 @@ export GRADUS_HOME ?= $(TARGET)/gradus-home
 export GRADUS_TEST_MODELS ?= $(TARGET)/models
 TOKENIZERS := $(GRADUS_TEST_MODELS)/tokenizers
 
-.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-models test-train test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
+.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-vllm test-models test-train test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
 
 build:
 	$(CARGO) build --locked
@@ -125,6 +126,9 @@ test-pipelines: test-build
 
 test-serve: test-build
 	GRADUS=$(GRADUS) sh scripts/test_serve.sh
+
+test-vllm: test-build
+	GRADUS=$(GRADUS) sh scripts/test_vllm.sh
 
 ROUNDS := 200
 test-faults: test-build

@@ -35,12 +35,30 @@ with socket.socket() as free:
     free.bind(("127.0.0.1", 0))
     port = free.getsockname()[1]
 address = f"http://127.0.0.1:{port}"
+KEY = "a-key-of-more-than-sixteen"
 models = [f"{name}={MODELS / folder}" for name, folder in
           [("prm", "qwen2-prm"), ("<b>bold</b>", "qwen2-prm"), ("writer", "qwen2")]]
 environment = {**os.environ, "GRADUS_LOG": "warn", "GRADUS_HOME": str(out / "home")}
 server = subprocess.Popen([gradus, "serve", "--listen", f"127.0.0.1:{port}", *[word for model in models for word in ("--model", model)]],
                           env=environment, stderr=subprocess.PIPE)
 server.stderr.readline()
+
+
+def keyed_server():
+    """A second server, with keys and a pool: its address and its process."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = free.getsockname()[1]
+    subprocess.run([gradus, "synth", "-n", "30", "--seed", "2", "-o", str(out / "world.jsonl")], check=True, capture_output=True)
+    subprocess.run([gradus, "pool", "build", str(out / "world.jsonl"), "-e", str(MODELS / "bert-mean"), "-o", str(out / "pool")],
+                   check=True, capture_output=True)
+    (out / "keys.toml").write_text(f'[[key]]\nname = "all"\nkey = "{KEY}"\nmanage = true\n')
+    command = [gradus, "serve", "--listen", f"127.0.0.1:{place}", "--key-file", str(out / "keys.toml"), "--model", f"prm={MODELS / 'qwen2'}",
+               "--profile", "retrieval-prm", "--pool", str(out / "pool"), "--encoder", str(MODELS / "bert-mean")]
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+    said = process.stderr.readline().decode()
+    assert said.startswith("serving"), said + process.stderr.read().decode()
+    return f"http://127.0.0.1:{place}", process
 
 
 def files():
@@ -136,6 +154,49 @@ def watch(browser, size, scheme):
     check(page, f"watch-{size}-{scheme}")
 
 
+def start_from_the_page(browser):
+    """A job started from a file, its result downloaded."""
+    page = opened(browser, "/watch", "page", "light")
+    page.get_by_text("Label the steps of a file").click()
+    page.get_by_label("File").set_input_files(str(out / "answers.jsonl"))
+    page.locator("select[name=model]").select_option("writer")
+    page.get_by_role("button", name="Start").click()
+    expect(page.locator("#status")).to_contain_text("Started job-")
+    identity = page.locator("#status").text_content().split()[1].rstrip(".")
+    button = page.locator(f'button[data-result="{identity}"]')
+    expect(button).to_be_visible(timeout=60000)
+    with page.expect_download() as caught:
+        button.click()
+    lines = Path(caught.value.path()).read_text().splitlines()
+    if len(lines) != 3 or not all(json.loads(line)["solutions"][0]["annotations"] for line in lines):
+        faults.append(f"the downloaded labels: {lines}")
+    page.get_by_label("Method").select_option("judge")
+    check(page, "watch-start")
+    page.context.close()
+
+
+def a_pool_with_a_key(browser):
+    """A server with a key: the key is given once, and the map of its pool opens."""
+    place, process = keyed_server()
+    try:
+        page = browser.new_page()
+        page.goto(place + "/")
+        page.evaluate(f"sessionStorage.setItem('gradus-key', '{KEY}')")
+        page.goto(place + "/watch")
+        expect(page.locator("#result")).to_contain_text("bert-mean", timeout=30000)
+        page.get_by_role("link", name="Map").click()
+        expect(page.locator("h1")).to_have_text("Pool of prm")
+        expect(page.locator("svg circle").first).to_be_visible()
+        page.screenshot(path=str(out / "pool-map.png"))
+        page.reload()
+        if "needs a key" not in page.content() and "401" not in page.content() and "key" not in page.content():
+            faults.append("a ticket was good twice")
+        page.close()
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
 try:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=os.environ.get("CHROMIUM") or shutil.which("chromium"), args=["--no-sandbox"])
@@ -143,6 +204,8 @@ try:
             for scheme in ("light", "dark"):
                 look(browser, size, scheme)
                 watch(browser, size, scheme)
+        start_from_the_page(browser)
+        a_pool_with_a_key(browser)
 finally:
     server.terminate()
     if server.wait(30) != 0:

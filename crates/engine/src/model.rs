@@ -205,6 +205,22 @@ impl Model {
         Ok(logprobs)
     }
 
+    /// Hands out the logits of each row of `hidden`, which exist for a few rows at a time only.
+    pub(crate) fn each_logits(
+        &self,
+        hidden: &Tensor,
+        rows: usize,
+        mut each: impl FnMut(usize, &[f32]),
+    ) -> Result<()> {
+        let decoder = self.decoder()?;
+        for first in (0..rows).step_by(LOGIT_ROWS) {
+            let some = hidden.narrow(0, first, LOGIT_ROWS.min(rows - first))?;
+            let logits: Vec<Vec<f32>> = decoder.logits(&some, None)?.to_dtype(DType::F32)?.to_vec2()?;
+            logits.iter().enumerate().for_each(|(row, logits)| each(first + row, logits));
+        }
+        Ok(())
+    }
+
     /// One vector per text: the encoder's, or the mean of a decoder's hidden states.
     pub(crate) fn embed(&self, texts: &[Vec<u32>]) -> Result<(usize, Vec<f32>)> {
         match &self.body {

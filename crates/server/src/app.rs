@@ -11,6 +11,8 @@ use crate::keys::Keys;
 use crate::limits::{Limits, Queue};
 use crate::metrics::ServerMetrics;
 use crate::models::Models;
+use crate::telemetry::Telemetry;
+use crate::tickets::Tickets;
 
 /// A server's state.
 pub(crate) struct App {
@@ -21,8 +23,11 @@ pub(crate) struct App {
     pub(crate) queue: Queue,
     pub(crate) metrics: ServerMetrics,
     pub(crate) jobs: Jobs,
+    pub(crate) tickets: Tickets,
     /// What people label, if they do.
     pub(crate) labeling: Option<Labeling>,
+    /// Where spans of requests go, if anywhere.
+    pub(crate) telemetry: Option<Telemetry>,
     ready: AtomicBool,
 }
 
@@ -33,6 +38,7 @@ impl App {
         keys: Keys,
         hosts: Hosts,
         labeling: Option<Labeling>,
+        telemetry: Option<Telemetry>,
     ) -> Arc<Self> {
         Arc::new(Self {
             queue: Queue::new(limits.queue),
@@ -42,7 +48,9 @@ impl App {
             hosts,
             metrics: ServerMetrics::default(),
             jobs: Jobs::default(),
+            tickets: Tickets::default(),
             labeling,
+            telemetry,
             ready: AtomicBool::new(true),
         })
     }

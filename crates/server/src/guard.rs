@@ -17,6 +17,8 @@ use tracing::Instrument;
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::page;
+use crate::telemetry::RequestSpan;
 
 /// The id of a request, given by its sender or by the server, and returned with the answer.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -35,6 +37,13 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     let id = request_id(request.headers());
     let path = request.extensions().get::<MatchedPath>().map_or("unknown", MatchedPath::as_str).to_owned();
     let span = tracing::info_span!("request", id = %id.to_str().unwrap_or_default(), method = %request.method(), path);
+    let traced = RequestSpan::begin(
+        app.telemetry.as_ref(),
+        request.method(),
+        &path,
+        request.headers(),
+        id.to_str().unwrap_or_default(),
+    );
     let handled = async {
         let admitted = admit(&app, &request);
         let admitted = admitted.and_then(|caller| full(&app, &request).map_or(Ok(caller), Err));
@@ -52,6 +61,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     let mut response = handled.instrument(span.clone()).await;
     let status = response.status();
     app.metrics.request(&path, status, started.elapsed());
+    traced.end(status);
     span.in_scope(|| {
         tracing::info!(status = status.as_u16(), seconds = started.elapsed().as_secs_f64(), "answered");
     });
@@ -78,9 +88,13 @@ async fn drain(body: Body) {
 fn admit(app: &App, request: &Request) -> Result<crate::keys::Caller, ApiError> {
     app.hosts.check(request.uri(), request.headers())?;
     let path = request.uri().path();
-    let open = OPEN.contains(&path) || (crate::page::is_file(path) && request.method() == Method::GET);
+    let open = OPEN.contains(&path) || (page::is_file(path) && request.method() == Method::GET);
+    let has_ticket = || {
+        let may_open = request.method() == Method::GET && path.starts_with(page::watch::PAGES);
+        may_open && app.tickets.redeem(path, request.uri().query())
+    };
     match app.keys.check(bearer(request.headers())) {
-        Err(_) if open => Ok(crate::keys::Caller { name: String::new(), manage: false }),
+        Err(_) if open || has_ticket() => Ok(crate::keys::Caller { name: String::new(), manage: false }),
         other => other,
     }
 }

@@ -3,9 +3,9 @@
 //! - `steps`: our own protocol, `/v1/steps/…`
 //! - `openai`, `vllm` (with SGLang's `/v1/score`), `openrlhf`, `thinkbooster`: others', answered as they answer
 //! - `models`: what is served, by name; `jobs`: work that outlives its request
-//! - `guard`, `keys`, `hosts`, `limits`, `listen`: who may ask, for how much, and for how long
+//! - `guard`, `keys`, `tickets`, `hosts`, `limits`, `listen`: who may ask, for how much, and for how long
 //! - `page`: Look, Label and Watch, over crates `view` and `label`
-//! - `metrics`: what has been counted
+//! - `metrics`: what has been counted; `telemetry`: spans of requests, over OTLP
 //!
 //! Handlers are thin: they read a body, ask a model of crate `backend`, and write an answer.
 
@@ -27,7 +27,9 @@ mod openrlhf;
 mod page;
 mod router;
 mod steps;
+mod telemetry;
 mod thinkbooster;
+mod tickets;
 mod vllm;
 
 use std::future::Future;
@@ -55,6 +57,9 @@ pub enum Error {
     /// A certificate or its key.
     #[error("{0}")]
     Tls(String),
+    /// A collector of traces.
+    #[error("{0}")]
+    Telemetry(String),
     /// A server that others reach needs a key.
     #[error("{0} can be reached by others: give a key (--key-env or --key-file), or listen on 127.0.0.1")]
     Open(SocketAddr),
@@ -100,6 +105,8 @@ pub struct ServerConfig {
     pub limits: Limits,
     /// A labeling project (`gradus label create`) that the page offers.
     pub label: Option<std::path::PathBuf>,
+    /// The OTLP collector that spans of requests are sent to, such as `http://127.0.0.1:4318`.
+    pub otlp_endpoint: Option<String>,
     /// How long running requests may go on after the server was asked to stop.
     pub drain: Duration,
 }
@@ -115,17 +122,20 @@ pub struct Server {
 impl Server {
     /// Takes the address and loads the models. Nobody is answered yet.
     pub async fn open(config: ServerConfig) -> Result<Self> {
-        let ServerConfig { models, listen, allowed_hosts, keys, tls, limits, label, drain } = config;
+        let ServerConfig { models, listen, allowed_hosts, keys, tls, limits, label, otlp_endpoint, drain } =
+            config;
         if !listen.ip().is_loopback() && keys.is_empty() {
             return Err(Error::Open(listen));
         }
         let tls = tls.as_ref().map(TlsFiles::acceptor).transpose()?;
+        let telemetry = otlp_endpoint.as_deref().map(telemetry::Telemetry::open).transpose()?;
         let listener = listen::listener(listen).await?;
         let labeling = label.as_deref().map(gradus_label::Labeling::open).transpose()?;
         let labeling = labeling.map(|labeling| labeling.with_renderer(Box::new(gradus_plot::prose)));
         let models = models::Models::open(&models)?;
         let hosts = hosts::Hosts::new(listen, &allowed_hosts);
-        Ok(Self { app: app::App::new(models, limits, keys, hosts, labeling), listener, tls, drain })
+        let app = app::App::new(models, limits, keys, hosts, labeling, telemetry);
+        Ok(Self { app, listener, tls, drain })
     }
 
     /// The address that it listens at.
@@ -142,6 +152,9 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let router = router::router(&self.app);
         listen::serve(self.listener, router, self.tls, &self.app, self.drain, stop).await;
+        if let Some(telemetry) = &self.app.telemetry {
+            telemetry.close().await;
+        }
     }
 }
 

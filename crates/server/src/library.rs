@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use gradus_backend::{Embedder, EmbedderSettings, LocalSettings, block_on};
 use gradus_core::contracts::{Embed, ScoreRequest};
-use gradus_retrieve::pool::{Encoder, Pool};
+use gradus_retrieve::map;
+use gradus_retrieve::pool::{Counts, Encoder, Pool};
 use gradus_retrieve::two_stage::{self, Found, Settings, Target};
 
 use crate::Result;
@@ -42,6 +43,23 @@ impl Library {
             pool.expect(&Encoder { model: embedder, name: &embedder.name, fingerprint })?;
         }
         Ok(Self(Arc::new(Opened { pool, embedder, settings: settings.clone() })))
+    }
+
+    /// What it holds.
+    pub(crate) fn counts(&self) -> (&Counts, &str) {
+        let manifest = self.0.pool.manifest();
+        (&manifest.counts, &manifest.encoder)
+    }
+
+    /// Questions with their places in the plane of the first two principal components, `most` of them at most.
+    pub(crate) async fn map(&self, most: usize) -> Result<Vec<(String, [f32; 2])>, ApiError> {
+        let opened = Arc::clone(&self.0);
+        let work = move || map::questions(&opened.pool, most);
+        let failed = |message: String| {
+            ApiError::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, format!("no map: {message}"))
+        };
+        let placed = tokio::task::spawn_blocking(work).await.map_err(|error| failed(error.to_string()))?;
+        placed.map_err(|error| failed(error.to_string()))
     }
 
     /// What is retrieved unless a request says otherwise.

@@ -38,7 +38,10 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
         .route("/page/score", post(page::look::score))
         .route("/page/file", post(page::look::file))
         .route("/page/watch", get(page::watch::now))
+        .route("/page/ticket", post(page::watch::ticket))
+        .route("/page/annotate", post(page::watch::annotate))
         .route("/watch/run/{job}", get(page::watch::run))
+        .route("/watch/pool/{model}", get(page::watch::pool))
         .merge(page::routes())
         .merge(page::label::routes())
         .fallback(async || {

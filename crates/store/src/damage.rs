@@ -5,7 +5,7 @@
 //! where a row is not in its order, or the index differs from the rows, both are made anew from the rows.
 
 use rusqlite::types::{Value, ValueRef};
-use rusqlite::{Savepoint, params};
+use rusqlite::{Row, Savepoint, params};
 
 use crate::job::JobId;
 use crate::schema;
@@ -47,20 +47,23 @@ pub(crate) fn open_damaged(t: &Savepoint<'_>, job: JobId) -> rusqlite::Result<us
     Ok(damaged.len())
 }
 
-/// Makes the table and its index anew where rows are not in their order, or the index says something else than they do:
-/// SQLite would not find them, and take them for missing.
+/// Makes the table and its index anew where either is not in order, or the index says something else than the rows do:
+/// SQLite would not find them, and take them for missing, or find them for ever.
 fn repair_order(t: &Savepoint<'_>, job: JobId) -> rusqlite::Result<()> {
-    let is_sorted = {
-        // A column that the index does not have: else SQLite reads that instead, which has everything.
+    // A column that the index does not have: else SQLite reads that instead, which has everything.
+    let rows_ascend = {
         let mut tasks = t.prepare("SELECT job, number, attempts FROM tasks NOT INDEXED")?;
-        let mut rows = tasks.query([])?;
-        let (mut is_sorted, mut before) = (true, None);
-        while let Some(row) = rows.next()? {
-            let place: Option<(i64, i64)> = Some((row.get(0)?, row.get(1)?));
-            is_sorted &= before < place;
-            before = place;
-        }
-        is_sorted
+        let place = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+        ascends(tasks.query_map([], place)?)?
+    };
+    let index_ascends = {
+        let mut tasks = t.prepare("SELECT job, state, number FROM tasks INDEXED BY tasks_by_state")?;
+        // A state that is no text is none; the rows are put right first.
+        let place = |row: &Row<'_>| {
+            let state = row.get_ref(1)?.as_bytes().map(<[u8]>::to_vec).unwrap_or_default();
+            Ok((row.get::<_, i64>(0)?, state, row.get::<_, i64>(2)?))
+        };
+        ascends(tasks.query_map([], place)?)?
     };
     let tasks = |from: &str| -> rusqlite::Result<Vec<(i64, Value)>> {
         let mut found = Vec::new();
@@ -72,12 +75,23 @@ fn repair_order(t: &Savepoint<'_>, job: JobId) -> rusqlite::Result<()> {
         found.sort_by_key(|(number, _)| *number);
         Ok(found)
     };
-    if is_sorted
+    if rows_ascend
+        && index_ascends
         && tasks(", attempts FROM tasks NOT INDEXED")? == tasks(" FROM tasks INDEXED BY tasks_by_state")?
     {
         return Ok(());
     }
     schema::rebuild_tasks(t)
+}
+
+/// Whether each is greater than the one before it.
+fn ascends<T: PartialOrd>(mut all: impl Iterator<Item = rusqlite::Result<T>>) -> rusqlite::Result<bool> {
+    let (mut ascending, mut before) = (true, None);
+    while let Some(next) = all.next().transpose()? {
+        ascending &= before.as_ref().is_none_or(|before| *before < next);
+        before = Some(next);
+    }
+    Ok(ascending)
 }
 
 fn is_sound(number: i64, result: ValueRef<'_>, known: ValueRef<'_>) -> bool {

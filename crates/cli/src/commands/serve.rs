@@ -60,6 +60,9 @@ pub(super) struct ServeArgs {
     /// Log format on standard error: text or json
     #[arg(long, default_value = "text", value_parser = ["text", "json"], help_heading = "Operation")]
     log: String,
+    /// OTLP collector to send a span of each request to, such as http://127.0.0.1:4318
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL", help_heading = "Operation")]
+    otlp_endpoint: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -123,6 +126,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<Status> {
             .map(|(certificate, key)| TlsFiles { certificate, key }),
         limits: args.limits.limits(),
         label: args.label.clone(),
+        otlp_endpoint: args.otlp_endpoint.clone(),
         drain: Duration::from_secs(args.limits.drain_timeout as u64),
     };
     gradus_server::log_to_stderr(args.log == "json");

@@ -208,6 +208,9 @@ pub(super) fn model(annotation: &Annotation) -> String {
 /// The steps of a list of texts, or of objects with a text.
 pub(super) fn steps_of(list: &Value, path: &str) -> Result<Vec<String>, Fault> {
     let Value::Array(items) = list else { return Err(Fault::new(path, expected("a list", list))) };
+    if items.is_empty() {
+        return Err(Fault::new(path, "there are no steps".to_owned()));
+    }
     let text = |(index, item): (usize, &Value)| {
         let inner = ["text", "content"].iter().find_map(|key| item.get(key)).unwrap_or(item);
         let found = inner.as_str().map(str::to_owned);

@@ -4,6 +4,7 @@
 use crate::generate::check_tokens;
 use crate::join::{Joined, Place};
 use crate::model::Model;
+use crate::sample::most_probable;
 use crate::score::Scorer;
 use crate::{Error, Result};
 
@@ -25,8 +26,12 @@ pub enum Readout {
     Head,
     /// The log-probabilities of these tokens, as the next one.
     LogProbs(Vec<u32>),
-    /// The log-probability of the token that comes next in the text; nothing at its last one.
-    Next,
+    /// The log-probability of the token that comes next in the text; nothing at its last one. After it the most probable
+    /// tokens there, each as its id and its log-probability.
+    Next {
+        /// How many of these.
+        alternatives: usize,
+    },
 }
 
 /// A text to read.
@@ -56,14 +61,15 @@ impl ReadRequest {
         check_tokens(model, &self.tokens)?;
         match &self.what {
             Readout::LogProbs(tokens) => check_tokens(model, tokens),
-            Readout::Next => Ok(()),
+            Readout::Next { .. } => Ok(()),
             Readout::Head if model.any_head().is_some() => Ok(()),
             Readout::Head => verdict(scorer).map(drop),
         }
     }
 
     fn positions(&self) -> Vec<usize> {
-        let end = if self.what == Readout::Next { self.tokens.len() - 1 } else { self.tokens.len() };
+        let end =
+            if matches!(self.what, Readout::Next { .. }) { self.tokens.len() - 1 } else { self.tokens.len() };
         match self.at {
             ReadAt::All => (0..end).collect(),
             ReadAt::Last => (end.saturating_sub(1)..end).collect(),
@@ -109,13 +115,32 @@ pub(super) fn rows(
             (Readout::Head, Some(head)) => head.forward(&own)?.to_vec2()?,
             (Readout::Head, None) => model.decoder()?.logits(&own, Some(&verdict(scorer)?))?.to_vec2()?,
             (Readout::LogProbs(tokens), _) => logprobs(model, &own, places.len(), tokens)?,
-            (Readout::Next, _) => {
+            (Readout::Next { alternatives }, _) => {
                 let targets: Vec<u32> = places.iter().map(|place| request.tokens[place + 1]).collect();
-                model.target_logprobs(&own, &targets)?.into_iter().map(|logprob| vec![logprob]).collect()
+                next_tokens(model, &own, &targets, *alternatives)?
             }
         });
     }
     Ok(answers)
+}
+
+/// For each row the log-probability of its target, then the most probable tokens.
+fn next_tokens(
+    model: &Model,
+    hidden: &candle_core::Tensor,
+    targets: &[u32],
+    alternatives: usize,
+) -> Result<Vec<Vec<f32>>> {
+    let judged = model.target_logprobs(hidden, targets)?;
+    let mut rows: Vec<Vec<f32>> = judged.into_iter().map(|logprob| vec![logprob]).collect();
+    if alternatives > 0 {
+        model.each_logits(hidden, targets.len(), |row, logits| {
+            // Ids below 2²⁴ are exact as f32.
+            let most = most_probable(logits, alternatives).into_iter();
+            rows[row].extend(most.flat_map(|(id, logprob)| [id as f32, logprob]));
+        })?;
+    }
+    Ok(rows)
 }
 
 /// For each row the log-probabilities of all `tokens`.

@@ -1,7 +1,7 @@
 //! How far apart sets of vectors are (the first figure of RetrievalPRM, Zhu et al., 2025): numbers and a picture.
 //!
 //! - [`shifts`]: how similar the nearest vector of one set is to each of another, as a [`Shift`] for each pair
-//! - [`layout()`]: every vector as a point in the plane
+//! - [`layout()`]: every vector as a point in the plane; [`questions`]: those of a pool
 //!
 //! ```
 //! use gradus_retrieve::map::{Layout, Set, layout, shifts};
@@ -18,5 +18,19 @@
 mod layout;
 mod shift;
 
+use crate::Result;
+use crate::pool::{Pool, Question};
+
 pub use layout::{Layout, layout};
 pub use shift::{Distance, Set, Shift, Spread, shifts};
+
+/// Questions of a pool with their places in the plane of the first two principal components: `most` of them at most, evenly
+/// spread over the pool.
+pub fn questions(pool: &Pool, most: usize) -> Result<Vec<(String, [f32; 2])>> {
+    let (total, kept) = (pool.manifest().counts.questions, pool.manifest().kept);
+    let shown = total.min(most);
+    let chosen: Vec<_> = (0..shown).map(|place| pool.question(place * total / shown)).collect();
+    let rows: Vec<f32> = chosen.iter().flat_map(Question::vector).copied().collect();
+    let places = layout(&rows, kept, Layout::Pca)?;
+    Ok(chosen.iter().map(|question| question.text.to_owned()).zip(places).collect())
+}

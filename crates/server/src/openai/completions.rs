@@ -156,7 +156,7 @@ pub(crate) async fn complete(
         };
         let echoed = async {
             match body.echo {
-                true => Ok(Some(echo(model, &prompt, body.logprobs.is_some()).await?)),
+                true => Ok(Some(echo(model, &prompt, body.logprobs).await?)),
                 false => Ok(None),
             }
         };
@@ -203,7 +203,7 @@ struct Echo {
     judged: Vec<(String, Option<TokenLogProb>)>,
 }
 
-async fn echo(model: &ServedModel, prompt: &Prompt, with_logprobs: bool) -> Result<Echo, ApiError> {
+async fn echo(model: &ServedModel, prompt: &Prompt, alternatives: Option<usize>) -> Result<Echo, ApiError> {
     let tokenizer = model.engine().tokenizer();
     let ids = match prompt {
         Prompt::Text(text) => tokenizer.encode(text, true)?,
@@ -214,13 +214,16 @@ async fn echo(model: &ServedModel, prompt: &Prompt, with_logprobs: bool) -> Resu
         Prompt::Text(text) => text.clone(),
         _ => ids.iter().map(|id| tokenizer.token_text(*id)).collect(),
     };
+    let known = |id: u32, logprob: f32| TokenLogProb::new(id, tokenizer.token_text(id), logprob);
     let mut judged: Vec<(String, Option<TokenLogProb>)> =
         ids.iter().map(|id| (tokenizer.token_text(*id), None)).collect();
-    if with_logprobs && ids.len() > 1 {
-        let request = ReadRequest { tokens: ids.clone(), at: ReadAt::All, what: Readout::Next };
+    if let (Some(alternatives), true) = (alternatives, ids.len() > 1) {
+        let what = Readout::Next { alternatives };
+        let request = ReadRequest { tokens: ids.clone(), at: ReadAt::All, what };
         let rows = model.engine().read(vec![request]).await?.pop().unwrap_or_default();
         for ((place, id), row) in judged[1..].iter_mut().zip(&ids[1..]).zip(rows) {
-            place.1 = Some(TokenLogProb::new(*id, place.0.clone(), row[0]));
+            let top = row[1..].as_chunks::<2>().0.iter().map(|[id, logprob]| known(*id as u32, *logprob));
+            place.1 = Some(TokenLogProb { top: top.collect(), ..known(*id, row[0]) });
         }
     }
     Ok(Echo { text, tokens: judged.len() as u64, judged })

@@ -83,12 +83,7 @@ pub(crate) async fn file(
     body: Body,
 ) -> Result<Fragment, ApiError> {
     let bytes = read(body, &app).await?;
-    let ending = ending(&query.name);
-    let opened = tokio::task::spawn_blocking(move || records(&bytes, &ending)).await;
-    let failed = |_| {
-        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "reading the file failed: this is a bug of Gradus")
-    };
-    let (mut records, left_out) = opened.map_err(failed)??;
+    let (mut records, left_out) = opened(bytes, &query.name, SHOWN).await?;
     let models: Vec<String> = query
         .models
         .iter()
@@ -137,6 +132,19 @@ async fn score_all(app: &App, records: &mut [Record], models: &[String]) -> Resu
     Ok(())
 }
 
+/// The records of a file of any format that is read, `most` of them at most.
+pub(super) async fn opened(
+    bytes: Vec<u8>,
+    name: &str,
+    most: usize,
+) -> Result<(Vec<Record>, LeftOut), ApiError> {
+    let ending = ending(name);
+    let opened = tokio::task::spawn_blocking(move || records(&bytes, &ending, most)).await;
+    opened.map_err(|_| {
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "reading the file failed: this is a bug of Gradus")
+    })?
+}
+
 /// The ending that says what a file is, and nothing else of its name.
 fn ending(name: &str) -> String {
     let plain = |part: &&str| {
@@ -148,8 +156,7 @@ fn ending(name: &str) -> String {
     kept.iter().map(|part| format!(".{}", part.to_ascii_lowercase())).collect()
 }
 
-/// The records of a file of any format that is read.
-fn records(bytes: &[u8], ending: &str) -> Result<(Vec<Record>, LeftOut), ApiError> {
+fn records(bytes: &[u8], ending: &str, most: usize) -> Result<(Vec<Record>, LeftOut), ApiError> {
     let unreadable =
         |error: &dyn std::fmt::Display| ApiError::invalid(format!("the file cannot be read: {error}"));
     let folder = tempfile::tempdir().map_err(|error| unreadable(&error))?;
@@ -163,7 +170,7 @@ fn records(bytes: &[u8], ending: &str) -> Result<(Vec<Record>, LeftOut), ApiErro
     let (mut records, mut left_out) = (Vec::new(), LeftOut::default());
     for item in items {
         match item {
-            Ok(_) if records.len() >= SHOWN => left_out.records += 1,
+            Ok(_) if records.len() >= most => left_out.records += 1,
             Ok(item) => records.push(item.record),
             Err(error) if records.is_empty() => return Err(named(&error)),
             Err(_) => left_out.invalid += 1,

@@ -1,26 +1,39 @@
-//! Watch: models and their throughput, jobs of this server and of the command line, and the curves of training runs.
+//! Watch: models and their throughput, pools and their maps, jobs of this server and of the command line, and the curves of
+//! training runs. Who has a key that allows it starts and stops jobs here.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use axum::extract::{Extension, Path, State};
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Extension, Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Html;
 use gradus_core::count::grouped;
 use gradus_engine::models::Store as Home;
-use gradus_plot::escaped;
+use gradus_plot::cloud::{Cloud, CloudSeries, Dot};
+use gradus_plot::{Block, Page, Section, escaped};
 use gradus_store::{Job, SqliteStore, Store as _};
 use gradus_train::curves::{self, RunCurves};
 use gradus_view::shell::{Tab, navigation};
 
-use super::Fragment;
+use serde::{Deserialize, Serialize};
+
+use super::{Fragment, look};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::jobs::JobStatus;
+use crate::extract::{JsonBody, Place, read};
+use crate::jobs::{JobState, JobStatus};
 use crate::keys::Caller;
+use crate::models::Ability;
+use crate::steps::annotate::{Method, MethodName, start};
 
 /// Jobs of the command line that are listed at most.
 const LISTED: usize = 50;
+/// Questions on a pool's map at most.
+const DOTS: usize = 2000;
+/// Pages that a browser opens by itself, without a key.
+pub(crate) const PAGES: &str = "/watch/";
 
 /// The page without what is going on.
 pub(super) fn shell() -> String {
@@ -30,7 +43,19 @@ pub(super) fn shell() -> String {
 /// What is going on.
 pub(crate) async fn now(State(app): State<Arc<App>>, Extension(caller): Extension<Caller>) -> Fragment {
     let mut out = String::new();
+    if caller.manage {
+        let generators: Vec<&str> = app
+            .models
+            .all()
+            .iter()
+            .filter(|model| model.generator().is_ok())
+            .map(|model| model.name.as_str())
+            .collect();
+        let generators = serde_json::to_string(&generators).expect("names are written");
+        let _ = writeln!(out, "<div id=\"manage\" data-generators=\"{}\"></div>", escaped(&generators));
+    }
     models(&mut out, &app);
+    pools(&mut out, &app);
     server_jobs(&mut out, &app, caller.manage);
     match command_line_jobs().await {
         Ok(jobs) => command_line(&mut out, &jobs),
@@ -91,6 +116,35 @@ fn models(out: &mut String, app: &App) {
     table(out, "Models", &columns, &rows);
 }
 
+fn pools(out: &mut String, app: &App) {
+    let served = app.models.all().iter().filter_map(|model| Some((model, model.library.as_ref()?)));
+    let rows: Vec<Vec<String>> = served
+        .map(|(model, library)| {
+            let (counts, encoder) = library.counts();
+            let name = escaped(&model.name);
+            vec![
+                name,
+                escaped(encoder),
+                grouped(counts.questions),
+                grouped(counts.solutions),
+                grouped(counts.steps),
+                format!("<a href=\"{PAGES}pool/{}\" data-page>Map</a>", encoded(&model.name)),
+            ]
+        })
+        .collect();
+    if !rows.is_empty() {
+        let columns = ["model", "encoder", "questions", "solutions", "steps", ""];
+        table(out, "Pools", &columns, &rows);
+    }
+}
+
+/// A name as a part of a path.
+fn encoded(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let letter = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    name.bytes().map(letter).collect()
+}
+
 fn server_jobs(out: &mut String, app: &App, manage: bool) {
     let rows: Vec<Vec<String>> = app
         .jobs
@@ -109,6 +163,9 @@ fn server_jobs(out: &mut String, app: &App, manage: bool) {
             let action = match (job.status, manage) {
                 (JobStatus::Running, true) => {
                     format!("<button type=\"button\" data-cancel=\"{id}\">Cancel</button>")
+                }
+                (JobStatus::Done | JobStatus::Cancelled, _) => {
+                    format!("<button type=\"button\" data-result=\"{id}\">Download</button>")
                 }
                 _ => String::new(),
             };
@@ -143,7 +200,7 @@ fn command_line(out: &mut String, jobs: &[Job]) {
             let (done, total) = (job.tasks.done, job.tasks.total());
             let output = job.output.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
             let output = match has_curves(job) {
-                true => format!("<a href=\"/watch/run/{}\">{}</a>", job.id, escaped(&output)),
+                true => format!("<a href=\"{PAGES}run/{}\" data-page>{}</a>", job.id, escaped(&output)),
                 false => escaped(&output),
             };
             let progress = format!(
@@ -184,4 +241,98 @@ pub(crate) async fn run(Path(id): Path<i64>) -> Result<Html<String>, ApiError> {
         .map_err(|error| ApiError::invalid(error.to_string()))?;
     let name = folder.file_name().map_or_else(|| id.to_string(), |name| name.to_string_lossy().into_owned());
     Ok(Html(curves::page(&[RunCurves { name, lines }])))
+}
+
+/// The questions of a model's pool in the plane.
+pub(crate) async fn pool(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+) -> Result<Html<String>, ApiError> {
+    let model = app.models.find(Some(&name), Ability::Retrieve)?;
+    let library = model.library.as_ref().expect("a model that retrieves has a pool");
+    let placed = library.map(DOTS).await?;
+    let (counts, encoder) = library.counts();
+    let subtitle = format!(
+        "{} of {} questions, embeddings of {encoder}",
+        grouped(placed.len()),
+        grouped(counts.questions)
+    );
+    let dots = placed.into_iter().map(|(text, [x, y])| {
+        let name = text.chars().take(80).collect();
+        Dot { name, x: f64::from(x), y: f64::from(y) }
+    });
+    let cloud = Cloud {
+        title: "Questions".to_owned(),
+        caption: "Each dot is a question, projected onto the first two principal components (PCA)."
+            .to_owned(),
+        series: vec![CloudSeries { name: name.clone(), dots: dots.collect() }],
+    };
+    let section =
+        Section { heading: "Map".to_owned(), intro: String::new(), blocks: vec![Block::Cloud(cloud)] };
+    let page = Page { title: format!("Pool of {name}"), subtitle, sections: vec![section], data_json: None };
+    Ok(Html(page.html()))
+}
+
+/// A page that the browser is to open.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OpenPage {
+    path: String,
+}
+
+/// The path with a ticket.
+pub(crate) async fn ticket(
+    State(app): State<Arc<App>>,
+    JsonBody(body): JsonBody<OpenPage>,
+) -> Result<Json<OpenPage>, ApiError> {
+    if !body.path.starts_with(PAGES) || body.path.contains(['?', '#']) {
+        return Err(ApiError::invalid(format!("`path` must begin with {PAGES}")));
+    }
+    let ticket = app.tickets.issue(&body.path);
+    Ok(Json(OpenPage { path: format!("{}?ticket={ticket}", body.path) }))
+}
+
+/// What to label, beside the file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AnnotateQuery {
+    name: String,
+    method: MethodName,
+    model: String,
+}
+
+/// Starts a job that labels the steps of a file.
+pub(crate) async fn annotate(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    place: Place,
+    Query(query): Query<AnnotateQuery>,
+    body: Body,
+) -> Result<(StatusCode, Json<JobState>), ApiError> {
+    if !caller.manage {
+        let message = "this key may not start jobs here (manage in --key-file)";
+        return Err(ApiError::new(StatusCode::FORBIDDEN, message));
+    }
+    let method = Method::new(query.method, &serde_json::Map::new())?;
+    let model = app.models.find(Some(&query.model), Ability::Generate)?.name.clone();
+    let bytes = read(body, &app).await?;
+    let (records, left_out) = look::opened(bytes, &query.name, usize::MAX).await?;
+    if left_out.invalid > 0 {
+        let message = format!("{} records of the file are not valid: mend it first", left_out.invalid);
+        return Err(ApiError::invalid(message));
+    }
+    let solutions: usize = records.iter().map(|record| record.solutions.len()).sum();
+    if solutions == 0 {
+        return Err(ApiError::invalid("the file has no solutions to label"));
+    }
+    if solutions > app.limits.inputs {
+        return Err(ApiError::invalid(format!(
+            "{solutions} solutions are more than a job here may have (--max-inputs): use gradus annotate"
+        )));
+    }
+    if query.method == MethodName::MonteCarlo && records.iter().any(|record| record.problem.answer.is_none())
+    {
+        return Err(ApiError::invalid("Monte Carlo grades completions, and a problem has no answer"));
+    }
+    Ok((StatusCode::ACCEPTED, Json(start(app, model, method, records, place)?)))
 }

@@ -55,13 +55,13 @@ pub(crate) enum MethodName {
 }
 
 /// A method with its settings.
-enum Method {
+pub(crate) enum Method {
     MonteCarlo(MonteCarloConfig),
     Judge(JudgeConfig),
 }
 
 impl Method {
-    fn new(name: MethodName, config: &serde_json::Map<String, Value>) -> Result<Self, ApiError> {
+    pub(crate) fn new(name: MethodName, config: &serde_json::Map<String, Value>) -> Result<Self, ApiError> {
         let bytes = serde_json::to_vec(config).expect("a JSON object is written");
         let refused = |error: gradus_annotate::Error| ApiError::invalid(format!("`config`: {error}"));
         Ok(match name {
@@ -110,23 +110,35 @@ pub(crate) async fn annotate(
         ..Solution::default()
     });
     let record = Record::new(problem.clone(), solutions.collect());
-    let job = app.jobs.start(method.name(), record.solutions.len())?;
+    Ok((StatusCode::ACCEPTED, Json(start(app, model, method, vec![record], place)?)))
+}
+
+/// Starts a job that labels the solutions of records with a model.
+pub(crate) fn start(
+    app: Arc<App>,
+    model: String,
+    method: Method,
+    records: Vec<Record>,
+    place: Place,
+) -> Result<JobState, ApiError> {
+    let job = app.jobs.start(method.name(), records.iter().map(|record| record.solutions.len()).sum())?;
     let state = job.state();
     let failed = |_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "no thread could be started");
     let thread = std::thread::Builder::new().name("gradus-job".to_owned());
-    thread.spawn(move || run(&app, &model, record, &method, &job, place)).map_err(failed)?;
-    Ok((StatusCode::ACCEPTED, Json(state)))
+    thread.spawn(move || run(&app, &model, records, &method, &job, place)).map_err(failed)?;
+    Ok(state)
 }
 
 /// Does the work, on a thread of its own.
-fn run(app: &App, model: &str, mut record: Record, method: &Method, job: &Job, _place: Place) {
+fn run(app: &App, model: &str, mut records: Vec<Record>, method: &Method, job: &Job, _place: Place) {
     let found = (app.models.find(Some(model), Ability::Generate))
         .and_then(super::super::models::ServedModel::generator);
     let Ok(generator) = found else { return };
-    let ended = block_on(label_all(generator, &record, method, job));
+    let ended = block_on(label_all(generator, &records, method, job));
     let status = match ended {
         Ok(Ok(labels)) => {
-            for (solution, annotated) in record.solutions.iter_mut().zip(labels) {
+            let solutions = records.iter_mut().flat_map(|record| &mut record.solutions);
+            for (solution, annotated) in solutions.zip(labels) {
                 solution.annotations.extend(annotated.and_then(|annotated| annotated.annotation));
             }
             Ok(if job.is_cancelled() { JobStatus::Cancelled } else { JobStatus::Done })
@@ -139,32 +151,36 @@ fn run(app: &App, model: &str, mut record: Record, method: &Method, job: &Job, _
             Ok(status) => state.status = status,
             Err(message) => (state.status, state.error) = (JobStatus::Failed, Some(message)),
         }
-        state.result = Some(json!({ "record": record }));
+        state.result = Some(json!({ "records": records }));
     });
 }
 
 /// The labels of all solutions, in order; none where it was not come to before the job was cancelled.
 async fn label_all(
     generator: &Generator,
-    record: &Record,
+    records: &[Record],
     method: &Method,
     job: &Job,
 ) -> Result<Vec<Option<Annotated>>, CallError> {
-    let each =
-        async |(index, solution): (usize, &Solution)| -> Result<(usize, Option<Annotated>), CallError> {
-            if job.is_cancelled() {
-                return Ok((index, None));
-            }
-            let annotated = label(generator, &record.problem, solution, method).await?;
-            job.update(|state| {
-                state.done += 1;
-                state.undecided += usize::from(annotated.annotation.is_none());
-            });
-            Ok((index, Some(annotated)))
-        };
-    let all = stream::iter(record.solutions.iter().enumerate()).map(each);
+    let solutions: Vec<(&Problem, &Solution)> = records
+        .iter()
+        .flat_map(|record| record.solutions.iter().map(|solution| (&record.problem, solution)))
+        .collect();
+    let each = async |index: usize| -> Result<(usize, Option<Annotated>), CallError> {
+        if job.is_cancelled() {
+            return Ok((index, None));
+        }
+        let (problem, solution) = solutions[index];
+        let annotated = label(generator, problem, solution, method).await?;
+        job.update(|state| {
+            state.done += 1;
+            state.undecided += usize::from(annotated.annotation.is_none());
+        });
+        Ok((index, Some(annotated)))
+    };
+    let all = stream::iter(0..solutions.len()).map(each);
     let mut each = std::pin::pin!(all.buffer_unordered(generator.concurrency));
-    let mut labels: Vec<Option<Annotated>> = vec![None; record.solutions.len()];
+    let mut labels: Vec<Option<Annotated>> = vec![None; solutions.len()];
     while let Some(labeled) = each.next().await {
         let (index, annotated) = labeled?;
         labels[index] = annotated;

@@ -5,7 +5,9 @@ mod clients;
 mod openai;
 mod operation;
 mod page;
+mod recorded;
 mod steps;
+mod telemetry;
 mod vllm;
 
 use std::net::SocketAddr;
@@ -45,6 +47,7 @@ pub(crate) fn config() -> ServerConfig {
         tls: None,
         limits: Limits::default(),
         label: None,
+        otlp_endpoint: None,
         drain: Duration::from_secs(10),
     }
 }

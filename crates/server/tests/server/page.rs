@@ -109,3 +109,97 @@ async fn without_a_project_the_page_says_how_to_get_one() {
     assert!(message.contains("--label"), "{message}");
     server.ended().await;
 }
+
+const KEY: &str = "a-key-of-more-than-sixteen";
+const READER: &str = "another-key-of-more-than-sixteen";
+
+/// Keys of somebody who may manage jobs, and of somebody who may not.
+fn two_keys(folder: &std::path::Path) -> Keys {
+    let path = folder.join("keys.toml");
+    let text = format!(
+        "[[key]]\nname = \"boss\"\nkey = \"{KEY}\"\nmanage = true\n[[key]]\nname = \"reader\"\nkey = \"{READER}\"\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    Keys::read(&path).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_are_started_from_the_page_with_a_key_that_allows_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Running::start(ServerConfig { keys: two_keys(folder.path()), ..config() }).await;
+    let bearer = |key: &str| format!("Bearer {key}");
+    let watch = async |key: &str| {
+        let asked = server.get("/page/watch").header("authorization", bearer(key)).send().await.unwrap();
+        asked.text().await.unwrap()
+    };
+    assert!(watch(KEY).await.contains("data-generators=\"[&quot;lm&quot;]\""));
+    assert!(!watch(READER).await.contains("data-generators"));
+    let row = json!({"question": "What is 2 + 3?", "response": "2 + 3 = 5.\n\nSo 5.", "gold": "5"});
+    let start = async |key: &str, query: &str, text: String| {
+        let path = format!("/page/annotate?{query}");
+        let asked = server.request(&path, &Value::Null).header("authorization", bearer(key)).body(text);
+        let answer = asked.send().await.unwrap();
+        let status = answer.status().as_u16();
+        (status, serde_json::from_str::<Value>(&answer.text().await.unwrap()).unwrap())
+    };
+    let query = "name=x.jsonl&method=monte_carlo&model=lm";
+    let (status, refused) = start(READER, query, format!("{row}\n")).await;
+    assert!(
+        status == 403 && refused["error"]["message"].as_str().unwrap().contains("may not start"),
+        "{refused}"
+    );
+    let unknown = json!({"question": "What?", "response": "That."});
+    for (query, text, expected) in [
+        (query, format!("{unknown}\n"), "has no answer"),
+        (query, "[]".to_owned(), "no "),
+        ("name=x.jsonl&method=monte_carlo&model=prm", format!("{row}\n"), "cannot generate"),
+    ] {
+        let (status, refused) = start(KEY, query, text).await;
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(status == 400 && message.contains(expected), "{message}");
+    }
+    let (status, job) = start(KEY, query, format!("{row}\n{row}\n")).await;
+    assert_eq!((status, &job["total"]), (202, &json!(2)), "{job}");
+    let path = format!("/v1/jobs/{}", job["id"].as_str().unwrap());
+    let done = loop {
+        let asked = server.get(&path).header("authorization", bearer(KEY)).send().await.unwrap();
+        let job: Value = serde_json::from_str(&asked.text().await.unwrap()).unwrap();
+        if job["status"] != "running" {
+            break job;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    };
+    assert_eq!(
+        (&done["status"], done["result"]["records"].as_array().unwrap().len()),
+        (&json!("done"), 2),
+        "{done}"
+    );
+    assert!(watch(READER).await.contains("data-result"));
+    server.ended().await;
+}
+
+/// A browser opens a page without a key: a ticket lets it in, once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_opens_a_page_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Running::start(ServerConfig { keys: two_keys(folder.path()), ..config() }).await;
+    let ask = async |body: Value| {
+        let asked = server.request("/page/ticket", &body).header("authorization", format!("Bearer {READER}"));
+        asked.send().await.unwrap()
+    };
+    assert_eq!(
+        server.request("/page/ticket", &json!({"path": "/watch/run/1"})).send().await.unwrap().status(),
+        401
+    );
+    for path in ["/v1/models", "/watch/run/1?x", "/watch"] {
+        assert_eq!(ask(json!({"path": path})).await.status(), 400, "{path}");
+    }
+    let text = ask(json!({"path": "/watch/pool/prm"})).await.text().await.unwrap();
+    let opened: Value = serde_json::from_str(&text).unwrap();
+    let path = opened["path"].as_str().unwrap();
+    // It is let in, to hear that there is no pool; a second time it is not.
+    assert_eq!(server.get(path).send().await.unwrap().status(), 400);
+    assert_eq!(server.get(path).send().await.unwrap().status(), 401);
+    assert_eq!(server.get("/watch/pool/prm").send().await.unwrap().status(), 401);
+    server.ended().await;
+}

@@ -142,7 +142,7 @@ async fn labels_come_as_a_job_with_events() {
         events.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok()).collect();
     let last = states.last().unwrap();
     assert_eq!((&last["status"], &last["done"]), (&json!("done"), &json!(2)), "{last}");
-    let labels = &last["result"]["record"]["solutions"][0]["annotations"][0]["labels"];
+    let labels = &last["result"]["records"][0]["solutions"][0]["annotations"][0]["labels"];
     assert_eq!(
         labels[0]["source"]["monte_carlo"]["model"].as_str().map(|model| model.ends_with("qwen2")),
         Some(true),
