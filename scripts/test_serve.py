@@ -71,7 +71,10 @@ def files():
     chat.write_text(json.dumps([{"messages": [{"role": "user", "content": row["question"]}, {"role": "assistant", "content": row["response"]}]} for row in rows]))
     steps = out / "steps.jsonl"
     steps.write_text("".join(json.dumps({"prompt": row["question"], "completions": row["response"].split("\n\n"), "labels": [True, False]}) + "\n" for row in rows))
-    made = [lines, chat, steps]
+    # A name that would be markup.
+    hostile = out / (HOSTILE.replace("/", "") + ".jsonl")
+    shutil.copy(lines, hostile)
+    made = [lines, chat, steps, hostile]
     for name in ("ours.jsonl.gz", "table.parquet"):
         subprocess.run([gradus, "data", "convert", str(lines), "--to", "gradus", "-o", str(out / name)], check=True, capture_output=True)
         made.append(out / name)
@@ -147,7 +150,7 @@ def watch(browser, size, scheme):
     job = post("/v1/steps/annotate", {"model": "writer", "problem": "What is 2 + 3?", "answer": "5", "method": "monte_carlo",
                                       "config": {"samples": 2, "max_tokens": 8}, "solutions": ["It is 5.\n\nSo 5."] * 4})
     page = opened(browser, "/watch", size, scheme)
-    row = page.locator("tr", has_text=job["id"])
+    row = page.locator("tr", has=page.locator(f'[title="{job["id"]}"]'))
     expect(row).to_contain_text("done", timeout=30000)
     expect(row).to_contain_text("4 / 4")
     expect(page.locator("#result")).to_contain_text("writer")

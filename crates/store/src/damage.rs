@@ -1,11 +1,11 @@
 //! Damage in the rows of a job: what is found costs its task, which is done again.
 //!
 //! Each result has a hash beside it; those of older versions have none and must be JSON. A task whose state is no state
-//! is open, one that is missing is made again, one too many is removed. SQLite finds rows by their order and by an index;
-//! where a row is not in its order, or the index differs from the rows, both are made anew from the rows.
+//! is open, one that is missing is made again, one too many is removed. Where SQLite finds fault with the table or its
+//! index, both are made anew from the rows.
 
-use rusqlite::types::{Value, ValueRef};
-use rusqlite::{Row, Savepoint, params};
+use rusqlite::types::ValueRef;
+use rusqlite::{Savepoint, params};
 
 use crate::job::JobId;
 use crate::schema;
@@ -21,7 +21,7 @@ pub(crate) fn hash(task: i64, result: &str) -> String {
 
 /// Opens the damaged tasks of a job and says how many there were.
 pub(crate) fn open_damaged(t: &Savepoint<'_>, job: JobId) -> rusqlite::Result<usize> {
-    repair_order(t, job)?;
+    repair_table(t)?;
     let mut damaged = Vec::new();
     {
         let mut tasks =
@@ -47,51 +47,11 @@ pub(crate) fn open_damaged(t: &Savepoint<'_>, job: JobId) -> rusqlite::Result<us
     Ok(damaged.len())
 }
 
-/// Makes the table and its index anew where either is not in order, or the index says something else than the rows do:
-/// SQLite would not find them, and take them for missing, or find them for ever.
-fn repair_order(t: &Savepoint<'_>, job: JobId) -> rusqlite::Result<()> {
-    // A column that the index does not have: else SQLite reads that instead, which has everything.
-    let rows_ascend = {
-        let mut tasks = t.prepare("SELECT job, number, attempts FROM tasks NOT INDEXED")?;
-        let place = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
-        ascends(tasks.query_map([], place)?)?
-    };
-    let index_ascends = {
-        let mut tasks = t.prepare("SELECT job, state, number FROM tasks INDEXED BY tasks_by_state")?;
-        // A state that is no text is none; the rows are put right first.
-        let place = |row: &Row<'_>| {
-            let state = row.get_ref(1)?.as_bytes().map(<[u8]>::to_vec).unwrap_or_default();
-            Ok((row.get::<_, i64>(0)?, state, row.get::<_, i64>(2)?))
-        };
-        ascends(tasks.query_map([], place)?)?
-    };
-    let tasks = |from: &str| -> rusqlite::Result<Vec<(i64, Value)>> {
-        let mut found = Vec::new();
-        let mut tasks = t.prepare(&format!("SELECT number, state{from} WHERE job = ?1"))?;
-        let mut rows = tasks.query([job])?;
-        while let Some(row) = rows.next()? {
-            found.push((row.get(0)?, Value::try_from(row.get_ref(1)?).unwrap_or(Value::Null)));
-        }
-        found.sort_by_key(|(number, _)| *number);
-        Ok(found)
-    };
-    if rows_ascend
-        && index_ascends
-        && tasks(", attempts FROM tasks NOT INDEXED")? == tasks(" FROM tasks INDEXED BY tasks_by_state")?
-    {
-        return Ok(());
-    }
-    schema::rebuild_tasks(t)
-}
-
-/// Whether each is greater than the one before it.
-fn ascends<T: PartialOrd>(mut all: impl Iterator<Item = rusqlite::Result<T>>) -> rusqlite::Result<bool> {
-    let (mut ascending, mut before) = (true, None);
-    while let Some(next) = all.next().transpose()? {
-        ascending &= before.as_ref().is_none_or(|before| *before < next);
-        before = Some(next);
-    }
-    Ok(ascending)
+/// Makes the table of tasks and its index anew where SQLite finds fault with them: a row out of order, an entry of the
+/// index that is no row's, a cell that reaches into the next. Writing to such a page would do more harm.
+fn repair_table(t: &Savepoint<'_>) -> rusqlite::Result<()> {
+    let said: String = t.query_row("PRAGMA integrity_check('tasks')", [], |row| row.get(0))?;
+    if said == "ok" { Ok(()) } else { schema::rebuild_tasks(t) }
 }
 
 fn is_sound(number: i64, result: ValueRef<'_>, known: ValueRef<'_>) -> bool {
@@ -107,7 +67,7 @@ pub(crate) fn restore_tasks(t: &Savepoint<'_>, job: JobId, names: &[String]) -> 
     if names.is_empty() {
         return Ok(());
     }
-    repair_order(t, job)?;
+    repair_table(t)?;
     let last = names.len() as i64 - 1;
     t.execute("DELETE FROM tasks WHERE job = ?1 AND number NOT BETWEEN 0 AND ?2", params![job, last])?;
     let mut insert = t.prepare("INSERT OR IGNORE INTO tasks(job, number, name) VALUES (?1, ?2, ?3)")?;

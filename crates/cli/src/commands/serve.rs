@@ -61,7 +61,13 @@ pub(super) struct ServeArgs {
     #[arg(long, default_value = "text", value_parser = ["text", "json"], help_heading = "Operation")]
     log: String,
     /// OTLP collector to send a span of each request to, such as http://127.0.0.1:4318
-    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL", help_heading = "Operation")]
+    #[arg(
+        long,
+        env = "OTEL_EXPORTER_OTLP_ENDPOINT",
+        hide_env_values = true,
+        value_name = "URL",
+        help_heading = "Operation"
+    )]
     otlp_endpoint: Option<String>,
 }
 

@@ -36,6 +36,20 @@ pub(super) struct Worker {
     calls: Calls,
 }
 
+/// Measures a pass.
+#[derive(Clone, Copy)]
+struct Clock {
+    started: Instant,
+    tokens: usize,
+}
+
+impl Clock {
+    /// Counts the pass. That comes before its answers: who has them all may ask what they cost.
+    fn stop(self, metrics: &Metrics) {
+        metrics.pass(self.tokens, self.started.elapsed());
+    }
+}
+
 /// A continuation in its pass.
 struct Continuation {
     reply: ReplySender<TokenLogProbs>,
@@ -223,9 +237,8 @@ impl Worker {
         if pass.units.is_empty() {
             return;
         }
-        let (started, tokens) = (Instant::now(), pass.joined.tokens());
-        self.serve(pass);
-        self.metrics.pass(tokens, started.elapsed());
+        let clock = Clock { started: Instant::now(), tokens: pass.joined.tokens() };
+        self.serve(pass, clock);
     }
 
     /// As many units of the first one's kind as the budget holds: the oldest, those in the queue that begin like it,
@@ -255,7 +268,7 @@ impl Worker {
         pass
     }
 
-    fn serve(&mut self, Pass { units, joined }: Pass) {
+    fn serve(&mut self, Pass { units, joined }: Pass, clock: Clock) {
         let mut trees = Vec::new();
         let mut continuations = Vec::new();
         let mut texts = Vec::new();
@@ -271,24 +284,25 @@ impl Worker {
             }
         }
         if !trees.is_empty() {
-            self.serve_trees(trees, &joined);
+            self.serve_trees(trees, &joined, clock);
         }
         if !continuations.is_empty() {
-            self.serve_continuations(continuations, &joined);
+            self.serve_continuations(continuations, &joined, clock);
         }
         if !texts.is_empty() {
-            self.serve_texts(&texts);
+            self.serve_texts(&texts, clock);
         }
         if !reads.is_empty() {
-            self.serve_reads(reads, &joined);
+            self.serve_reads(reads, &joined, clock);
         }
     }
 
-    fn serve_trees(&mut self, trees: Vec<(u64, (Tree, Place))>, joined: &Joined) {
+    fn serve_trees(&mut self, trees: Vec<(u64, (Tree, Place))>, joined: &Joined, clock: Clock) {
         let scorer = self.scorer.as_ref().expect("trees come from a scorer");
         let (calls, trees): (Vec<u64>, Vec<(Tree, Place)>) = trees.into_iter().unzip();
         let numbers: Vec<Vec<usize>> = trees.iter().map(|(tree, _)| tree.solutions()).collect();
         let scored = guarded(|| scorer.score(trees, joined, &self.model));
+        clock.stop(&self.metrics);
         match scored {
             Ok(scored) => {
                 let mut scored = scored.into_iter();
@@ -311,8 +325,9 @@ impl Worker {
         calls.iter().for_each(|call| self.calls.finish_scores(*call));
     }
 
-    fn serve_continuations(&mut self, units: Vec<Continuation>, joined: &Joined) {
+    fn serve_continuations(&mut self, units: Vec<Continuation>, joined: &Joined, clock: Clock) {
         let answers = guarded(|| logprobs(&self.model, &units, joined));
+        clock.stop(&self.metrics);
         match answers {
             Ok(answers) => {
                 for (unit, answer) in units.into_iter().zip(answers) {
@@ -326,9 +341,10 @@ impl Worker {
         }
     }
 
-    fn serve_texts(&mut self, texts: &[(u64, usize, Vec<u32>)]) {
+    fn serve_texts(&mut self, texts: &[(u64, usize, Vec<u32>)], clock: Clock) {
         let tokens: Vec<Vec<u32>> = texts.iter().map(|(_, _, tokens)| tokens.clone()).collect();
         let embedded = guarded(|| self.model.embed(&tokens));
+        clock.stop(&self.metrics);
         match embedded {
             Ok((width, vectors)) => {
                 for ((call, number, _), vector) in texts.iter().zip(vectors.chunks_exact(width)) {
@@ -348,9 +364,16 @@ impl Worker {
         texts.iter().for_each(|(call, _, _)| self.calls.finish_texts(*call));
     }
 
-    fn serve_reads(&mut self, units: Vec<((u64, usize), (ReadRequest, Place))>, joined: &Joined) {
+    fn serve_reads(
+        &mut self,
+        units: Vec<((u64, usize), (ReadRequest, Place))>,
+        joined: &Joined,
+        clock: Clock,
+    ) {
         let (askers, requests): (Vec<_>, Vec<_>) = units.into_iter().unzip();
-        match guarded(|| read::rows(&self.model, self.scorer.as_ref(), &requests, joined)) {
+        let rows = guarded(|| read::rows(&self.model, self.scorer.as_ref(), &requests, joined));
+        clock.stop(&self.metrics);
+        match rows {
             Ok(rows) => {
                 for ((call, number), rows) in askers.iter().zip(rows) {
                     if let Some(call) = self.calls.reads.get_mut(call) {

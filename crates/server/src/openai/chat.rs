@@ -2,10 +2,11 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt, stream};
@@ -224,7 +225,7 @@ pub(crate) async fn complete(
             }
         }
     };
-    Ok(sse(model.engine(), request, place, opening, write).into_response())
+    Ok(sse(model.engine(), request, place, app.limits.timeout, opening, write).into_response())
 }
 
 /// What a stream is made of.
@@ -242,6 +243,7 @@ pub(crate) fn sse<W: Fn(StreamPart) -> Vec<Value> + Send + 'static>(
     engine: &Engine,
     request: gradus_core::contracts::GenerateRequest,
     place: Place,
+    timeout: Duration,
     opening: Vec<Value>,
     write: W,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>> + use<W>> {
@@ -261,7 +263,20 @@ pub(crate) fn sse<W: Fn(StreamPart) -> Vec<Value> + Send + 'static>(
         };
         stream::iter(parts)
     });
-    let events = pieces.chain(ends).flat_map(move |part| {
+    let late = move || {
+        let message = format!("the stream took longer than {} s (--timeout)", timeout.as_secs());
+        Err(ApiError::new(StatusCode::GATEWAY_TIMEOUT, message))
+    };
+    let deadline = Instant::now() + timeout;
+    let parts = stream::unfold(Some(Box::pin(pieces.chain(ends))), move |parts| async move {
+        let mut parts = parts?;
+        match tokio::time::timeout_at(deadline.into(), parts.next()).await {
+            Ok(part) => Some((part?, Some(parts))),
+            // With its stream the request is dropped.
+            Err(_) => Some((late(), None)),
+        }
+    });
+    let events = parts.flat_map(move |part| {
         let _held = &place;
         let chunks = match part {
             Ok(part) => write(part),

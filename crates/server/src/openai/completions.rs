@@ -137,7 +137,7 @@ pub(crate) async fn complete(
             StreamPart::Usage(used) if usage.include_usage => vec![chunk(Vec::new(), Some(used.into()))],
             StreamPart::Usage(_) => Vec::new(),
         };
-        return Ok(sse(model.engine(), first, place, Vec::new(), write).into_response());
+        return Ok(sse(model.engine(), first, place, app.limits.timeout, Vec::new(), write).into_response());
     }
     let each = prompts.into_iter().map(async |prompt| {
         let mut request = first.clone();

@@ -30,6 +30,8 @@ use crate::steps::annotate::{Method, MethodName, start};
 
 /// Jobs of the command line that are listed at most.
 const LISTED: usize = 50;
+/// Characters of a job's id that are shown.
+const SHORT_ID: usize = 12;
 /// Questions on a pool's map at most.
 const DOTS: usize = 2000;
 /// Pages that a browser opens by itself, without a key.
@@ -169,8 +171,10 @@ fn server_jobs(out: &mut String, app: &App, manage: bool) {
                 }
                 _ => String::new(),
             };
+            // Enough of the id to tell jobs apart; a phone has no room for all of it.
+            let short: String = job.id.chars().take(SHORT_ID).collect();
             vec![
-                id,
+                format!("<span title=\"{id}\">{}</span>", escaped(&short)),
                 escaped(job.kind),
                 job.status.name().to_owned(),
                 progress,

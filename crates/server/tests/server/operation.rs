@@ -111,6 +111,11 @@ async fn a_request_has_its_time() {
     let body = json!({"model": "lm", "prompt": "one", "max_tokens": 200, "n": 200, "seed": 1});
     let message = server.refused("/v1/completions", &body, 504).await;
     assert!(message.contains("--timeout"), "{message}");
+    // A stream has begun when its time is over: it says so and ends.
+    let stream = server.request("/v1/completions", &slow()).send().await.unwrap();
+    assert_eq!(stream.status(), 200);
+    let text = stream.text().await.unwrap();
+    assert!(text.contains("--timeout") && text.ends_with("data: [DONE]\n\n"), "{text}");
     server.ended().await;
 }
 

@@ -360,6 +360,48 @@ async fn a_row_that_has_lost_its_number_is_done_again() {
     assert_eq!(results, ["0", "2", "4", "6", "8", "10"]);
 }
 
+/// A row's length is wrong: it reaches into its neighbor, and writing it would damage both.
+#[tokio::test]
+async fn a_row_that_reaches_into_the_next_is_done_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let job = |name: &str| JobSpec { fingerprint: name.to_owned(), ..spec(4) };
+    let id = store.begin(job("finished")).await.unwrap().id;
+    run_tasks(&store, id, &workers(), twice, |_| true).await.unwrap();
+    let id = store.begin(job("killed")).await.unwrap().id;
+    store.claim(id, &Worker::this(), 3, 0.0).await.unwrap();
+    store.finish(id, 0, "0".to_owned()).await.unwrap();
+    store.give_back(id, 1, "no answer".to_owned(), 1).await.unwrap();
+    drop(store);
+    let path = folder.path().join("a/jobs.sqlite");
+    let whole = std::fs::read(&path).unwrap();
+    // After the last row, which is open, comes the length of one that was written before it.
+    let last = whole.windows(6).rposition(|window| window == b"t3open").expect("name and state") + 6;
+    let length = last + whole[last..].iter().position(|byte| *byte != 0).unwrap();
+    for flip in [0x7f_u8, 0x05, 0x3d, 0x11] {
+        let mut damaged = whole.clone();
+        damaged[length] ^= flip;
+        std::fs::write(&path, damaged).unwrap();
+        let store = open(&folder);
+        let asked = RefCell::new(0);
+        let each = |task: usize| {
+            *asked.borrow_mut() += 1;
+            twice(task)
+        };
+        let run = async {
+            let id = store.begin(job("killed")).await?.id;
+            store.verify(id).await?;
+            run_tasks(&store, id, &workers(), each, |_| *asked.borrow() < 50).await?;
+            store.results(id).await
+        };
+        // A sentence, or every task once.
+        if let Ok(results) = run.await {
+            assert!(results.len() >= 3, "{flip}: {results:?}");
+        }
+        assert!(*asked.borrow() <= 4, "{flip}: {asked:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_store_that_is_closed_has_everything_in_its_file() {
     let folder = tempfile::tempdir().unwrap();

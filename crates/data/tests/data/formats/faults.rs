@@ -19,6 +19,7 @@ fn bad_records_are_refused_with_place_and_field() {
 
 fn bad_records() -> Vec<Value> {
     vec![
+        json!({"data": {"problem": "What?", "steps": []}, "annotations": []}),
         json!({"unheard": 1, "of": 2}),
         json!({"gradus": 2, "problem": {"id": "a", "text": "b"}}),
         json!({"gradus": 1, "problem": {"id": "a"}}),
