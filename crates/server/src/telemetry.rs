@@ -35,11 +35,10 @@ impl Telemetry {
     /// Sends spans to the collector at `endpoint`, such as `http://127.0.0.1:4318`, from now on.
     pub(crate) fn open(endpoint: &str) -> Result<Self> {
         let refused = |message: String| Error::Telemetry(format!("--otlp-endpoint {endpoint}: {message}"));
-        let address = Url::parse(&format!("{}/v1/traces", endpoint.trim_end_matches('/')))
-            .map_err(|error| refused(error.to_string()))?;
-        if !matches!(address.scheme(), "http" | "https") {
-            return Err(refused("give an address with http:// or https://".to_owned()));
-        }
+        let wanted = || refused("give an address with http:// or https://".to_owned());
+        let address = Url::parse(&format!("{}/v1/traces", endpoint.trim_end_matches('/')));
+        let address = address.ok().filter(|address| matches!(address.scheme(), "http" | "https"));
+        let address = address.ok_or_else(wanted)?;
         let tls =
             gradus_http::tls(address.scheme() == "https").map_err(|error| refused(error.to_string()))?;
         let mut client = reqwest::Client::builder()
