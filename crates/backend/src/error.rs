@@ -14,6 +14,9 @@ pub enum Error {
     /// A local model could not be loaded.
     #[error(transparent)]
     Engine(#[from] gradus_engine::Error),
+    /// A pool could not be opened, or nothing retrieved from it.
+    #[error(transparent)]
+    Retrieve(#[from] gradus_retrieve::Error),
     /// An endpoint, its key, its cache or its prices cannot be used.
     #[error("{option}: {source}")]
     Endpoint {

@@ -5,7 +5,7 @@
 //!
 //! - [`Generator`]: continues text, and says how probable a text is
 //! - [`Scorer`]: a process reward model; every profile works here and over `/pooling`
-//! - [`Embedder`]: texts to vectors
+//! - [`Embedder`]: texts to vectors; [`Library`]: a pool with its encoder, for reward models that see references
 //!
 //! Each is opened from its settings by one function, implements the contracts of `gradus-core`, and says what determines
 //! its results (`identity`, for resuming) and what it spent ([`Spending`]).
@@ -30,11 +30,13 @@ mod embedder;
 mod endpoints;
 mod error;
 mod generator;
+mod library;
 mod local;
 mod pair;
 mod profile_format;
 mod prompts;
 mod recorded;
+mod retrieval;
 mod scorer;
 mod served;
 mod settings;
@@ -44,12 +46,14 @@ pub use embedder::Embedder;
 pub use endpoints::{Spending, Traffic};
 pub use error::{Error, Result};
 pub use generator::{Continuation, DEFAULT_GENERATOR, Generator, GeneratorIdentity};
+pub use library::{Library, REFERENCES_PROFILE, check_profile, encoder_for, with_profile};
 pub use local::{Local, Purpose, scorer_name, trained_profile};
 pub use pair::open_pair;
 pub use prompts::ChatPrompt;
+pub use retrieval::{Augmentation, RetrievalOptions, RetrievalStrategy};
 pub use scorer::{ScoreSummary, Scorer, ScorerKind};
 pub use served::{Served, ServedKind};
 pub use settings::{
     EmbedderSettings, EndpointSettings, GeneratorSettings, LocalSettings, ScoreApi, ScorerSettings,
-    at_least_one,
+    at_least_one, count, count_or_none,
 };

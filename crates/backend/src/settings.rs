@@ -227,6 +227,28 @@ pub fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
+/// The most samples, votes, beams or resamples: memory is reserved for all of them.
+const MOST_SAMPLES: usize = 1_000_000;
+
+/// A number of samples or the like: 1 to a million.
+pub fn count(text: &str) -> Result<usize, String> {
+    at_least_one(text).and_then(at_most)
+}
+
+/// As [`count`], or 0.
+pub fn count_or_none(text: &str) -> Result<usize, String> {
+    let number = text.parse().map_err(|_| format!("`{text}` is not a whole number"))?;
+    at_most(number)
+}
+
+fn at_most(number: usize) -> Result<usize, String> {
+    if number > MOST_SAMPLES {
+        Err(format!("at most {}", gradus_core::count::grouped(MOST_SAMPLES)))
+    } else {
+        Ok(number)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

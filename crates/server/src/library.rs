@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use gradus_backend::{Embedder, EmbedderSettings, LocalSettings, block_on};
-use gradus_core::contracts::{Embed, ScoreRequest};
+use gradus_backend::{EmbedderSettings, LocalSettings, block_on};
+use gradus_core::contracts::ScoreRequest;
 use gradus_retrieve::map;
-use gradus_retrieve::pool::{Counts, Encoder, Pool};
-use gradus_retrieve::two_stage::{self, Found, Settings, Target};
+use gradus_retrieve::pool::Counts;
+use gradus_retrieve::two_stage::{Found, Settings, Target};
 
 use crate::Result;
 use crate::error::ApiError;
@@ -17,9 +17,7 @@ use crate::error::ApiError;
 pub(crate) struct Library(Arc<Opened>);
 
 struct Opened {
-    pool: Pool,
-    /// None where references are random.
-    embedder: Option<Embedder>,
+    library: gradus_backend::Library,
     settings: Settings,
 }
 
@@ -31,30 +29,21 @@ impl Library {
         local: &LocalSettings,
         settings: &Settings,
     ) -> Result<Self> {
-        let pool = Pool::open_any(folder)?;
-        let embedder = settings.embeds().then(|| {
-            let name = encoder.unwrap_or(&pool.manifest().encoder).to_owned();
-            let local = LocalSettings { adapter: None, precision: None, ..local.clone() };
-            Embedder::open(&EmbedderSettings { model: Some(name), local, ..EmbedderSettings::default() })
-        });
-        let embedder = embedder.transpose()?;
-        if let Some(embedder) = &embedder {
-            let fingerprint = embedder.fingerprint();
-            pool.expect(&Encoder { model: embedder, name: &embedder.name, fingerprint })?;
-        }
-        Ok(Self(Arc::new(Opened { pool, embedder, settings: settings.clone() })))
+        let options = EmbedderSettings::beside(local);
+        let library = gradus_backend::Library::open(folder, encoder, options, settings)?;
+        Ok(Self(Arc::new(Opened { library, settings: settings.clone() })))
     }
 
     /// What it holds.
     pub(crate) fn counts(&self) -> (&Counts, &str) {
-        let manifest = self.0.pool.manifest();
+        let manifest = self.0.library.pool.manifest();
         (&manifest.counts, &manifest.encoder)
     }
 
     /// Questions with their places in the plane of the first two principal components, `most` of them at most.
     pub(crate) async fn map(&self, most: usize) -> Result<Vec<(String, [f32; 2])>, ApiError> {
         let opened = Arc::clone(&self.0);
-        let work = move || map::questions(&opened.pool, most);
+        let work = move || map::questions(&opened.library.pool, most);
         let failed = |message: String| {
             ApiError::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, format!("no map: {message}"))
         };
@@ -70,10 +59,7 @@ impl Library {
     /// The references of all targets. The search takes all cores for a moment, so it runs beside the server's threads.
     pub(crate) async fn retrieve(&self, targets: Vec<Target>, settings: Settings) -> Result<Found, ApiError> {
         let opened = Arc::clone(&self.0);
-        let search = move || {
-            let encoder = opened.embedder.as_ref().map(|embedder| embedder as &dyn Embed);
-            block_on(two_stage::retrieve(&opened.pool, encoder, &targets, &settings, |_, _| true))
-        };
+        let search = move || block_on(opened.library.retrieve(&targets, &settings, |_, _| true));
         let failed = |message: String| {
             ApiError::new(
                 axum::http::StatusCode::INTERNAL_SERVER_ERROR,

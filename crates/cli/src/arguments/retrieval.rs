@@ -2,11 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use gradus_backend::{EmbedderSettings, EndpointSettings, LocalSettings};
-use gradus_retrieve::two_stage;
-
-use crate::arguments::values::{count, count_or_none};
+use clap::Args;
+use gradus_backend::{EmbedderSettings, EndpointSettings, LocalSettings, RetrievalOptions};
 
 /// The pool to use.
 #[derive(Debug, Args)]
@@ -17,94 +14,6 @@ pub(crate) struct PoolOption {
     /// Embedding model (default: the one recorded in the pool)
     #[arg(long, value_name = "MODEL")]
     pub(crate) encoder: Option<String>,
-}
-
-/// How references are retrieved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RetrievalStrategy {
-    /// Nearest neighbors by embedding
-    Nearest,
-    /// Nearest neighbors by TF-IDF
-    TfIdf,
-    /// Random references, as a baseline; nothing is embedded
-    Random,
-}
-
-/// What is retrieved.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Retrieval")]
-pub(crate) struct RetrievalOptions {
-    /// Reference questions per solution
-    #[arg(short = 'k', long, default_value_t = 2, value_name = "K", requires = "pool", value_parser = count_or_none)]
-    pub(crate) questions: usize,
-    /// Reference steps per solution step
-    #[arg(short = 'r', long, default_value_t = 1, value_name = "R", requires = "pool", value_parser = count_or_none)]
-    pub(crate) reference_steps: usize,
-    /// Nearest questions whose steps are searched for reference steps
-    #[arg(long, alias = "database", default_value_t = 10, value_name = "M", value_parser = count, requires = "pool")]
-    pub(crate) candidate_questions: usize,
-    /// Retrieval strategy
-    #[arg(long, value_enum, default_value = "nearest", requires = "pool")]
-    pub(crate) strategy: RetrievalStrategy,
-    /// Random seed of --strategy random
-    #[arg(long, default_value_t = 0, value_name = "SEED", requires = "pool")]
-    pub(crate) retrieval_seed: u64,
-    /// Jaccard similarity from which a question counts as a duplicate of the target and is excluded
-    #[arg(
-        long,
-        alias = "near",
-        default_value_t = 0.8,
-        value_name = "SHARE",
-        conflicts_with = "allow_duplicates",
-        requires = "pool"
-    )]
-    pub(crate) jaccard_threshold: f64,
-    /// Cosine similarity from which a question counts as a duplicate of the target and is excluded
-    #[arg(
-        long,
-        alias = "cosine",
-        default_value_t = 0.98,
-        value_name = "COSINE",
-        conflicts_with = "allow_duplicates",
-        requires = "pool"
-    )]
-    pub(crate) cosine_threshold: f32,
-    /// Include duplicates of the target question (leaks its answer)
-    #[arg(long, requires = "pool")]
-    pub(crate) allow_duplicates: bool,
-}
-
-impl RetrievalOptions {
-    pub(crate) fn settings(&self) -> two_stage::Settings {
-        two_stage::Settings {
-            questions: self.questions,
-            database: self.candidate_questions,
-            steps: self.reference_steps,
-            strategy: match self.strategy {
-                RetrievalStrategy::Nearest => two_stage::Strategy::Nearest,
-                RetrievalStrategy::TfIdf => two_stage::Strategy::TfIdf,
-                RetrievalStrategy::Random => two_stage::Strategy::Random { seed: self.retrieval_seed },
-            },
-            near: self.jaccard_threshold,
-            cosine: self.cosine_threshold,
-            allow_duplicates: self.allow_duplicates,
-            ..two_stage::Settings::default()
-        }
-    }
-}
-
-/// A pool that a scoring command may retrieve from.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Retrieval")]
-pub(crate) struct Augmentation {
-    /// Add references retrieved from this pool to the prompts (see gradus pool build)
-    #[arg(long, value_name = "POOL")]
-    pub(crate) pool: Option<PathBuf>,
-    /// Embedding model (default: the one recorded in the pool)
-    #[arg(long, value_name = "MODEL", requires = "pool")]
-    pub(crate) encoder: Option<String>,
-    #[command(flatten)]
-    pub(crate) retrieval: RetrievalOptions,
 }
 
 /// Retrieval from a pool that must be given.
@@ -119,7 +28,7 @@ pub(crate) struct PoolQuery {
 }
 
 /// Where a pool's embedding model runs.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct EncoderOptions {
     #[command(flatten)]
     pub(crate) endpoints: EndpointSettings,
@@ -128,13 +37,14 @@ pub(crate) struct EncoderOptions {
 }
 
 impl EncoderOptions {
-    pub(crate) fn settings(&self, model: &str) -> EmbedderSettings {
-        let Self { endpoints, local } = self;
-        EmbedderSettings {
-            model: Some(model.to_owned()),
-            recorded: None,
-            endpoints: endpoints.clone(),
-            local: local.clone(),
-        }
+    /// An embedding model of this name.
+    pub(crate) fn named(&self, model: &str) -> EmbedderSettings {
+        EmbedderSettings { model: Some(model.to_owned()), ..self.settings() }
+    }
+
+    /// An embedding model that is still to be named.
+    pub(crate) fn settings(&self) -> EmbedderSettings {
+        let Self { endpoints, local } = self.clone();
+        EmbedderSettings { endpoints, local, ..EmbedderSettings::default() }
     }
 }

@@ -1,7 +1,6 @@
 //! Parsers of option values.
 
-pub(crate) use gradus_backend::at_least_one;
-use gradus_core::count::grouped;
+pub(crate) use gradus_backend::{at_least_one, count, count_or_none};
 use gradus_core::steps::Strategy;
 
 /// Finds a thing by its name, and lists the names there are when it is unknown.
@@ -16,24 +15,6 @@ pub(crate) fn named<T: Copy>(name: &str, all: &[T], name_of: fn(T) -> &'static s
 /// A step-splitting strategy by its name.
 pub(crate) fn strategy(name: &str) -> Result<Strategy, String> {
     named(name, &Strategy::ALL, Strategy::name)
-}
-
-/// The most samples, votes, beams or resamples: memory is reserved for all of them.
-const MOST: usize = 1_000_000;
-
-/// A number of samples or the like: 1 to a million.
-pub(crate) fn count(text: &str) -> Result<usize, String> {
-    at_least_one(text).and_then(at_most)
-}
-
-/// As [`count`], or 0.
-pub(crate) fn count_or_none(text: &str) -> Result<usize, String> {
-    let number = text.parse().map_err(|_| format!("`{text}` is not a whole number"))?;
-    at_most(number)
-}
-
-fn at_most(number: usize) -> Result<usize, String> {
-    if number > MOST { Err(format!("at most {}", grouped(MOST))) } else { Ok(number) }
 }
 
 /// As [`count`], for options that have their own words for 0.

@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use gradus_backend::{Scorer, ScorerSettings, block_on};
+use gradus_backend::{Augmentation, Library, Scorer, ScorerSettings, block_on, check_profile, with_profile};
 use gradus_core::contracts::{Answer, CallError, ScoreRequest, ScoreSteps as _, StepScores};
 use gradus_core::{FirstError, Record, Solution};
 use gradus_data::files::{Sink, Target};
@@ -18,11 +18,10 @@ use serde_json::Value;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::{DatasetInput, OnError};
-use crate::arguments::retrieval::Augmentation;
 use crate::arguments::values::finite;
 use crate::exit::Status;
 use crate::input::Need;
-use crate::references::{self, Library, RetrievalTally};
+use crate::references::{self, RetrievalTally};
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress;
@@ -130,9 +129,9 @@ pub(super) fn run(args: &ScoreArgs) -> Result<Status> {
 
 fn score(args: &ScoreArgs) -> Result<Status> {
     let settings = args.augmentation.retrieval.settings();
-    let named = references::with_profile(&args.scorer, &args.augmentation)?;
+    let named = with_profile(&args.scorer, &args.augmentation)?;
     if let (Some(_), Some(profile)) = (&args.augmentation.pool, &named.profile) {
-        references::check_profile(profile, &settings)?;
+        check_profile(profile, &settings)?;
     }
     let library = Library::of(&args.augmentation, &args.scorer.local)?;
     let scorer = Scorer::open(&ScorerSettings { no_tree_packing: args.no_tree_packing, ..named })?;
@@ -230,7 +229,7 @@ impl<'a> ScoreRun<'a> {
             .flat_map(|record| record.solutions.iter().map(|solution| (&record.problem, solution)))
             .map(|(problem, solution)| two_stage::Target::from(&ScoreRequest::of(problem, solution)))
             .collect();
-        let found = library.retrieve(&targets, &self.settings)?;
+        let found = references::retrieve(library, &targets, &self.settings)?;
         tally.add(&found);
         let mut found = found.targets.into_iter();
         for mut record in records.drain(..) {

@@ -254,13 +254,8 @@ fn choose(record: &mut Record, args: &SelectArgs, report: &mut SelectSummary) ->
             index,
         }
     };
-    // The highest score among the solutions with the winning answer; without votes, among all.
-    let winner = |group: Option<usize>| {
-        let members: Vec<usize> =
-            (0..groups.len()).filter(|index| group.is_none() || groups[*index] == group).collect();
-        let own: Vec<Option<f64>> = members.iter().map(|index| scores[*index]).collect();
-        choice(vote::best(&own).map_or(0, |index| members[index]))
-    };
+    let winner =
+        |group: Option<usize>| choice(vote::representative(&groups, &scores, group).unwrap_or_default());
     Row {
         problem: problem.id.clone(),
         gold: problem.answer.clone(),

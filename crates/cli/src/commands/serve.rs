@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use gradus_backend::{LocalSettings, ScorerSettings, at_least_one};
+use gradus_backend::{
+    Augmentation, LocalSettings, ScorerSettings, at_least_one, check_profile, with_profile,
+};
 use gradus_server::{Keys, Limits, ModelSettings, ServerConfig, TlsFiles};
 
-use crate::arguments::retrieval::Augmentation;
 use crate::exit::{Status, Usage};
-use crate::references;
 use crate::terminal::{interrupt, printer};
 
 #[derive(Debug, Args)]
@@ -188,9 +188,9 @@ impl ServeArgs {
                 ..ScorerSettings::default()
             };
             let settings = self.augmentation.retrieval.settings();
-            let scorer = references::with_profile(&scorer, &self.augmentation)?;
+            let scorer = with_profile(&scorer, &self.augmentation)?;
             if let (Some(_), Some(profile)) = (&self.augmentation.pool, &scorer.profile) {
-                references::check_profile(profile, &settings)?;
+                check_profile(profile, &settings)?;
             }
             let name = name.or(model).unwrap_or_else(|| gradus_engine::models::SHIPPED.to_owned());
             Ok(ModelSettings {

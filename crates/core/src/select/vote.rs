@@ -121,6 +121,25 @@ pub fn best(scores: &[Option<f64>]) -> Option<usize> {
     first_highest(scores).or((!scores.is_empty()).then_some(0))
 }
 
+/// The candidate that stands for a winning answer: the one with the highest score among those that give it, or among all
+/// where nobody voted.
+///
+/// ```
+/// use gradus_core::select::vote::{groups, majority, representative};
+/// let groups = groups(&[Some("3"), Some("1/2"), Some("0.5")]);
+/// assert_eq!(representative(&groups, &[Some(0.9), Some(0.2), Some(0.4)], majority(&groups)), Some(2));
+/// ```
+pub fn representative(
+    groups: &[Option<usize>],
+    scores: &[Option<f64>],
+    winner: Option<usize>,
+) -> Option<usize> {
+    let members: Vec<usize> =
+        (0..groups.len()).filter(|index| winner.is_none() || groups[*index] == winner).collect();
+    let own: Vec<Option<f64>> = members.iter().map(|index| scores[*index]).collect();
+    best(&own).map(|index| members[index])
+}
+
 fn first_highest(values: &[Option<f64>]) -> Option<usize> {
     let mut highest: Option<(usize, f64)> = None;
     for (index, value) in values.iter().enumerate() {

@@ -65,10 +65,12 @@ pub(crate) async fn select(
         scores.solutions.iter().map(|solution| solution.answer.as_deref()).collect();
     let groups = vote::groups(&answers);
     let each: Vec<Option<f64>> = scores.solutions.iter().map(|solution| solution.score).collect();
+    let spoken =
+        |winner: Option<usize>| winner.and_then(|winner| vote::representative(&groups, &each, Some(winner)));
     let chosen = match body.by {
         SelectBy::Best => vote::best(&each),
-        SelectBy::Vote => vote::weighted(&groups, &each, vote::Power::default()),
-        SelectBy::Majority => vote::majority(&groups),
+        SelectBy::Vote => spoken(vote::weighted(&groups, &each, vote::Power::default())),
+        SelectBy::Majority => spoken(vote::majority(&groups)),
     };
     let group = chosen.and_then(|chosen| groups[chosen]);
     let votes = group.map_or(0, |group| groups.iter().filter(|other| **other == Some(group)).count());

@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use gradus_backend::{LocalSettings, ScorerSettings};
+use gradus_backend::{Augmentation, LocalSettings, ScorerSettings};
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
 use crate::arguments::protocol::ProtocolOptions;
-use crate::arguments::retrieval::Augmentation;
 use crate::arguments::values::{count_or_none, finite};
 use crate::exit::Usage;
 

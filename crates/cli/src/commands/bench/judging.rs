@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use gradus_annotate::judge::JudgeConfig;
 use gradus_backend::{
     DEFAULT_GENERATOR, Generator, GeneratorSettings, Local, LocalSettings, ScoreApi, Scorer, ScorerKind,
-    ScorerSettings, Spending, scorer_name,
+    ScorerSettings, Spending, scorer_name, with_profile,
 };
 use gradus_bench::judge::{Judge, Judged, Scorer as ScorerJudge};
 use gradus_bench::run::JudgeSource;
@@ -19,7 +19,6 @@ use super::critic::Critic;
 use crate::arguments::protocol::JudgeProtocol;
 use crate::cost;
 use crate::exit::Usage;
-use crate::references;
 
 /// Problems that are with a local critic at once, so that it can fill its passes.
 pub(super) const AHEAD: usize = 64;
@@ -58,7 +57,7 @@ impl Judging {
         if let Some(scores) = &judge.scores {
             return Ok(Self::new(judge, scores.clone(), Backend::Recorded(scores.clone())));
         }
-        let mut settings = references::with_profile(&judge.scorer, &judge.augmentation)?;
+        let mut settings = with_profile(&judge.scorer, &judge.augmentation)?;
         if with_local_model && !settings.endpoints.endpoint.is_empty() {
             settings.local = LocalSettings::default();
         }

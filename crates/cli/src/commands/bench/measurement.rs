@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use gradus_backend::{ScoreApi, block_on};
+use gradus_backend::{Library, ScoreApi, block_on, check_profile};
 use gradus_bench::fact::{self, Fact};
 use gradus_bench::judge::Judged;
 use gradus_bench::report::{BenchmarkReport, BenchmarkResults, InputFile, SCHEMA, SampleCounts, input_file};
@@ -22,7 +22,7 @@ use super::tables;
 use crate::cost;
 use crate::exit::{Status, Usage};
 use crate::input::{self, JoinedFiles, Need};
-use crate::references::{self, Library, RetrievalTally};
+use crate::references::{self, RetrievalTally};
 use crate::terminal::interrupt;
 use crate::terminal::printer::Printer;
 use crate::terminal::progress::Progress;
@@ -184,7 +184,7 @@ impl<'a> Measurement<'a> {
         let Some(pool) = &augmentation.pool else { return Ok(()) };
         let settings = augmentation.retrieval.settings();
         match (&judging.profile, self.args.judge.scorer.api) {
-            (Some(profile), _) => references::check_profile(profile, &settings)?,
+            (Some(profile), _) => check_profile(profile, &settings)?,
             (None, ScoreApi::Score) => {}
             (None, _) => {
                 let message = "--pool needs a reward model: other judges do not use references";
@@ -194,7 +194,7 @@ impl<'a> Measurement<'a> {
         let Some(library) = Library::of(augmentation, &self.args.judge.scorer.local)? else { return Ok(()) };
         let targets: Vec<Target> =
             self.samples.iter().map(|sample| Target::from(&sample.request())).collect();
-        let found = library.retrieve(&targets, &settings)?;
+        let found = references::retrieve(&library, &targets, &settings)?;
         let mut tally = RetrievalTally::default();
         tally.add(&found);
         for (sample, found) in self.samples.iter_mut().zip(found.targets) {

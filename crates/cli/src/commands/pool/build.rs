@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
-use gradus_backend::{Embedder, block_on};
+use gradus_backend::{Embedder, block_on, encoder_for};
 use gradus_retrieve::pca::{self, Keep, Pca};
-use gradus_retrieve::pool::{self, PoolBuildSummary, Progress as Embedded, Settings};
+use gradus_retrieve::pool::{self, Pool, PoolBuildSummary, Progress as Embedded, Settings};
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
@@ -20,7 +20,6 @@ use crate::cost;
 use crate::exit::Status;
 use crate::input::{self, Need};
 use crate::job;
-use crate::references::{encoder_of, with_encoder};
 use crate::terminal::interrupt;
 use crate::terminal::printer::Printer;
 use crate::terminal::progress::Progress;
@@ -125,7 +124,7 @@ pub(super) fn build(args: &BuildArgs) -> Result<Status> {
 fn build_pool(args: &BuildArgs) -> Result<Status> {
     let began = Instant::now();
     let (records, tally) = input::joined(&args.growth.input, Need::Records)?;
-    let embedder = Embedder::open(&args.growth.options.settings(&args.encoder))?;
+    let embedder = Embedder::open(&args.growth.options.named(&args.encoder))?;
     cost::announce(&embedder.spending);
     let explained = Mutex::new(None);
     let reduce = |rows: &[f32], dimension: usize| -> gradus_retrieve::Result<Pca> {
@@ -141,7 +140,7 @@ fn build_pool(args: &BuildArgs) -> Result<Status> {
     };
     let reduce: Option<&pca::Reduce<'_>> = (args.dimensions != Dimensions::All).then_some(&reduce);
     let mut watching = Watching::new();
-    let named = encoder_of(&embedder);
+    let named = embedder.as_encoder();
     let settings = settings(&args.growth);
     let work = pool::build(&args.output, records, &named, &settings, reduce, |done| watching.see(done));
     let report = block_on(work)??;
@@ -166,9 +165,10 @@ pub(super) fn add(args: &AddArgs) -> Result<Status> {
 fn add_to_pool(args: &AddArgs) -> Result<Status> {
     let began = Instant::now();
     let (records, tally) = input::joined(&args.growth.input, Need::Records)?;
-    let (pool, embedder) = with_encoder(&args.pool.pool, args.pool.encoder.as_deref(), &args.growth.options)?;
+    let pool = Pool::open_any(&args.pool.pool)?;
+    let embedder = encoder_for(&pool, args.pool.encoder.as_deref(), args.growth.options.settings())?;
     let mut watching = Watching::new();
-    let named = encoder_of(&embedder);
+    let named = embedder.as_encoder();
     let settings = settings(&args.growth);
     let work = pool::add(&args.pool.pool, records, &named, &settings, |done| watching.see(done));
     let report = block_on(work)??;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use gradus_backend::{Library, REFERENCES_PROFILE, check_profile};
 use gradus_core::contracts::{Message, ScoreRequest};
 use gradus_core::{Annotation, Mark, Problem, Record, Solution};
 use gradus_data::files::{Sink, Target as File};
@@ -18,7 +19,7 @@ use crate::arguments::dataset::DatasetInput;
 use crate::arguments::retrieval::PoolQuery;
 use crate::exit::{Status, Usage};
 use crate::input::{self, Need};
-use crate::references::{self, Library, RetrievalTally};
+use crate::references::{self, RetrievalTally};
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped};
 
@@ -92,7 +93,7 @@ struct ExamplesSummary {
 pub(super) fn run(args: &ExamplesArgs) -> Result<Status> {
     let settings = args.query.retrieval.settings();
     let writer = Writer::new(args, &settings)?;
-    let library = Library::open(&args.query.pool, &args.query.options, &settings)?;
+    let library = references::open(&args.query.pool, &args.query.options, &settings)?;
     let sink = Sink::create(File::new(&args.output))?;
     let mut run = ExamplesRun {
         args,
@@ -135,14 +136,14 @@ impl Writer {
             return Ok(Self::Records);
         }
         let nothing = settings.questions == 0 && settings.steps == 0;
-        let name = args.profile.as_deref().unwrap_or(if nothing { "plain" } else { references::PROFILE });
+        let name = args.profile.as_deref().unwrap_or(if nothing { "plain" } else { REFERENCES_PROFILE });
         let profile = Profile::find(name)?;
         let Score::Tokens { positive, negative } = profile.score.clone() else {
             let message = format!("profile `{name}` has no answer tokens: use --as records");
             return Err(Usage(message).into());
         };
         if !nothing {
-            references::check_profile(name, settings)?;
+            check_profile(name, settings)?;
         }
         Ok(Self::Chat { templates: Box::new(Templates::new(profile)?), right: positive, wrong: negative })
     }
@@ -167,7 +168,7 @@ impl ExamplesRun<'_> {
             record.solutions.iter().map(|solution| ScoreRequest::of(&record.problem, solution))
         });
         let targets: Vec<Target> = requests.map(|request| Target::from(&request)).collect();
-        let found = self.library.retrieve(&targets, &self.settings)?;
+        let found = references::retrieve(&self.library, &targets, &self.settings)?;
         self.report.tally.add(&found);
         let mut found = found.targets.into_iter();
         for mut record in records {

@@ -100,7 +100,7 @@ struct DatasetCounts<'a> {
 
 pub(super) fn run(args: &MapArgs) -> Result<Status> {
     let datasets = read(args)?;
-    let encoder = Embedder::open(&args.options.settings(&args.encoder))?;
+    let encoder = Embedder::open(&args.options.named(&args.encoder))?;
     cost::announce(&encoder.spending);
     interrupt::be_patient();
     let texts = |of: fn(&Dataset) -> &[String]| datasets.iter().map(of).collect::<Vec<_>>();

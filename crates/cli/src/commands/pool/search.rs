@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
+use gradus_backend::Library;
 use gradus_core::contracts::ScoreRequest;
 use gradus_data::files::{Sink, Target as File};
 use gradus_retrieve::two_stage::{Retrieved, Settings, Target};
@@ -15,7 +16,7 @@ use crate::arguments::dataset::DatasetOption;
 use crate::arguments::retrieval::PoolQuery;
 use crate::exit::Status;
 use crate::input::{self, Need};
-use crate::references::{self, Library, RetrievalTally};
+use crate::references::{self, RetrievalTally};
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::counted;
@@ -62,7 +63,7 @@ struct SearchSummary {
 pub(super) fn run(args: &SearchArgs) -> Result<Status> {
     let began = Instant::now();
     let settings = args.query.retrieval.settings();
-    let library = Library::open(&args.query.pool, &args.query.options, &settings)?;
+    let library = references::open(&args.query.pool, &args.query.options, &settings)?;
     let opening_seconds = began.elapsed().as_secs_f64();
     match (&args.question, &args.output) {
         (None, Some(output)) => dataset(args, &library, &settings, output, opening_seconds),
@@ -75,7 +76,7 @@ fn one(args: &SearchArgs, library: &Library, mut settings: Settings, question: &
         settings.steps = 0;
     }
     let target = Target { question: question.to_owned(), steps: args.step.clone(), ..Target::default() };
-    let found = library.retrieve(&[target], &settings)?;
+    let found = references::retrieve(library, &[target], &settings)?;
     let Retrieved { references, seen, .. } = &found.targets[0];
     let printer = Printer::new(None);
     if args.print.json {
@@ -139,7 +140,7 @@ fn dataset(
         targets.extend(requests.map(|request| Target::from(&request)));
         Ok(())
     })?;
-    let found = library.retrieve(&targets, settings)?;
+    let found = references::retrieve(library, &targets, settings)?;
     let mut sink = Sink::create(File::new(output))?;
     found.targets.iter().try_for_each(|target| sink.push(target))?;
     sink.finish()?;

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
+use gradus_backend::encoder_for;
 use gradus_core::Mark;
 use gradus_retrieve::pool::{Pool, PoolManifest, VectorCheck, VectorSample};
 use serde::Serialize;
@@ -13,7 +14,7 @@ use crate::arguments::JsonOption;
 use crate::arguments::retrieval::EncoderOptions;
 use crate::arguments::values::at_least_one;
 use crate::exit::Status;
-use crate::references::{encoder_for, verify_vectors};
+use crate::references::verify_vectors;
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped};
 
@@ -158,7 +159,7 @@ fn verified(args: &StatsArgs, pool: Pool) -> Result<(Pool, Option<VectorCheck>)>
         Some(Texts::Some(count)) => VectorSample::Some { count, seed: args.seed },
         Some(Texts::All) => VectorSample::All,
     };
-    let embedder = encoder_for(&pool, args.encoder.as_deref(), &args.options)?;
+    let embedder = encoder_for(&pool, args.encoder.as_deref(), args.options.settings())?;
     let check = verify_vectors(&pool, &embedder, sample)?;
     Ok((pool, Some(check)))
 }
