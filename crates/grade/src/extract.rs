@@ -1,14 +1,14 @@
 //! Finds the final answer in a solution.
 //!
 //! In this order: the last `\boxed{…}`; the line after the last `####`; a heading `# Answer`; the `answer` of a JSON
-//! object; what follows the last 'answer is' or 'answer:'; an option letter; the last number, or the formula it stands
-//! in. Later ways are weaker, so the way is reported beside the answer.
+//! object; what follows the last 'answer is' or 'answer:'; an option letter; all of it, where it is one formula without
+//! words; the last number, or the formula it stands in. Later ways are weaker, so the way is reported beside the answer.
 
 use serde::{Deserialize, Serialize};
 
 use super::lex::Reading;
 use super::parse::parse;
-use super::text::strip;
+use super::text::{is_name, strip};
 
 /// Where an answer was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -26,6 +26,8 @@ pub enum Found {
     Phrase,
     /// As an option letter, `(B)`.
     Choice,
+    /// There is nothing else: one formula without words, or what it ends in after `=`.
+    Bare,
     /// As the last number.
     LastNumber,
 }
@@ -63,7 +65,42 @@ pub fn extract(solution: &str) -> Option<Extracted> {
     if let Some(letter) = option_letter(tail) {
         return take(letter, Found::Choice);
     }
+    if let Some(answer) = bare(solution) {
+        return take(answer, Found::Bare);
+    }
     take(last_value(tail)?, Found::LastNumber)
+}
+
+/// Bytes of a bare answer at most.
+const BARE_BYTES: usize = 200;
+
+/// A solution that is one formula without words; of an equation what is after the last `=`.
+fn bare(solution: &str) -> Option<&str> {
+    let text = solution.trim();
+    if text.len() > BARE_BYTES || text.contains('\n') || text.contains('$') || has_words(text) {
+        return None;
+    }
+    let answer = match text.rsplit_once('=') {
+        Some((before, after)) if !before.ends_with(['<', '>', '!']) => after.trim(),
+        _ => text,
+    };
+    parse(answer, Reading::Usual).map(|_| answer)
+}
+
+/// Whether there are words: three letters together, or two by themselves, that are neither a command of LaTeX nor the name
+/// of a function or Greek letter.
+fn has_words(text: &str) -> bool {
+    text.split_whitespace().any(|part| {
+        let word = part.trim_matches(|c: char| !c.is_alphanumeric() && c != '\\');
+        let alone = word.chars().count() == 2 && word.chars().all(char::is_alphabetic);
+        let mut in_command = false;
+        alone && !is_name(word)
+            || part.split_inclusive(|c: char| !c.is_alphabetic()).any(|run| {
+                let letters = run.trim_end_matches(|c: char| !c.is_alphabetic());
+                let command = std::mem::replace(&mut in_command, run.ends_with('\\'));
+                !command && letters.chars().count() > 2 && !is_name(letters)
+            })
+    })
 }
 
 fn take(answer: &str, found: Found) -> Option<Extracted> {

@@ -223,10 +223,12 @@ pub(super) fn is_capitals(text: &str) -> bool {
 
 /// True for several words of which one is too long to be a product of letters.
 pub(super) fn is_prose(words: &str) -> bool {
-    words.contains(' ')
-        && words
-            .split(' ')
-            .any(|word| word.len() >= 4 && !FUNCTIONS.contains(&word) && !GREEK.contains(&word))
+    words.contains(' ') && words.split(' ').any(|word| word.len() >= 4 && !is_name(word))
+}
+
+/// True for the name of a function or Greek letter.
+pub(super) fn is_name(word: &str) -> bool {
+    FUNCTIONS.contains(&word) || GREEK.contains(&word)
 }
 
 /// True for a sentence with one number in it.

@@ -307,6 +307,13 @@ fn final_answers_are_found() {
         ("The final answer is $x = 3$. I hope it is correct.", "x = 3", Found::Phrase),
         ("Therefore, the correct option is (B).", "(B)", Found::Phrase),
         ("So we choose (D)", "D", Found::Choice),
+        (r"1/\sqrt{3}", r"1/\sqrt{3}", Found::Bare),
+        (r"x = \frac{\sqrt 3}{3}", r"\frac{\sqrt 3}{3}", Found::Bare),
+        ("(-2, 3]", "(-2, 3]", Found::Bare),
+        ("48 + 24 = 72", "72", Found::Bare),
+        ("2xy + 1", "2xy + 1", Found::Bare),
+        ("So 5", "5", Found::LastNumber),
+        ("72 clips", "72", Found::LastNumber),
         ("She makes $18 every day.", "18", Found::LastNumber),
         ("He paid \\$1,234.50 in all.", "1,234.50", Found::LastNumber),
         (r"Therefore, they eat \(\frac{13}{15}\) of the pie.", r"\frac{13}{15}", Found::LastNumber),
@@ -323,7 +330,8 @@ fn final_answers_are_found() {
         assert_eq!((got.answer.as_str(), got.found), (answer, found), "{text:?}");
     }
     assert_eq!(extract("I do not know."), None);
-    assert_eq!(extract(r"cut off \boxed{12"), extract("12"), "an unclosed box may be half an answer");
+    let cut_off = extract(r"cut off \boxed{12").map(|found| found.answer);
+    assert_eq!(cut_off.as_deref(), Some("12"), "an unclosed box may be half an answer");
     assert_eq!(grade("72", "no number").verdict, Verdict::Undecided(Reason::NoAnswer));
 }
 

@@ -84,7 +84,7 @@ pub fn states_answer(solution: &str) -> bool {
             let word = before.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or("");
             LEADS.iter().any(|lead| lead.eq_ignore_ascii_case(word))
         }),
-        Found::Choice | Found::LastNumber => false,
+        Found::Choice | Found::Bare | Found::LastNumber => false,
     }
 }
 
