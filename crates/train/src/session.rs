@@ -27,7 +27,6 @@ use crate::run::folder::{ResumedRun, Run};
 use crate::run::metrics::{self, MetricsLine};
 use crate::run::order::{self, Order};
 use crate::run::recipe::Recipe;
-use crate::run::tensorboard;
 use crate::trainable::{TrainableModel, Tuning};
 use crate::{Error, Result, adapter, full_model};
 
@@ -270,7 +269,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Writes the model card and the metrics for TensorBoard.
+    /// Writes the model card.
     fn write_card(&self, best: u64) -> Result<()> {
         let folder = self.run.folder();
         let lines = metrics::read(&folder.join("metrics.jsonl"))?;
@@ -285,8 +284,7 @@ impl<'a> Session<'a> {
             counts: &counts,
             step: best,
         });
-        self.run.write_file("README.md", &card)?;
-        self.run.write_file(&tensorboard::file_name(lines.first()), tensorboard::events(&lines))
+        self.run.write_file("README.md", &card)
     }
 }
 

@@ -1,5 +1,13 @@
 //! A progress bar for anything that takes longer than two seconds; silent when standard error is no terminal.
+//!
+//! With GRADUS_PROGRESS=json it is lines on standard error instead, for programs that show it in a way of their own:
+//!
+//! ```text
+//! {"progress":{"done":12,"total":40,"unit":"tasks","message":"12 solutions"}}
+//! ```
 
+use std::io::{self, Write as _};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -13,6 +21,13 @@ use super::visible::visible;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often the bar looks at the clock.
 const EVERY: u64 = 64;
+
+/// How often a line is written at most.
+const LINE_EVERY: Duration = Duration::from_millis(200);
+
+/// Whether progress is lines of JSON.
+static AS_LINES: LazyLock<bool> =
+    LazyLock::new(|| std::env::var_os("GRADUS_PROGRESS").is_some_and(|form| form == "json"));
 
 static DONE: AtomicUsize = AtomicUsize::new(0);
 static TOTAL: AtomicUsize = AtomicUsize::new(0);
@@ -36,6 +51,9 @@ pub(crate) struct Progress {
     ticks: u64,
     /// Tasks, where the bar counts them and not bytes.
     tasks: Option<u64>,
+    total: u64,
+    /// When the last line was written.
+    told: Option<Instant>,
 }
 
 impl Progress {
@@ -56,6 +74,8 @@ impl Progress {
             shown: false,
             ticks: 0,
             tasks: (total > 0 && !bytes).then_some(total),
+            total,
+            told: None,
         }
     }
 
@@ -72,6 +92,9 @@ impl Progress {
         if let Some(total) = self.tasks {
             note(position, total);
         }
+        if *AS_LINES {
+            return self.tell(position, message);
+        }
         if !self.shown && self.started.elapsed() > PATIENCE {
             self.shown = true;
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -80,6 +103,20 @@ impl Progress {
             self.bar.set_position(position);
             self.bar.set_message(visible(message, false).into_owned());
         }
+    }
+}
+
+impl Progress {
+    fn tell(&mut self, done: u64, message: &str) {
+        if self.told.is_some_and(|told| told.elapsed() < LINE_EVERY) {
+            return;
+        }
+        self.told = Some(Instant::now());
+        let unit = if self.tasks.is_some() { "tasks" } else { "bytes" };
+        let total = self.total;
+        let line = serde_json::json!({"done": done, "total": total, "unit": unit, "message": message});
+        // A reader that has gone away does not stop the work.
+        let _ = writeln!(io::stderr(), "{}", serde_json::json!({"progress": line}));
     }
 }
 

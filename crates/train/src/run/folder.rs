@@ -4,6 +4,7 @@
 //! recipe.toml      the resolved recipe
 //! run.json         versions, seed, inputs with hashes, machine, command line, when it began and was resumed
 //! metrics.jsonl    one line for each step and split
+//! events.out.…     the same for TensorBoard, which shows it while the run trains
 //! checkpoints/     step-000123/ …, the last few and the best
 //! best             the name of the best checkpoint
 //! adapter/         the result in PEFT's layout (or model/, after full fine-tuning)
@@ -30,6 +31,7 @@ use super::inputs::RunInput;
 use super::leftovers;
 use super::metrics::{self, Metrics, MetricsLine};
 use super::recipe::Recipe;
+use super::tensorboard::EventFile;
 use crate::error::io;
 use crate::{Error, Result};
 
@@ -91,6 +93,7 @@ pub(crate) struct Run {
     recipe: Recipe,
     record: RunRecord,
     metrics: Metrics,
+    events: EventFile,
     /// Step and value of the last evaluation of the metric that decides.
     judged: Option<(u64, f64)>,
     /// Step and value of the best checkpoint.
@@ -141,10 +144,11 @@ impl Run {
         };
         replace_plain_file(&folder.join("recipe.toml"), recipe.to_toml().as_bytes())?;
         let metrics = Metrics::open(&folder.join("metrics.jsonl"))?;
+        let events = EventFile::begin(folder, &[])?;
         // Last, because its presence is what makes the folder a run.
         replace_plain_file(&folder.join("run.json"), &json(&record))?;
         let (folder, recipe) = (folder.to_owned(), recipe.clone());
-        Ok(Self { folder, recipe, record, metrics, judged: None, best: None, _lock: lock })
+        Ok(Self { folder, recipe, record, metrics, events, judged: None, best: None, _lock: lock })
     }
 
     /// Resumes a run: cleans up after a kill, checks that the inputs are what they were, finds the newest whole
@@ -178,10 +182,19 @@ impl Run {
         record.resumed.push(Resumption { at: time::now(), step, gradus: version.to_owned() });
         replace_plain_file(&folder.join("run.json"), &json(&record))?;
         let metrics = Metrics::open(&path)?;
+        let events = EventFile::begin(folder, &lines)?;
         let steps = checkpoint::steps(&checkpoints)?;
         let best = recipe.steps.best.as_ref().and_then(|metric| metric.best_of(&lines, &steps));
-        let run =
-            Self { folder: folder.to_owned(), recipe, record, metrics, judged: None, best, _lock: lock };
+        let run = Self {
+            folder: folder.to_owned(),
+            recipe,
+            record,
+            metrics,
+            events,
+            judged: None,
+            best,
+            _lock: lock,
+        };
         run.write_best()?;
         Ok(ResumedRun { run, checkpoint, warnings })
     }
@@ -217,6 +230,7 @@ impl Run {
     /// Adds a line to the metrics.
     pub(crate) fn log(&mut self, line: &MetricsLine) -> Result<()> {
         self.metrics.append(line)?;
+        self.events.append(line)?;
         if let Some(value) = self.recipe.steps.best.as_ref().and_then(|metric| metric.value(line)) {
             self.judged = Some((line.step, value));
         }

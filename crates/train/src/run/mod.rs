@@ -20,7 +20,7 @@ pub mod metrics;
 pub(crate) mod order;
 pub(crate) mod recipe;
 pub(crate) mod steps;
-pub(crate) mod tensorboard;
+mod tensorboard;
 
 pub use metrics::MetricsLine;
 pub(crate) use recipe::Objective;
