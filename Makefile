@@ -18,6 +18,10 @@
 # make test-faults   every long command killed, on a full or failing disk, with damage in what it keeps; ROUNDS=200
 # make test-train    training really teaches: a real small model on the synthetic world, about ten minutes
 # make test-metamorphic  a million pairs of answers that rules keep or break, with SymPy; about ten minutes
+# make wheel       the optimized library and program as a Python wheel, into target/wheels
+# make test-python the wheel in a fresh virtual environment: its own tests, stubs, abi3audit, twine; nothing that needs torch
+# make test-frameworks  TRL, verl, OpenRLHF, Ray, distilabel, lm-evaluation-harness, Inspect, PEFT: gigabytes; FRAMEWORKS=trl
+# make bench-python  calls from Python: overhead, and math-verify and transformers in one run
 # make bench-grade   answers graded per second, ours and math-verify's, in one run
 # make bench-serve   64 clients on gradus serve against the offline throughput of gradus score, in one run
 # make bench-dedup   time and memory of the duplicate index
@@ -43,7 +47,7 @@ export GRADUS_HOME ?= $(TARGET)/gradus-home
 export GRADUS_TEST_MODELS ?= $(TARGET)/models
 TOKENIZERS := $(GRADUS_TEST_MODELS)/tokenizers
 
-.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-vllm test-models test-train test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
+.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-vllm test-python test-frameworks bench-python wheel test-wheel test-models test-train test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
 
 build:
 	$(CARGO) build --locked
@@ -129,6 +133,24 @@ test-serve: test-build
 
 test-vllm: test-build
 	GRADUS=$(GRADUS) sh scripts/test_vllm.sh
+
+wheel:
+	$(CARGO) build --locked --release -p gradus
+	PROGRAM=$(TARGET)/release/gradus PROFILE=release OUT=target/wheels sh scripts/wheel.sh
+
+# As fast to build as the other tests: the program and the library are theirs.
+TEST_WHEELS := target/test-wheels
+test-wheel: test-build
+	PROGRAM=$(GRADUS) PROFILE=dev OUT=$(TEST_WHEELS) sh scripts/wheel.sh
+
+test-python: test-wheel
+	WHEELS=$(TEST_WHEELS) sh scripts/test_python.sh
+
+test-frameworks: test-wheel
+	WHEELS=$(TEST_WHEELS) sh scripts/test_frameworks.sh
+
+bench-python: wheel
+	sh benches/python.sh
 
 ROUNDS := 200
 test-faults: test-build

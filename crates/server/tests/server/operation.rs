@@ -112,7 +112,9 @@ async fn a_request_has_its_time() {
     let message = server.refused("/v1/completions", &body, 504).await;
     assert!(message.contains("--timeout"), "{message}");
     // A stream has begun when its time is over: it says so and ends.
-    let stream = server.request("/v1/completions", &slow()).send().await.unwrap();
+    let mut longer = slow();
+    longer["n"] = json!(200);
+    let stream = server.request("/v1/completions", &longer).send().await.unwrap();
     assert_eq!(stream.status(), 200);
     let text = stream.text().await.unwrap();
     assert!(text.contains("--timeout") && text.ends_with("data: [DONE]\n\n"), "{text}");

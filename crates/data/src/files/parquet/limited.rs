@@ -3,10 +3,7 @@
 //! Equal levels and equal values are stored as the length of their run, so that a page of a hundred bytes may stand for a
 //! row with a billion elements. How long rows are is in the repetition levels, where 0 begins a row. They are counted
 //! here, page by page, and a text of the dictionary is taken for as long as the longest one.
-//!
-//! Left out: pages whose size the file misstates. They are found after the Parquet crate has unpacked them.
 
-use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -20,12 +17,14 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::record::reader::RowIter;
 use parquet::schema::types::Type;
 
+use super::page_header::LimitedPageSizes;
+
 /// Which limit was exceeded, and how to raise it.
 pub(super) type Exceeded = Arc<OnceLock<String>>;
 
 /// A Parquet file within limits.
 pub(super) struct LimitedFile {
-    pub(super) reader: SerializedFileReader<File>,
+    pub(super) reader: SerializedFileReader<LimitedPageSizes>,
     pub(super) exceeded: Exceeded,
 }
 
@@ -154,6 +153,8 @@ impl LimitedPages {
 
 impl PageReader for LimitedPages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
+        // So that its header is looked at before it is unpacked.
+        self.pages.peek_next_page()?;
         let page = self.pages.get_next_page()?;
         self.checked(page)
     }

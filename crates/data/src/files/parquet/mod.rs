@@ -5,6 +5,7 @@
 
 mod columns;
 mod limited;
+mod page_header;
 mod read;
 mod timestamp;
 mod write;

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use parquet::basic::ConvertedType;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
@@ -20,6 +21,7 @@ use parquet::schema::types::{Type, TypePtr};
 use serde_json::{Number, Value};
 
 use super::limited::{Exceeded, LimitedFile};
+use super::page_header::LimitedPageSizes;
 use super::timestamp;
 use crate::{Error, Result, SourceLocation};
 
@@ -39,7 +41,10 @@ impl ParquetRows {
     pub(crate) fn open(file: File, path: Arc<Path>) -> Result<Self> {
         let exceeded = Exceeded::default();
         let opened = without_panic(|| {
+            let file = LimitedPageSizes::new(file, exceeded.clone());
+            let has_pages = file.has_pages.clone();
             let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
+            has_pages.store(true, Ordering::Relaxed);
             let schema = reader.metadata().file_metadata().schema_descr().root_schema_ptr();
             let limited = LimitedFile { reader, exceeded: exceeded.clone() };
             Ok((schema, RowIter::from_file_into(Box::new(limited))))
