@@ -78,6 +78,8 @@ def run(
     A command that is refused raises GradusError with its sentence; Ctrl-C stops it where it can be resumed.
     """
     words = [os.fspath(argument) for argument in arguments]
+    if not words:
+        raise GradusError("name a command, such as gradus.run(\"data\", \"stats\", \"data.jsonl\")")
     line = [*words, *_as_options(options), "--json"]
     status, output, said = _Child([program_path(), *line], progress).finish()
     if status == 130:
@@ -91,9 +93,11 @@ def run(
     if not isinstance(fields, dict):
         fields = {"rows": fields}
     page = Path(options["output"]) / "report.html" if words[:1] == ["bench"] and "output" in options else None
-    return Report(fields, " ".join(word for word in words[:2] if not word.startswith("-")), page)
+    return Report(fields, " ".join(words[: 2 if words[0] in _GROUPS else 1]), page)
 
 
+# Commands that have commands of their own.
+_GROUPS = {"annotate", "bench", "data", "jobs", "label", "models", "pool", "train"}
 # Done; done, and the data has problems.
 _DONE, _FOUND = 0, 1
 
