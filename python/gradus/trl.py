@@ -16,7 +16,7 @@
 `OutcomeReward` and `PrmReward` also work in `trl.GRPOTrainer` itself, one number for a completion.
 `StepGRPOTrainer` gives every token the credit of the steps from its own to the last, in one of two forms:
 
-- "sum", process supervision of DeepSeekMath (arXiv 2402.03300, 4.1.3). The scores s of all steps of a group are
+- "sum", process supervision of DeepSeekMath (arXiv 2402.03300). The scores s of all steps of a group are
   normalized together, and summed from the token's step j on: A = Σ_{i ≥ j} (s_i − mean) / std.
 - "min", PURE (arXiv 2504.15275). With r = 2s − 1, a step counts by how close it is to the worst of its solution:
   r*_i = r_i · softmax(−r / temperature)_i. The baseline b is the mean r* per token of the other completions of the group,

@@ -198,9 +198,9 @@ def test_rows_are_counted_and_a_wrong_column_is_named(model: str, caplog: pytest
 
 def test_a_model_that_is_not_there_stops_the_job_with_its_sentence() -> None:
     job = ray.data.from_items([{"problem": "What?", "solution": "It is 5."}]).map_batches(
-        ScoreBatches, fn_constructor_kwargs={"model": "nowhere/model"}, **POOL
+        ScoreBatches, fn_constructor_kwargs={"model": "./nowhere"}, **POOL
     )
-    with pytest.raises(ray.exceptions.RayError, match="there is no model nowhere/model"):
+    with pytest.raises(ray.exceptions.RayError, match="GradusError: there is no model ./nowhere"):
         job.take_all()
 
 
