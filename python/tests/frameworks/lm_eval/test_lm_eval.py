@@ -137,8 +137,8 @@ def test_no_answer_is_undecided_and_not_wrong(tmp_path: Path, questions: Path) -
 def test_empty_and_endless_responses(tmp_path: Path, questions: Path, caplog: pytest.LogCaptureFixture) -> None:
     rows = [json.loads(line) for line in questions.read_text().splitlines()]
     right = {row["question"]: f"The answer is {row['answer'].removeprefix('#### ')}." for row in rows}
-    # None: a server that refused. Beyond the context: a model that never stopped.
-    texts = {question: [None, "", text, "and so on " * 9000] for question, text in right.items()}
+    # The harness itself cannot grade None; beyond the PRM's context: a model that never stopped.
+    texts = {question: ["", " \n", text, "and so on " * 9000] for question, text in right.items()}
     with caplog.at_level(logging.WARNING):
         results = evaluate(tmp_path, questions, RecordedSolutions(texts))
     assert results["gradus_equal,best"] == results["gradus_equal,vote"] == results["gradus_equal,majority"] == 1
@@ -182,6 +182,7 @@ def test_settings_that_cannot_work_are_refused() -> None:
         SelectFilter(problem="{{text}}", model="no/such-model").apply([["a"]], [{"text": "What is 1 + 1?"}])
     assert SelectFilter(problem="{{text}}").apply([["1 + 1 = 2", "2"], []], [{"text": "What is 1 + 1?"}] * 2)[1] == [""]
     assert SelectFilter(problem="text").apply([], []) == []
+    assert SelectFilter(problem="text").apply([[None, "1 + 1 = 2."]], [{"text": "What is 1 + 1?"}]) == [["1 + 1 = 2."]]
 
 
 def test_the_guide_runs(tmp_path: Path) -> None:
