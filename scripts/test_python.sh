@@ -15,7 +15,7 @@ tools="pytest==9.1.1 hypothesis==6.168.0 pyarrow pandas polars tqdm mypy pyright
 "$OUT/venv/bin/abi3audit" "$wheel"
 # The modules of frameworks are checked where those are installed.
 "$OUT/venv/bin/python" python/tests/guide.py "$OUT/examples"
-"$OUT/venv/bin/mypy" --strict -m gradus -m gradus.metrics -m gradus.notebook -m gradus.program -m gradus.progress -m gradus.training
+"$OUT/venv/bin/mypy" --strict -m gradus -m gradus.batching -m gradus.chat -m gradus.columns -m gradus.metrics -m gradus.notebook -m gradus.program -m gradus.progress -m gradus.training
 "$OUT/venv/bin/mypy" --strict "$OUT"/examples/*.py
 "$OUT/venv/bin/pyright" --pythonpath "$OUT/venv/bin/python" "$OUT"/examples/*.py
 "$OUT/venv/bin/python" -m pytest -q -rs "$OUT/tests" --ignore "$OUT/tests/frameworks"

@@ -13,10 +13,12 @@ The columns are those of distilabel's `TextGeneration`; `input_mappings` and `ou
 without a result gets None in the new columns, and such rows are counted in the log.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from gradus._gradus import GradusError, Scorer, grade_batch
+from gradus.columns import joined, solution_of, text_of, where_known
 
 try:
     # distilabel 1.5 imports requests, but does not require it.
@@ -94,10 +96,9 @@ class ScoreSolutions(Step):  # type: ignore[misc]
         scorer = self._scorer
         if scorer is None:
             raise GradusError(f"step {self.name} is not loaded: call load() before process()")
-        pairs = [(_text(row, "instruction"), _solution(row, "generation")) for row in inputs]
-        scored = _where_known(
-            pairs, lambda problems, solutions: scorer.score_batch(problems, solutions, on_error="skip")
-        )
+        problems = [text_of(row["instruction"], "instruction") for row in inputs]
+        solutions = [solution_of(row["generation"], "generation") for row in inputs]
+        scored = where_known(partial(scorer.score_batch, on_error="skip"), problems, solutions)
         for row, one in zip(inputs, scored, strict=True):
             row["steps"] = None if one is None else one.steps
             row["step_scores"] = None if one is None else one.scores
@@ -130,8 +131,9 @@ class GradeAnswers(Step):  # type: ignore[misc]
         return ["verdict", "correct"]
 
     def process(self, inputs: StepInput) -> "StepOutput":
-        pairs = [(_text(row, "answer"), _joined(_solution(row, "generation"))) for row in inputs]
-        grades = _where_known(pairs, grade_batch)
+        answers = [text_of(row["answer"], "answer") for row in inputs]
+        solutions = [joined(solution_of(row["generation"], "generation")) for row in inputs]
+        grades = where_known(grade_batch, answers, solutions)
         for row, grade in zip(inputs, grades, strict=True):
             row["verdict"] = None if grade is None else grade.verdict
             row["correct"] = None if grade is None else grade.correct
@@ -139,42 +141,7 @@ class GradeAnswers(Step):  # type: ignore[misc]
         yield inputs
 
 
-def _where_known(pairs: Sequence[tuple[Any, Any]], compute: Callable[[Any, Any], Sequence[Any]]) -> list[Any]:
-    """What is computed from the pairs that have both their values; the others are None."""
-    known = [pair for pair in pairs if None not in pair]
-    results = iter(compute([first for first, _ in known], [second for _, second in known]))
-    return [None if None in pair else next(results) for pair in pairs]
-
-
 def _warn_of_missing(step: Step, results: Sequence[object]) -> None:
     missing = sum(result is None for result in results)
     if missing:
         step._logger.warning("Step '%s': %d of %d rows have no result", step.name, missing, len(results))
-
-
-def _text(row: Mapping[str, Any], column: str) -> str | None:
-    """A text, a number as text, the last message of a conversation, or None where there is none."""
-    value = row[column]
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, (int, float)):
-        return str(value)
-    if _is_conversation(value):
-        return _text(value[-1], "content")
-    raise GradusError(f"column `{column}` holds {type(value).__name__}: it should hold texts or conversations")
-
-
-def _solution(row: Mapping[str, Any], column: str) -> str | list[str] | None:
-    """A text, a list of steps, the last message of a conversation, or None where there is none."""
-    value = row[column]
-    if isinstance(value, (list, tuple)) and all(isinstance(step, str) for step in value):
-        return list(value)
-    return _text(row, column)
-
-
-def _joined(solution: str | list[str] | None) -> str | None:
-    return "\n\n".join(solution) if isinstance(solution, list) else solution
-
-
-def _is_conversation(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and len(value) > 0 and isinstance(value[-1], Mapping)

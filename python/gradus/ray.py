@@ -24,6 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gradus._gradus import Dataset, Embedder, GradusError, Scorer, grade_batch
+from gradus.columns import Solution, joined, solution_of, text_of, where_known
 from gradus.program import run
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ __all__ = ["EmbedBatches", "GradeBatches", "MonteCarloBatches", "SampleBatches",
 
 # A dict of arrays, a pandas.DataFrame or a pyarrow.Table.
 Batch: TypeAlias = Any
-Solution: TypeAlias = str | list[str]
 
 _LOG = logging.getLogger(__name__)
 _TEXT = pyarrow.string()
@@ -97,7 +97,7 @@ class ScoreBatches(_Actor):
     def __call__(self, batch: Batch) -> Batch:
         problem, solution = self._inputs
         score_all = partial(self._scorer.score_batch, on_error="skip")
-        scored = _where_known(score_all, _texts(batch, problem), _solutions(batch, solution))
+        scored = where_known(score_all, _texts(batch, problem), _solutions(batch, solution))
         self._count(scored)
         step_scores, score, steps = self._outputs
         columns = {
@@ -126,8 +126,8 @@ class GradeBatches(_Actor):
 
     def __call__(self, batch: Batch) -> Batch:
         answer, solution = self._inputs
-        whole = [_joined(solution) for solution in _solutions(batch, solution)]
-        grades = _where_known(grade_batch, _texts(batch, answer), whole)
+        whole = [joined(solution) for solution in _solutions(batch, solution)]
+        grades = where_known(grade_batch, _texts(batch, answer), whole)
         self._count(grades)
         verdict, correct = self._outputs
         columns = {
@@ -155,7 +155,7 @@ class EmbedBatches(_Actor):
         self._embedder = Embedder(model, device=device, **settings)
 
     def __call__(self, batch: Batch) -> Batch:
-        vectors = _where_known(self._embedder.embed, _texts(batch, self._input))
+        vectors = where_known(self._embedder.embed, _texts(batch, self._input))
         self._count(vectors)
         return _with_columns(batch, {self._output: (vectors, pyarrow.list_(_NUMBER))})
 
@@ -185,7 +185,7 @@ class SampleBatches(_Actor):
     def __call__(self, batch: Batch) -> Batch:
         problem, name = self._inputs
         named = [_texts(batch, name)] if name is not None else []
-        records = _where_known(_problem_records, _texts(batch, problem), *named)
+        records = where_known(_problem_records, _texts(batch, problem), *named)
         sampled: dict[str, list[str | None]] = {}
         for row in _run(["sample"], records, self._options).to_arrow().to_pylist():
             sampled.setdefault(row["problem_id"], []).append(row["solution"])
@@ -225,7 +225,7 @@ class MonteCarloBatches(_Actor):
     def __call__(self, batch: Batch) -> Batch:
         problem, solution, answer = self._inputs
         inputs = _texts(batch, problem), _solutions(batch, solution), _texts(batch, answer)
-        records = _where_known(_solution_records, *inputs)
+        records = where_known(_solution_records, *inputs)
         labeled = {
             (one["problem_id"], one["id"]): one
             for record in _run(["annotate", "monte-carlo"], records, self._options)
@@ -253,14 +253,6 @@ def _use_assigned_cores() -> None:
     cores = int(assigned.get("CPU", 0))
     if cores > 0:
         os.environ.setdefault("RAYON_NUM_THREADS", str(cores))
-
-
-def _where_known(compute: Callable[..., Sequence[Any]], *columns: Sequence[Any]) -> list[Any]:
-    """What is computed from the rows that have all their values; the others are None."""
-    rows = list(zip(*columns, strict=True))
-    known = [row for row in rows if None not in row]
-    results = iter(compute(*map(list, zip(*known, strict=True))) if known else [])
-    return [None if None in row else next(results) for row in rows]
 
 
 def _each(values: Iterable[Any], compute: Callable[[Any], Any]) -> list[Any]:
@@ -358,43 +350,8 @@ def _take(batch: Batch, places: list[int]) -> Batch:
 
 
 def _texts(batch: Batch, name: str) -> list[str | None]:
-    return [_text(value, name) for value in _column(batch, name)]
+    return [text_of(value, name) for value in _column(batch, name)]
 
 
 def _solutions(batch: Batch, name: str) -> list[Solution | None]:
-    return [_solution(value, name) for value in _column(batch, name)]
-
-
-def _text(value: Any, name: str) -> str | None:
-    """A text, a number as text, the last message of a conversation, or None where there is none."""
-    if _is_missing(value):
-        return None
-    if isinstance(value, str):
-        return value
-    if isinstance(value, (int, float, numpy.number)):
-        return str(value)
-    if _is_conversation(value):
-        return _text(value[-1].get("content"), name)
-    raise GradusError(f"column `{name}` holds {type(value).__name__}: it should hold texts or conversations")
-
-
-def _solution(value: Any, name: str) -> Solution | None:
-    """A text, a list of steps, the last message of a conversation, or None where there is none."""
-    if _is_missing(value) or isinstance(value, str) or _is_conversation(value):
-        return _text(value, name)
-    if isinstance(value, (list, tuple, numpy.ndarray)):
-        steps = list(value)
-        return None if any(_is_missing(step) for step in steps) else [str(step) for step in steps]
-    raise GradusError(f"column `{name}` holds {type(value).__name__}: it should hold texts, steps or conversations")
-
-
-def _joined(solution: Solution | None) -> str | None:
-    return "\n\n".join(solution) if isinstance(solution, list) else solution
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or value is pandas.NA or (isinstance(value, float) and value != value)
-
-
-def _is_conversation(value: Any) -> bool:
-    return isinstance(value, (list, tuple, numpy.ndarray)) and len(value) > 0 and isinstance(value[-1], Mapping)
+    return [solution_of(value, name) for value in _column(batch, name)]

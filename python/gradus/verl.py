@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import gradus
 from gradus import Grade, GradusError, ScoredSolution, Scorer
-from gradus.openrlhf import Collector, last_user_message, score_or_none
+from gradus.batching import Collector, score_or_none
+from gradus.chat import last_user_message
 
 if TYPE_CHECKING:
     from gradus._gradus import Aggregation, SplitStrategy

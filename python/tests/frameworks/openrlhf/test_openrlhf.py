@@ -19,7 +19,9 @@ from transformers import AutoTokenizer
 
 import gradus
 import gradus.openrlhf
-from gradus.openrlhf import Collector, Reward, last_user_message, response_text
+from gradus.batching import Collector
+from gradus.chat import last_user_message
+from gradus.openrlhf import Reward, response_text
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from guide import run_guide  # noqa: E402
