@@ -1,7 +1,7 @@
 use std::fs;
 
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -308,9 +308,7 @@ fn child() {
 fn killed_at_any_instant() {
     let world = World::new();
     let whole = world.root.path().join("whole");
-    let started = Instant::now();
     train_on(&whole, RunContext::default());
-    let length = started.elapsed();
 
     let killed = world.folder();
     let spawn = || {
@@ -318,12 +316,16 @@ fn killed_at_any_instant() {
         command.args(["--ignored", "--exact", "run::folder::tests::child"]).env("GRADUS_TEST_RUN", &killed);
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
+    let lines = || fs::read_to_string(killed.join("metrics.jsonl")).map_or(0, |text| text.lines().count());
     let mut kills = 0;
     for round in 0..10 {
+        let before = lines();
         let mut child = spawn();
         // Here at the start, there after several checkpoints.
-        std::thread::sleep(length * (1 + round % 4) / 12);
-        kills += u32::from(child.try_wait().unwrap().is_none());
+        while child.try_wait().unwrap().is_none() && lines() < before + 4 * (round % 4) {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        kills += u32::from(child.try_wait().unwrap().is_none() && lines() > 0);
         child.kill().unwrap();
         child.wait().unwrap();
     }
