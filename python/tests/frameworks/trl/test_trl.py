@@ -436,7 +436,14 @@ def test_advantages_that_reach_the_loss(tmp_path: Path) -> None:
         ends_with_three,
         step_scorer=even_is_right,
         step_weight=0.5,
-        args=config(tmp_path, max_steps=6, gradient_accumulation_steps=2, num_iterations=2),
+        args=config(
+            tmp_path,
+            max_steps=6,
+            gradient_accumulation_steps=2,
+            num_iterations=2,
+            # Each token is a step then.
+            generation_kwargs={"suppress_tokens": [tokenizer.convert_tokens_to_ids("Count:")]},
+        ),
         train_dataset=Dataset.from_list([{"prompt": "Count:"}] * 16),
         processing_class=tokenizer,
     )
