@@ -8,7 +8,7 @@ wheel=$(ls "$WHEELS"/*.whl)
 # The tests must not find the sources of the package instead of the wheel.
 rm -rf "$OUT/tests" && mkdir -p "$OUT" && cp -r python/tests "$OUT/tests"
 [ -x "$OUT/venv/bin/python" ] || python3 -m venv "$OUT/venv"
-tools="pytest==9.1.1 hypothesis==6.168.0 pyarrow pandas polars tqdm mypy pyright abi3audit twine"
+tools="pytest==9.1.1 hypothesis==6.168.0 pyarrow pandas polars tqdm mypy pyright[nodejs] abi3audit twine"
 "$OUT/venv/bin/pip" install -q $tools || { echo "skipped: the test tools cannot be installed here"; exit 0; }
 "$OUT/venv/bin/pip" install -q --force-reinstall "$wheel"
 "$OUT/venv/bin/twine" check "$wheel"
