@@ -138,7 +138,7 @@ wheel:
 	$(CARGO) build --locked --release -p gradus
 	PROGRAM=$(TARGET)/release/gradus PROFILE=release OUT=target/wheels sh scripts/wheel.sh
 
-# As fast to build as the other tests: the program and the library are theirs.
+# Without optimization, which the tests do not need: the program is theirs, the library is built beside it.
 TEST_WHEELS := target/test-wheels
 test-wheel: test-build
 	PROGRAM=$(GRADUS) PROFILE=dev OUT=$(TEST_WHEELS) sh scripts/wheel.sh

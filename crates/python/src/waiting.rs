@@ -2,8 +2,8 @@
 
 use std::future::Future;
 use std::process;
+use std::sync::OnceLock;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -71,7 +71,7 @@ pub(crate) fn promise<'py, T: Send + 'static>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let events = py.import("asyncio")?.call_method0("get_running_loop")?;
     let future = events.call_method0("create_future")?;
-    let (events, promised) = (Arc::new(events.unbind()), future.clone().unbind());
+    let (events, promised) = (events.unbind(), future.clone().unbind());
     let task = runtime()?.spawn(async move {
         let answer = answer.await;
         Python::attach(|py| {
