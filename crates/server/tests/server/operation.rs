@@ -103,18 +103,27 @@ async fn a_refused_request_leaves_its_connection_usable() {
     server.ended().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_request_has_its_time() {
-    let limits = Limits { timeout: Duration::from_millis(50), ..Limits::default() };
+/// A server whose requests may take this long, and work for minutes.
+async fn with_timeout(timeout: Duration) -> (Running, serde_json::Value) {
+    let limits = Limits { timeout, inputs: usize::MAX, generated_tokens: usize::MAX, ..Limits::default() };
     let server =
         Running::start(ServerConfig { limits, models: vec![served("lm", "qwen2")], ..config() }).await;
-    let body = json!({"model": "lm", "prompt": "one", "max_tokens": 200, "n": 200, "seed": 1});
+    (server, json!({"model": "lm", "prompt": "one", "max_tokens": 200, "n": 2000, "seed": 1}))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_has_its_time() {
+    let (server, body) = with_timeout(Duration::from_millis(50)).await;
     let message = server.refused("/v1/completions", &body, 504).await;
     assert!(message.contains("--timeout"), "{message}");
-    // A stream has begun when its time is over: it says so and ends.
-    let mut longer = slow();
-    longer["n"] = json!(200);
-    let stream = server.request("/v1/completions", &longer).send().await.unwrap();
+    server.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_takes_too_long_says_so_and_ends() {
+    let (server, mut body) = with_timeout(Duration::from_secs(3)).await;
+    body["stream"] = json!(true);
+    let stream = server.request("/v1/completions", &body).send().await.unwrap();
     assert_eq!(stream.status(), 200);
     let text = stream.text().await.unwrap();
     assert!(text.contains("--timeout") && text.ends_with("data: [DONE]\n\n"), "{text}");
