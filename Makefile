@@ -18,7 +18,7 @@
 # make test-faults   every long command killed, on a full or failing disk, with damage in what it keeps; ROUNDS=200
 # make test-train    training really teaches: a real small model on the synthetic world, about ten minutes
 # make test-metamorphic  a million pairs of answers that rules keep or break, with SymPy; about ten minutes
-# make wheel       the optimized library and program as a Python wheel, into target/wheels
+# make wheel       the optimized library and program as a Python wheel, into target/wheels; PLATFORM=x86_64 or aarch64
 # make test-python the wheel in a fresh virtual environment: its own tests, stubs, abi3audit, twine; nothing that needs torch
 # make test-frameworks  TRL, verl, OpenRLHF, Ray, distilabel, lm-evaluation-harness, Inspect, PEFT: gigabytes; FRAMEWORKS=trl
 # make bench-python  calls from Python: overhead, and math-verify and transformers in one run
@@ -134,9 +134,9 @@ test-serve: test-build
 test-vllm: test-build
 	GRADUS=$(GRADUS) sh scripts/test_vllm.sh
 
+PLATFORM := $(shell uname -m)
 wheel:
-	$(CARGO) build --locked --release -p gradus
-	PROGRAM=$(TARGET)/release/gradus PROFILE=release OUT=target/wheels sh scripts/wheel.sh
+	PLATFORM=$(PLATFORM) OUT=target/wheels/$(PLATFORM) sh scripts/wheel.sh
 
 # Without optimization, which the tests do not need: the program is theirs, the library is built beside it.
 TEST_WHEELS := target/test-wheels

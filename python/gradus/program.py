@@ -120,7 +120,9 @@ class _Child:
     """A running program: its output, its progress as a bar, and its notes."""
 
     def __init__(self, command: list[str], progress: bool) -> None:
-        environment = {**os.environ, "GRADUS_PROGRESS": "json"}
+        # Jupyter asks every program for colors, and what is read here is plain text.
+        environment = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "CLICOLOR_FORCE")}
+        environment |= {"GRADUS_PROGRESS": "json", "NO_COLOR": "1"}
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

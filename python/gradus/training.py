@@ -143,10 +143,12 @@ class WandbTracker:
 
         settings = {"name": run.folder.name, "config": run.record, **self._init}
         self._run = wandb.init(**settings)
+        # A run that resumes from a checkpoint goes back some steps, where wandb's own step only grows.
+        self._run.define_metric("*", step_metric="step")
 
     def log(self, step: int, metrics: dict[str, float]) -> None:
         """Sends the metrics of one step."""
-        self._run.log(metrics, step=step)
+        self._run.log({**metrics, "step": step})
 
     def end(self) -> None:
         """Closes the run."""

@@ -54,6 +54,7 @@ const TAIL_BYTES: usize = 4_000;
 /// assert_eq!((found.answer.as_str(), found.found), ("4", Found::Hashes));
 /// ```
 pub fn extract(solution: &str) -> Option<Extracted> {
+    let solution = before_end_token(solution);
     if let Some(found) = stated(solution) {
         return found;
     }
@@ -69,6 +70,27 @@ pub fn extract(solution: &str) -> Option<Extracted> {
         return take(answer, Found::Bare);
     }
     take(last_value(tail)?, Found::LastNumber)
+}
+
+/// What a model wrote before the special tokens that end its turn, which some samplers leave in the text.
+pub(super) fn before_end_token(solution: &str) -> &str {
+    let mut text = solution.trim_end();
+    while let Some(before) = last_token(text) {
+        text = before.trim_end();
+    }
+    text
+}
+
+/// The text before a special token at its end: `<|name|>`, `<｜name｜>`, or a name of older models.
+fn last_token(text: &str) -> Option<&str> {
+    let name = text.strip_suffix('>')?;
+    let named = [("<|", '|'), ("<｜", '｜')].into_iter().find_map(|(open, bar)| {
+        let (before, name) = name.strip_suffix(bar)?.rsplit_once(open)?;
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '▁');
+        (!name.is_empty() && name.chars().all(is_name)).then_some(before)
+    });
+    let older = ["</s", "<eos", "<pad", "<end_of_turn", "<turn|"];
+    named.or_else(|| older.into_iter().find_map(|token| name.strip_suffix(token)))
 }
 
 /// Bytes of a bare answer at most.

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::extract::{Extracted, Found, announced, stated, tail};
+use super::extract::{Extracted, Found, announced, before_end_token, stated, tail};
 
 /// True when two answers are the same words.
 ///
@@ -45,6 +45,7 @@ pub fn f1(gold: &str, answer: &str) -> f64 {
 /// assert_eq!(gradus_grade::qa::extract(text).unwrap().answer, "Mr. Lawrence");
 /// ```
 pub fn extract(solution: &str) -> Option<Extracted> {
+    let solution = before_end_token(solution);
     if let Some(found) = stated(solution) {
         return found;
     }

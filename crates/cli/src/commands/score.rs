@@ -24,7 +24,7 @@ use crate::input::Need;
 use crate::references::{self, RetrievalTally};
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
-use crate::terminal::progress;
+use crate::terminal::progress::{self, Progress};
 use crate::{cost, input, job, journal};
 use gradus_core::count::{counted, grouped};
 
@@ -204,9 +204,14 @@ impl<'a> ScoreRun<'a> {
         self.report.skipped = tally.skipped;
         self.retrieve()?;
         self.ask()?;
+        let in_flight: usize = self.records.iter().map(|sent| sent.record.solutions.len()).sum();
+        let done = |report: &ScoreSummary| report.solutions + report.refused;
+        let mut progress = Progress::new(done(&self.report) + in_flight as u64, false);
         while !self.records.is_empty() {
+            progress.now(done(&self.report), "solutions");
             self.settle()?;
         }
+        progress.now(done(&self.report), "solutions");
         Ok(())
     }
 

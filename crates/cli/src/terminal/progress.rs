@@ -19,11 +19,8 @@ use super::visible::visible;
 
 /// Work shorter than this shows no bar.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often the bar looks at the clock.
-const EVERY: u64 = 64;
-
-/// How often a line is written at most.
-const LINE_EVERY: Duration = Duration::from_millis(200);
+/// How often a bar or a line is written at most.
+const SHOWN_EVERY: Duration = Duration::from_millis(200);
 
 /// Whether progress is lines of JSON.
 static AS_LINES: LazyLock<bool> =
@@ -47,13 +44,13 @@ pub(crate) fn note(done: u64, total: u64) {
 pub(crate) struct Progress {
     bar: ProgressBar,
     started: Instant,
-    shown: bool,
-    ticks: u64,
     /// Tasks, where the bar counts them and not bytes.
     tasks: Option<u64>,
     total: u64,
-    /// When the last line was written.
-    told: Option<Instant>,
+    /// When the last one was shown.
+    shown: Option<Instant>,
+    /// A line that came too soon after the last one.
+    untold: Option<String>,
 }
 
 impl Progress {
@@ -71,18 +68,16 @@ impl Progress {
         Self {
             bar,
             started: Instant::now(),
-            shown: false,
-            ticks: 0,
             tasks: (total > 0 && !bytes).then_some(total),
             total,
-            told: None,
+            shown: None,
+            untold: None,
         }
     }
 
-    /// Moves to `position` and shows the number of records done.
+    /// Moves to `position` and shows the number of records done, now and then.
     pub(crate) fn at(&mut self, position: u64, records: u64) {
-        self.ticks += 1;
-        if self.ticks.is_multiple_of(EVERY) {
+        if *AS_LINES || self.is_due() {
             self.now(position, &counted(records, "record"));
         }
     }
@@ -95,33 +90,44 @@ impl Progress {
         if *AS_LINES {
             return self.tell(position, message);
         }
-        if !self.shown && self.started.elapsed() > PATIENCE {
-            self.shown = true;
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
-        if self.shown {
+        if self.started.elapsed() > PATIENCE {
+            if self.shown.is_none() {
+                self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            }
+            self.shown = Some(Instant::now());
             self.bar.set_position(position);
             self.bar.set_message(visible(message, false).into_owned());
         }
     }
-}
 
-impl Progress {
+    fn is_due(&self) -> bool {
+        self.shown.unwrap_or(self.started).elapsed() > SHOWN_EVERY
+    }
+
     fn tell(&mut self, done: u64, message: &str) {
-        if self.told.is_some_and(|told| told.elapsed() < LINE_EVERY) {
-            return;
-        }
-        self.told = Some(Instant::now());
         let unit = if self.tasks.is_some() { "tasks" } else { "bytes" };
-        let total = self.total;
-        let line = serde_json::json!({"done": done, "total": total, "unit": unit, "message": message});
-        // A reader that has gone away does not stop the work.
-        let _ = writeln!(io::stderr(), "{}", serde_json::json!({"progress": line}));
+        let told = serde_json::json!({"done": done, "total": self.total, "unit": unit, "message": message});
+        let line = serde_json::json!({"progress": told}).to_string();
+        if self.shown.is_some() && !self.is_due() {
+            self.untold = Some(line);
+        } else {
+            self.shown = Some(Instant::now());
+            self.untold = None;
+            write_line(&line);
+        }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+        if let Some(line) = &self.untold {
+            write_line(line);
+        }
     }
+}
+
+fn write_line(line: &str) {
+    // A reader that has gone away does not stop the work.
+    let _ = writeln!(io::stderr(), "{line}");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Folder;
+use super::{Folder, model};
 
 /// A title, a cleared screen, a C1 sequence, a carriage return, a backspace and reversed writing.
 const HOSTILE: &str = "a\u{1b}]0;x\u{7}\u{1b}[2J\u{9b}31m\rb\u{8}\u{202e}c";
@@ -71,4 +71,22 @@ fn no_command_prints_control_characters_raw() {
         assert_plain(&arguments.join(" "), &done.stderr);
         assert!(done.stderr.contains("\\u{1b}]0;x\\u{7}"), "{}", done.stderr);
     }
+}
+
+/// Python's progress bars are drawn from these lines.
+#[test]
+fn progress_as_lines_reaches_its_end() {
+    let folder = Folder::with_world();
+    let line = format!("score world.jsonl --model {} --profile plain -o scored.jsonl --json", model("qwen2"));
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let told = folder.command(&words).env("GRADUS_PROGRESS", "json").output().unwrap().stderr;
+    let told = String::from_utf8(told).unwrap();
+    let steps: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = |unit: &str| {
+        let last = steps.iter().rev().find(|step| step["progress"]["unit"] == unit).unwrap();
+        (last["progress"]["done"].clone(), last["progress"]["total"].clone())
+    };
+    let size = folder.bytes("world.jsonl").len();
+    assert_eq!(last("bytes"), (size.into(), size.into()), "the file is read");
+    assert_eq!(last("tasks"), (12.into(), 12.into()), "its solutions are scored");
 }

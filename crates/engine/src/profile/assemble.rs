@@ -90,7 +90,7 @@ impl Assembler {
         let assembled = match &self.profile().input {
             Input::Tagged(tagged) => self.tagged(tagged, request, tokenizer),
             Input::Turns { answer, .. } => self.turns(answer, request, tokenizer),
-            Input::Prompted { .. } => self.prompted(request, tokenizer),
+            Input::Prompted { .. } => self.prompted(request, tokenizer, context),
         };
         let assembled = assembled.map_err(|error| at(error.to_string()))?;
         if assembled.reads() != request.steps.len() {
@@ -100,13 +100,9 @@ impl Assembler {
                 request.steps.len()
             )));
         }
-        match assembled.prompts.iter().map(|(tokens, _)| tokens.len()).max() {
-            Some(longest) if longest > context => Err(at(format!(
-                "it takes {longest} tokens and the model's context holds {context}: nothing is cut off in silence, so \
-                 score it with a model of longer context"
-            ))),
-            _ => Ok(assembled),
-        }
+        let longest = assembled.prompts.iter().map(|(tokens, _)| tokens.len()).max().unwrap_or_default();
+        fits(longest, context).map_err(|error| at(error.to_string()))?;
+        Ok(assembled)
     }
 
     fn tagged(&self, tagged: &Tagged, request: &ScoreRequest, tokenizer: &Tokenizer) -> Result<Assembled> {
@@ -188,14 +184,29 @@ impl Assembler {
         Ok(Assembled { prompts: vec![(tokens, reads)] })
     }
 
-    fn prompted(&self, request: &ScoreRequest, tokenizer: &Tokenizer) -> Result<Assembled> {
-        let prompts = self.templates.messages(request)?.into_iter().map(|messages| {
+    fn prompted(&self, request: &ScoreRequest, tokenizer: &Tokenizer, context: usize) -> Result<Assembled> {
+        // The last prompt is the longest: a solution that does not fit is refused before a thousand others are written.
+        let prompts = self.templates.messages(request)?.into_iter().rev().map(|messages| {
             let tokens = tokenizer.encode_chat(&messages, true)?;
+            fits(tokens.len(), context)?;
             let last = tokens.len().checked_sub(1).ok_or_else(|| Error::request("the prompt is empty"))?;
             Ok((tokens, vec![last]))
         });
-        Ok(Assembled { prompts: prompts.collect::<Result<_>>()? })
+        let mut prompts = prompts.collect::<Result<Vec<_>>>()?;
+        prompts.reverse();
+        Ok(Assembled { prompts })
     }
+}
+
+/// Refuses a prompt that the model cannot take as a whole.
+fn fits(tokens: usize, context: usize) -> Result<()> {
+    if tokens <= context {
+        return Ok(());
+    }
+    Err(Error::request(format!(
+        "it takes {tokens} tokens and the model's context holds {context}: nothing is cut off in silence, so score it with \
+         a model of longer context"
+    )))
 }
 
 /// Stands for the steps while the chat template is rendered; no text has it.

@@ -325,6 +325,10 @@ fn final_answers_are_found() {
             Found::Json,
         ),
         ("Answer = Orvale", "Orvale", Found::Phrase),
+        ("The answer is 4<|im_end|>\n", "4", Found::Phrase),
+        ("48 + 24 = 72\n#### 72<|im_end|>\n<|endoftext|>", "72", Found::Hashes),
+        ("It is 7.<｜end▁of▁sentence｜>", "7", Found::LastNumber),
+        ("The answer is -2</s></s>", "-2", Found::Phrase),
     ] {
         let got = extract(text).unwrap_or_else(|| panic!("nothing found in {text:?}"));
         assert_eq!((got.answer.as_str(), got.found), (answer, found), "{text:?}");
