@@ -22,6 +22,10 @@ mod waiting;
 
 use pyo3::prelude::*;
 
+/// The program's allocator, for its reason: models allocate and free large buffers all the time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[pymodule]
 mod _gradus {
     #[pymodule_export]
@@ -46,6 +50,7 @@ mod _gradus {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        gradus_engine::keep_freed_memory();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }
