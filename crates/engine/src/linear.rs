@@ -27,6 +27,13 @@ pub struct Lora {
 impl Linear {
     /// x `[m, inputs]` → `[m, outputs]`.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        if let Weight::Packed(weight) = &self.weight {
+            let lora = self.lora.as_ref().map(|lora| match (&lora.a, &lora.b) {
+                (Weight::Packed(a), Weight::Packed(b)) => (&**a, &**b),
+                _ => unreachable!("an adapter is on its model's device"),
+            });
+            return ops::project(x, weight, self.bias.as_ref(), lora);
+        }
         let mut y = self.weight.multiply(x)?;
         if let Some(bias) = &self.bias {
             y = ops::add_bias(y, bias)?;

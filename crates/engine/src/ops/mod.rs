@@ -43,6 +43,39 @@ pub(crate) fn multiply(x: &Tensor, matrix: &Matrix) -> Result<Tensor> {
     compute([&x.contiguous()?], (m, matrix.rows()), |[x], y| matrix.multiply(x, y))
 }
 
+/// y + x `[m, inputs]` · Wᵀ.
+pub(crate) fn add_multiply(y: &Tensor, x: &Tensor, matrix: &Matrix) -> Result<Tensor> {
+    compute([&y.contiguous()?, &x.contiguous()?], y.shape(), |[y, x], sum| {
+        sum.copy_from_slice(y);
+        matrix.add_multiply(x, sum);
+    })
+}
+
+/// x `[m, inputs]` · Wᵀ + bias + (x · Aᵀ) · Bᵀ, where the last two are there. All is added where the product lies: a tensor
+/// more of its size would cost as much as the product.
+pub(crate) fn project(
+    x: &Tensor,
+    weight: &Matrix,
+    bias: Option<&Tensor>,
+    lora: Option<(&Matrix, &Matrix)>,
+) -> Result<Tensor> {
+    let (m, inputs) = x.dims2()?;
+    assert_eq!(inputs, weight.columns(), "shapes were checked when the weights were loaded");
+    let bias = bias.map(Tensor::to_vec1::<f32>).transpose()?;
+    compute([&x.contiguous()?], (m, weight.rows()), |[x], y| {
+        weight.multiply(x, y);
+        if let Some(bias) = &bias {
+            let add = |row: &mut [f32]| row.iter_mut().zip(bias).for_each(|(y, bias)| *y += bias);
+            y.chunks_exact_mut(bias.len()).for_each(add);
+        }
+        if let Some((a, b)) = lora {
+            let mut low = vec![0.0; m * a.rows()];
+            a.multiply(x, &mut low);
+            b.add_multiply(&low, y);
+        }
+    })
+}
+
 /// x `[m, inputs]` · Wᵀ for a few of W's rows.
 pub(crate) fn multiply_rows(x: &Tensor, matrix: &Matrix, wanted: &[u32]) -> Result<Tensor> {
     let wanted: Vec<usize> = wanted.iter().map(|row| *row as usize).collect();

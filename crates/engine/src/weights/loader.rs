@@ -35,8 +35,9 @@ impl Weight {
     /// y + x · Wᵀ; may write over y.
     pub fn add_multiply(&self, y: Tensor, x: &Tensor) -> Result<Tensor> {
         match self {
+            Self::Packed(matrix) => ops::add_multiply(&y, x, matrix),
             Self::Dense(weight) => ops::add_product(y, x, weight),
-            _ => Ok((y + self.multiply(x)?)?),
+            Self::Quantized(_) => Ok((y + self.multiply(x)?)?),
         }
     }
 

@@ -26,6 +26,7 @@ mod transpose;
 use crate::blocks::{BlockKind, dequantize_at};
 use crate::cpu::Level;
 use half::{bf16, f16};
+use rayon::prelude::*;
 use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -143,6 +144,9 @@ impl Blocks {
         &bytes[row * self.row_bytes..(row + 1) * self.row_bytes]
     }
 }
+
+/// Rows of a product that are added at once.
+const ADDED_ROWS: usize = 128;
 
 impl Matrix {
     /// Packs f32 weights, row after row.
@@ -263,6 +267,26 @@ impl Matrix {
     /// When x is not whole rows, or y does not have room for exactly the product.
     pub fn multiply(&self, x: &[f32], y: &mut [f32]) {
         self.product(x, None, y);
+    }
+
+    /// y[m, rows] += x[m, columns] · Wᵀ, with the bits of [`Matrix::multiply`] and an addition.
+    ///
+    /// The product is never whole in memory: it is made and added in pieces that a core's cache holds.
+    ///
+    /// # Panics
+    /// As [`Matrix::multiply`].
+    pub fn add_multiply(&self, x: &[f32], y: &mut [f32]) {
+        let add = |(x, y): (&[f32], &mut [f32])| {
+            let mut product = vec![0.0; y.len()];
+            self.multiply(x, &mut product);
+            y.iter_mut().zip(&product).for_each(|(y, added)| *y += added);
+        };
+        let (inputs, outputs) = (ADDED_ROWS * self.columns, ADDED_ROWS * self.rows);
+        if x.len() <= inputs || y.len() <= outputs {
+            return add((x, y));
+        }
+        assert_eq!(x.len() / self.columns, y.len() / self.rows, "x and y differ in rows");
+        x.par_chunks(inputs).zip(y.par_chunks_mut(outputs)).for_each(add);
     }
 
     /// Only the outputs in `wanted`, in that order: y[m, wanted.len()], with the bits of [`Matrix::multiply`].

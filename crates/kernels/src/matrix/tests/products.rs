@@ -186,6 +186,22 @@ proptest! {
 }
 
 #[test]
+fn what_is_added_has_the_bits_of_the_product() {
+    let mut random = ChaCha8Rng::seed_from_u64(5);
+    let (rows, columns) = (48, 16);
+    for matrix in all_matrices(&mut random, rows, columns) {
+        for m in [1, 128, 129, 300] {
+            let (x, before) = (numbers(&mut random, m * columns), numbers(&mut random, m * rows));
+            let expected: Vec<f32> =
+                before.iter().zip(multiply(&matrix, &x)).map(|(before, added)| before + added).collect();
+            let mut sum = before;
+            matrix.add_multiply(&x, &mut sum);
+            assert_eq!(bits(&sum), bits(&expected), "{m} rows of {matrix:?}");
+        }
+    }
+}
+
+#[test]
 fn threads_do_not_change_a_bit() {
     let mut random = ChaCha8Rng::seed_from_u64(4);
     let (rows, columns) = (600, 768);
