@@ -20,7 +20,7 @@
 # make test-metamorphic  a million pairs of answers that rules keep or break, with SymPy; about ten minutes
 # make wheel       the optimized library and program as a Python wheel, into target/wheels; PLATFORM=x86_64 or aarch64
 # make test-python the wheel in a fresh virtual environment: its own tests, stubs, abi3audit, twine; nothing that needs torch
-# make test-frameworks  TRL, verl, OpenRLHF, Ray, distilabel, lm-evaluation-harness, Inspect, PEFT: gigabytes; FRAMEWORKS=trl
+# make test-frameworks  TRL, verl, OpenRLHF, Ray, distilabel, lm-evaluation-harness, Inspect, PEFT, Jupyter, trackers: gigabytes; FRAMEWORKS=trl
 # make bench-python  calls from Python: overhead, and math-verify and transformers in one run
 # make bench-grade   answers graded per second, ours and math-verify's, in one run
 # make bench-serve   64 clients on gradus serve against the offline throughput of gradus score, in one run
