@@ -143,6 +143,7 @@ where
         !interrupt::asked()
     });
     let ended = ended.await?;
+    progress.now(done, &message());
     drop(progress);
     // Other processes may have done some.
     let left = total - store.job(job.id).await?.tasks.done;

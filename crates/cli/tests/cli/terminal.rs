@@ -77,16 +77,21 @@ fn no_command_prints_control_characters_raw() {
 #[test]
 fn progress_as_lines_reaches_its_end() {
     let folder = Folder::with_world();
-    let line = format!("score world.jsonl --model {} --profile plain -o scored.jsonl --json", model("qwen2"));
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let told = folder.command(&words).env("GRADUS_PROGRESS", "json").output().unwrap().stderr;
-    let told = String::from_utf8(told).unwrap();
-    let steps: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let last = |unit: &str| {
+    let last = |line: String, unit: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let told = folder.command(&words).env("GRADUS_PROGRESS", "json").output().unwrap().stderr;
+        let told = String::from_utf8(told).unwrap();
+        let lines = told.lines().filter(|line| line.starts_with('{'));
+        let steps: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
         let last = steps.iter().rev().find(|step| step["progress"]["unit"] == unit).unwrap();
         (last["progress"]["done"].clone(), last["progress"]["total"].clone())
     };
+    let tiny = model("qwen2");
+    let score = || format!("score world.jsonl --model {tiny} --profile plain --json");
     let size = folder.bytes("world.jsonl").len();
-    assert_eq!(last("bytes"), (size.into(), size.into()), "the file is read");
-    assert_eq!(last("tasks"), (12.into(), 12.into()), "its solutions are scored");
+    assert_eq!(last(score(), "bytes"), (size.into(), size.into()), "the file is read");
+    assert_eq!(last(score(), "tasks"), (12.into(), 12.into()), "its solutions are scored");
+    let sample = format!("sample world.jsonl --model {tiny} -n 2 --max-tokens 4 -o sampled.jsonl");
+    let (done, total) = last(sample, "tasks");
+    assert_eq!(done, total, "a job's tasks are done");
 }
