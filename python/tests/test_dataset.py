@@ -74,7 +74,6 @@ def test_a_folder_written_and_read_again(tmp_path: Path) -> None:
 def test_merged_by_problem() -> None:
     merged = gradus.Dataset.merge(gradus.Dataset.from_rows([LABELED]), gradus.Dataset.from_rows([LABELED]))
     assert len(merged) == 1
-    assert len(gradus.Dataset.merge()) == 0
 
 
 def test_as_a_table_with_all_labels() -> None:
@@ -146,3 +145,8 @@ def test_a_notebook_shows_it() -> None:
     html = gradus.Dataset.from_rows([{**OUTPUT, "question": "<b>&</b>"}])._repr_html_()
     assert html.startswith("<iframe srcdoc=")
     assert "<b>&" not in html
+
+
+def test_merge_of_nothing_is_refused() -> None:
+    with pytest.raises(gradus.GradusError, match="no datasets to merge"):
+        gradus.Dataset.merge()

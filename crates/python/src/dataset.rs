@@ -88,6 +88,9 @@ impl Dataset {
     #[staticmethod]
     #[pyo3(signature = (*datasets))]
     fn merge(datasets: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        if datasets.is_empty() {
+            return Err(raised("no datasets to merge: write Dataset.merge(first, second)"));
+        }
         let (mut join, mut skipped) = (RecordJoin::default(), 0);
         for dataset in datasets {
             let dataset = dataset.cast::<Self>()?.get();
