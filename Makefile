@@ -134,7 +134,7 @@ test-serve: test-build
 test-vllm: test-build
 	GRADUS=$(GRADUS) sh scripts/test_vllm.sh
 
-PLATFORM := $(shell uname -m)
+PLATFORM ?= $(shell uname -m)
 wheel:
 	PLATFORM=$(PLATFORM) OUT=target/wheels/$(PLATFORM) sh scripts/wheel.sh
 
