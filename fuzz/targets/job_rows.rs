@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use gradus_store::{
-    JobSpec, Result, SqliteStore, Store as _, TaskError, TaskEvent, TaskRunnerSettings, Worker, run_tasks,
+    JobSpec, Result, SqliteStore, Store as _, TaskError, TaskEvent, TaskFailure, TaskRunnerSettings, Worker,
+    run_tasks,
 };
 use libfuzzer_sys::fuzz_target;
 use tokio::runtime::{Builder, Runtime};
@@ -31,7 +32,8 @@ static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let job = store.begin(spec("killed")).await?.id;
         store.claim(job, &Worker::this(), TASKS - 1, 0.0).await?;
         store.finish(job, 0, "0".to_owned()).await?;
-        store.give_back(job, 1, "no answer".to_owned(), 1).await
+        let failure = TaskFailure { name: "t1".to_owned(), why: "no answer".to_owned() };
+        store.give_back(job, 1, failure, 1).await
     });
     assert!(!made.expect("an undisturbed job ends"), "the task has failed");
     std::fs::read(&path).expect("it is there")
@@ -41,7 +43,7 @@ fn spec(fingerprint: &str) -> JobSpec {
     JobSpec {
         kind: "fuzz".to_owned(),
         fingerprint: fingerprint.to_owned(),
-        tasks: (0..TASKS).map(|task| format!("t{task}")).collect(),
+        tasks: TASKS,
         ..JobSpec::default()
     }
 }
@@ -51,7 +53,7 @@ async fn run(store: &SqliteStore, fingerprint: &str) -> Result<Vec<(usize, Strin
     store.jobs().await?;
     let job = store.begin(spec(fingerprint)).await?;
     store.verify(job.id).await?;
-    store.faults(job.id).await?;
+    store.faults(job.id, 0, usize::MAX).await?;
     let (asked, ticks) = (Cell::new(0), Cell::new(0));
     let each = |task: usize| {
         asked.set(asked.get() + 1);
@@ -62,9 +64,10 @@ async fn run(store: &SqliteStore, fingerprint: &str) -> Result<Vec<(usize, Strin
         ticks.set(ticks.get() + usize::from(event == TaskEvent::Tick));
         asked.get() < 100 && ticks.get() < 4
     };
-    run_tasks(store, job.id, &TaskRunnerSettings::default(), each, watch).await?;
+    let name = |task: usize| format!("t{task}");
+    run_tasks(store, job.id, &TaskRunnerSettings::default(), each, name, watch).await?;
     assert!(asked.get() < 100, "tasks are done again and again");
-    store.results(job.id).await
+    store.results(job.id, 0..usize::MAX).await
 }
 
 fuzz_target!(init: stack::watch(), |bytes: &[u8]| {

@@ -19,6 +19,7 @@ pub mod dawid_skene;
 pub mod ensemble;
 mod error;
 pub mod judge;
+mod label_counts;
 mod metered_model;
 pub mod monte_carlo;
 pub mod prompt;
@@ -30,4 +31,5 @@ mod seed;
 
 pub use annotated::{Annotated, Undecided};
 pub use error::{Error, Result};
+pub use label_counts::LabelCounts;
 pub use sample::sample;

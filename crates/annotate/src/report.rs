@@ -17,6 +17,7 @@ use serde::Serialize;
 use crate::consensus::{Agreed, FirstErrorVote, PairCounts, agree, first_error_vote};
 use crate::dawid_skene::{DawidSkene, Reliability, SolutionVotes};
 use crate::ensemble::{Rule, combine};
+use crate::label_counts::{LabelCounts, steps_with_truth};
 
 /// Annotators and their labels of each solution.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -243,37 +244,28 @@ fn annotator(
         completion_tokens: all.completion_tokens + cost.completion_tokens,
         seconds: all.seconds + cost.seconds,
     });
-    let decided = votes.iter().flatten().count();
-    let steps: Vec<Step> = rows.iter().flat_map(|row| steps(row, at)).collect();
+    let mut counts = LabelCounts::default();
+    rows.iter().for_each(|row| counts.add(row.truth.as_ref(), row.annotations[at].as_ref()));
     AnnotatorSummary {
         name: name.to_owned(),
-        decided,
-        undecided: rows.len() - decided,
-        labels: found().map(|annotation| annotation.labels.iter().flatten().count()).sum(),
-        errors: votes.iter().flatten().flatten().count(),
+        decided: counts.decided,
+        undecided: rows.len() - counts.decided,
+        labels: counts.labels,
+        errors: counts.errors,
         cost: (!costs.is_empty()).then_some(cost),
-        agreement: (!steps.is_empty()).then(|| agreement(&steps)),
+        agreement: counts.agreement(),
         by_alignment: by_alignment(
             rows.iter().filter_map(|row| Some((row.annotations[at].as_ref()?, row.truth.as_ref()))),
         ),
-        first_errors: first_errors(rows, votes),
+        first_errors: counts.first_errors(),
         outcome_prediction: outcome_prediction(rows, votes, settings),
     }
 }
 
-/// The steps of a solution that have a true label, also after its first error, with what the annotator says of them.
 fn steps(row: &PanelRow, at: usize) -> Vec<Step> {
-    let Some(truth) = &row.truth else { return Vec::new() };
-    let annotation = row.annotations[at].as_ref();
-    let right = |mark: Mark| mark != Mark::Incorrect;
-    let label = |step: usize| annotation?.labels.get(step)?.as_ref();
-    let known = truth.labels.iter().enumerate().filter_map(|(step, label)| Some((step, label.as_ref()?)));
-    known
-        .map(|(step, true_label)| Step {
-            human: right(true_label.mark),
-            annotator: label(step).map(|label| right(label.mark)),
-        })
-        .collect()
+    row.truth
+        .as_ref()
+        .map_or_else(Vec::new, |truth| steps_with_truth(truth, row.annotations[at].as_ref()).collect())
 }
 
 /// Annotators with several runs, in the order of their first.

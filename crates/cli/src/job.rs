@@ -4,8 +4,11 @@
 //! see [`registered`].
 
 mod database;
+mod output;
+mod records;
 mod registration;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
@@ -14,20 +17,25 @@ use anyhow::{Context, Result, bail};
 use gradus_core::contracts::CallError;
 use gradus_durable::journal_key;
 use gradus_store::{
-    JobId, JobSpec, JobState, SqliteStore, StopReason, Store as _, TaskError, TaskEvent, TaskRunnerSettings,
-    run_tasks,
+    JobId, JobSpec, JobState, StopReason, Store, TaskError, TaskEvent, TaskRunnerSettings, run_tasks,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::arguments::job::JobOptions;
+use crate::arguments::job::RunOptions;
 use crate::exit::Status;
 use crate::terminal::progress::Progress;
 use crate::terminal::{interrupt, printer};
 use gradus_core::count::{counted, grouped};
 
+use output::JobOutput;
+
 pub(crate) use database::{command_line, is_foreign, open, resume};
+pub(crate) use records::JobRecords;
 pub(crate) use registration::{registered, registered_with_output};
+
+/// Failed tasks that are read at once.
+const FAULTS_AT_ONCE: usize = 10_000;
 
 /// A job to run.
 pub(crate) struct JobPlan<'a, D> {
@@ -37,67 +45,57 @@ pub(crate) struct JobPlan<'a, D> {
     pub(crate) output: &'a Path,
     /// Everything that determines the results.
     pub(crate) determined_by: D,
-    /// Names of the tasks.
-    pub(crate) tasks: Vec<String>,
     /// Concurrent tasks.
     pub(crate) concurrency: usize,
-    /// Omit tasks that failed permanently.
-    pub(crate) skip_failed: bool,
+    /// Options of every job.
+    pub(crate) options: &'a RunOptions,
     /// Print nothing on standard error.
     pub(crate) quiet: bool,
 }
 
 /// How a job ended.
-pub(crate) enum JobEnd<T> {
-    /// Every task has a result, except skipped ones.
-    Complete(Complete<T>),
+pub(crate) enum JobEnd {
+    /// Every task has a result, except skipped ones, and the output is written.
+    Complete(Complete),
     /// Stopped, resumable; the reason has been printed.
     Stopped(Status),
 }
 
-/// Results of a complete job.
-pub(crate) struct Complete<T> {
-    /// One per task; none where it failed and is skipped.
-    pub(crate) results: Vec<Option<T>>,
+/// A complete job.
+pub(crate) struct Complete {
     /// Tasks done by an earlier run.
     pub(crate) resumed: usize,
     /// Tasks without a result.
     pub(crate) failed: usize,
     /// Why they have none.
     pub(crate) failed_by_reason: BTreeMap<String, u64>,
-    job: JobId,
-    store: SqliteStore,
 }
 
-impl<T> Complete<T> {
-    /// Marks the job as done, after its output is written.
-    pub(crate) async fn done(&self) -> Result<()> {
-        Ok(self.store.set_state(self.job, JobState::Done).await?)
-    }
-}
-
-/// Runs a job. `each` runs one task; `message` is shown beside the progress bar.
+/// Runs a job and writes its output. `each` runs one task; `message` is shown beside the progress bar.
 pub(crate) async fn run<T, D, F>(
-    options: &JobOptions,
     planned: JobPlan<'_, D>,
+    records: &impl JobRecords<T>,
     each: impl Fn(usize) -> F,
     message: impl Fn() -> String,
-) -> Result<JobEnd<T>>
+) -> Result<JobEnd>
 where
     T: Serialize + DeserializeOwned,
     D: Serialize,
     F: Future<Output = std::result::Result<T, CallError>>,
 {
     check_output(planned.output)?;
-    let store = open(options)?;
-    let total = planned.tasks.len();
+    let store = open(&planned.options.jobs)?;
+    let total = records.first_task(records.len());
+    let fingerprint = journal_key(&(planned.kind, &planned.determined_by, total));
+    let mut output =
+        JobOutput::open(planned.output, records.len(), planned.options.shard_size, &fingerprint)?;
     let spec = JobSpec {
         kind: planned.kind.to_owned(),
-        fingerprint: journal_key(&(planned.kind, &planned.determined_by, &planned.tasks)),
+        fingerprint,
         command: command_line()?,
         folder: std::env::current_dir().context("cannot determine the current folder")?,
         output: Some(planned.output.to_owned()),
-        tasks: planned.tasks,
+        tasks: total,
     };
     let mut job = store.begin(spec).await?;
     let damaged = store.verify(job.id).await?;
@@ -134,20 +132,34 @@ where
             }
         }
     };
-    let ended = run_tasks(&store, job.id, &workers, each, |event| {
+    let (is_running, is_writable) = (Cell::new(true), Cell::new(true));
+    let name = |task| records.name(task);
+    let watch = |event: TaskEvent<'_>| {
         done += u64::from(matches!(event, TaskEvent::Done { .. }));
         if shown.elapsed().as_millis() > 100 {
             shown = Instant::now();
             progress.now(done, &message());
         }
-        !interrupt::asked()
-    });
-    let ended = ended.await?;
+        !interrupt::asked() && is_writable.get()
+    };
+    let running = async {
+        let ended = run_tasks(&store, job.id, &workers, each, name, watch).await;
+        is_running.set(false);
+        ended
+    };
+    let writing = async {
+        let written = output.write_as_done(&store, job.id, records, &is_running).await;
+        is_writable.set(written.is_ok());
+        written
+    };
+    let (ended, written) = futures_util::join!(running, writing);
+    let ended = ended?;
     progress.now(done, &message());
     drop(progress);
     // Other processes may have done some.
     let left = total - store.job(job.id).await?.tasks.done;
     let go_on = format!("Rerun the command or `gradus jobs resume {}` to resume", job.id);
+    written.with_context(|| format!("Stopped ({}/{total} done). {go_on}", total - left))?;
     match ended.stop {
         Some(StopReason::Requested) => {
             printer::note(format!("Stopped ({}/{total} done). {go_on}", total - left));
@@ -169,39 +181,50 @@ where
         }
         None => {}
     }
-    let faults = store.faults(job.id).await?;
-    let mut failed_by_reason: BTreeMap<String, u64> = BTreeMap::new();
-    for fault in &faults {
-        *failed_by_reason.entry(CallError::Invalid(fault.fault.clone()).reason()).or_default() += 1;
-    }
-    if left > 0 && (!planned.skip_failed || left == total) {
+    if left > 0 && (!planned.options.skip_failed || left == total) {
+        let first = store.faults(job.id, 0, 1).await?;
         let first =
-            faults.first().map_or_else(String::new, |fault| format!("{}: {}", fault.name, fault.fault));
+            first.first().map_or_else(String::new, |fault| format!("{}: {}", fault.name, fault.fault));
         let skip = if left == total { "" } else { ", or use --skip-failed to omit them" };
         bail!("{left} of {total} tasks failed, first: {first}. {go_on}{skip}");
     }
-    let mut results: Vec<Option<T>> = (0..total).map(|_| None).collect();
-    for (task, result) in store.results(job.id).await? {
-        let result = serde_json::from_str(&result)
-            .with_context(|| format!("job {}: the result of task {task} is invalid", job.id))?;
-        *results.get_mut(task).with_context(|| format!("job {}: there is no task {task}", job.id))? =
-            Some(result);
+    let failed_by_reason = failed_by_reason(&store, job.id).await?;
+    output.finish(&store, job.id, records).await?;
+    store.set_state(job.id, JobState::Done).await?;
+    Ok(JobEnd::Complete(Complete { resumed, failed: left, failed_by_reason }))
+}
+
+/// Tasks that failed, by the kind of reason.
+async fn failed_by_reason(store: &dyn Store, job: JobId) -> Result<BTreeMap<String, u64>> {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    let mut from = 0;
+    loop {
+        let faults = store.faults(job, from, FAULTS_AT_ONCE).await?;
+        let Some(last) = faults.last() else { return Ok(counts) };
+        from = last.task + 1;
+        for fault in faults {
+            *counts.entry(CallError::Invalid(fault.fault).reason()).or_default() += 1;
+        }
     }
-    Ok(JobEnd::Complete(Complete { results, resumed, failed: left, failed_by_reason, job: job.id, store }))
 }
 
 /// Checks that the output can be written before any request is sent.
-fn check_output(output: &Path) -> Result<()> {
+pub(crate) fn check_output(output: &Path) -> Result<()> {
     if output == Path::new("-") {
         bail!("a job cannot write to standard output: set a file with -o");
     }
     if output.is_dir() {
         bail!("{} is a folder, not a file", output.display());
     }
-    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(output);
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     gradus_durable::PendingFile::create(&folder.join("probe"))
         .map(drop)
         .with_context(|| format!("cannot write to {}", folder.display()))
+}
+
+/// The folder that a file is in.
+pub(crate) fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

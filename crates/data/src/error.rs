@@ -52,6 +52,14 @@ pub enum Error {
         /// What happened.
         message: String,
     },
+    /// A file contradicts an earlier one.
+    #[error("{}: {fault}", path.display())]
+    Contradiction {
+        /// The later file.
+        path: PathBuf,
+        /// What contradicts what.
+        fault: Fault,
+    },
     /// The file holds no record.
     #[error("{}: the file is empty: expected at least one record", path.display())]
     Empty {

@@ -3,6 +3,7 @@
 //! - [`files`]: records out of files of any container (JSON, JSONL, gzip, zstd, Parquet, folders of shards), and back
 //! - [`readers`]: a dataset's own record becomes our [`gradus_core::Record`], and back
 //! - [`dedup`]: the same problem again, exactly or nearly; [`split`]: parts that share no problem
+//! - [`joined`]: records of several files by problem, on disk ([`spool`]) where memory would not do
 //! - [`stats`]: what a dataset holds; [`corrupt`]: reference solutions with one error put in
 //!
 //! ```
@@ -15,8 +16,10 @@ pub mod corrupt;
 pub mod dedup;
 mod error;
 pub mod files;
+pub mod joined;
 pub mod readers;
 pub mod split;
+pub mod spool;
 pub mod stats;
 
 pub use error::{Error, Result, SourceLocation};

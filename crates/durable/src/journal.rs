@@ -76,6 +76,37 @@ pub fn journal_key(parts: &impl Serialize) -> String {
     blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
 }
 
+/// A hash of many parts, one after another, for a [`journal_key`] of more than memory holds.
+#[derive(Debug, Default, Clone)]
+pub struct ContentHash {
+    hasher: blake3::Hasher,
+    /// The part that was added last, as JSON.
+    line: Vec<u8>,
+}
+
+impl ContentHash {
+    /// Adds a part.
+    pub fn add(&mut self, part: &impl Serialize) {
+        self.line.clear();
+        serde_json::to_writer(&mut self.line, part).expect("what determines a result can be written as JSON");
+        // JSON has no line break inside: it keeps one part's end from being another's beginning.
+        self.line.push(b'\n');
+        self.hasher.update(&self.line);
+    }
+
+    /// The hash of all parts.
+    pub fn finish(&self) -> String {
+        self.hasher.finalize().to_hex()[..32].to_owned()
+    }
+
+    /// The hash of one part, to tell it from others.
+    pub fn of(part: &impl Serialize) -> [u8; 16] {
+        let mut hash = Self::default();
+        hash.add(part);
+        std::array::from_fn(|byte| hash.hasher.finalize().as_bytes()[byte])
+    }
+}
+
 impl<T: Clone + Serialize + DeserializeOwned> Journal<T> {
     /// Opens or makes the journal at `path`, with what earlier work left in it.
     pub fn open(path: &Path) -> Result<Self> {

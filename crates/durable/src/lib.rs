@@ -40,7 +40,7 @@ pub use error::{Error, Result};
 pub use event_log::{EventLog, LoggedEvents};
 pub use file::{PendingFile, move_file, replace_file, replace_plain_file};
 pub use folder::{move_folder, remove_folder, replace_folder};
-pub use journal::{Journal, journal_key};
+pub use journal::{ContentHash, Journal, journal_key};
 pub use lock::lock_file;
 pub use plain::{check_plain, is_plain_name, open_plain, plain_path, read_plain, remove_plain};
 pub use unfinished::{is_unfinished, remove_unfinished};

@@ -4,6 +4,8 @@
 //! is open, one that is missing is made again, one too many is removed. Where SQLite finds fault with the table or its
 //! index, both are made anew from the rows.
 
+use std::ops::Range;
+
 use rusqlite::types::ValueRef;
 use rusqlite::{Savepoint, params};
 
@@ -21,7 +23,6 @@ pub(crate) fn hash(task: i64, result: &str) -> String {
 
 /// Opens the damaged tasks of a job and says how many there were.
 pub(crate) fn open_damaged(t: &Savepoint<'_>, job: JobId) -> rusqlite::Result<usize> {
-    repair_table(t)?;
     let mut damaged = Vec::new();
     {
         let mut tasks =
@@ -62,17 +63,24 @@ fn is_sound(number: i64, result: ValueRef<'_>, known: ValueRef<'_>) -> bool {
     }
 }
 
-/// Makes the tasks of a job those of its description: as many, with numbers from 0 on.
-pub(crate) fn restore_tasks(t: &Savepoint<'_>, job: JobId, names: &[String]) -> rusqlite::Result<()> {
-    if names.is_empty() {
-        return Ok(());
+/// Removes the tasks of a job that it should not have, and says whether all are there that it should have.
+pub(crate) fn has_all_tasks(t: &Savepoint<'_>, job: JobId, tasks: usize) -> rusqlite::Result<bool> {
+    if tasks == 0 {
+        return Ok(true);
     }
     repair_table(t)?;
-    let last = names.len() as i64 - 1;
+    let last = tasks as i64 - 1;
     t.execute("DELETE FROM tasks WHERE job = ?1 AND number NOT BETWEEN 0 AND ?2", params![job, last])?;
-    let mut insert = t.prepare("INSERT OR IGNORE INTO tasks(job, number, name) VALUES (?1, ?2, ?3)")?;
-    for (number, name) in names.iter().enumerate() {
-        insert.execute(params![job, number as i64, name])?;
-    }
+    let there: i64 = t.query_row("SELECT count(*) FROM tasks WHERE job = ?1", [job], |row| row.get(0))?;
+    Ok(there == tasks as i64)
+}
+
+/// Makes those of these tasks that are not there.
+pub(crate) fn make_tasks(t: &Savepoint<'_>, job: JobId, numbers: Range<usize>) -> rusqlite::Result<()> {
+    t.execute(
+        "WITH RECURSIVE numbers(number) AS (SELECT ?2 UNION ALL SELECT number + 1 FROM numbers WHERE number + 1 < ?3) \
+         INSERT OR IGNORE INTO tasks(job, number, name) SELECT ?1, number, '' FROM numbers",
+        params![job, numbers.start as i64, numbers.end as i64],
+    )?;
     Ok(())
 }

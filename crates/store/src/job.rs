@@ -20,8 +20,8 @@ pub struct JobSpec {
     pub folder: PathBuf,
     /// Where the output goes.
     pub output: Option<PathBuf>,
-    /// A name for each task, such as a solution's id.
-    pub tasks: Vec<String>,
+    /// How many tasks it has; they are numbered from 0 on.
+    pub tasks: usize,
 }
 
 /// The state of a job.
@@ -103,6 +103,15 @@ pub struct Job {
     /// True for a command that keeps its results itself and only says how far it is.
     #[serde(skip)]
     pub registered: bool,
+}
+
+/// Why a task has no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskFailure {
+    /// What to call the task when this is shown, such as a solution's id.
+    pub name: String,
+    /// The reason.
+    pub why: String,
 }
 
 /// A task that has had a fault and has no result.

@@ -12,12 +12,12 @@
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! let store = SqliteStore::open(&folder.path().join("jobs.sqlite"))?;
-//! let spec = JobSpec { kind: "squares".into(), fingerprint: "1".into(), tasks: vec!["a".into(), "b".into()], ..JobSpec::default() };
+//! let spec = JobSpec { kind: "squares".into(), fingerprint: "1".into(), tasks: 2, ..JobSpec::default() };
 //! let job = store.begin(spec).await?;
 //! let square = |number: usize| async move { Ok::<_, TaskError>((number * number).to_string()) };
-//! let summary = run_tasks(&store, job.id, &TaskRunnerSettings::default(), square, |_| true).await?;
+//! let summary = run_tasks(&store, job.id, &TaskRunnerSettings::default(), square, |task| task.to_string(), |_| true).await?;
 //! assert_eq!((summary.done, summary.failed), (2, 0));
-//! assert_eq!(store.results(job.id).await?, [(0, "0".to_owned()), (1, "1".to_owned())]);
+//! assert_eq!(store.results(job.id, 0..2).await?, [(0, "0".to_owned()), (1, "1".to_owned())]);
 //! # Ok(())
 //! # }
 //! ```
@@ -32,7 +32,7 @@ mod task_runner;
 mod worker;
 
 pub use error::{Error, Result};
-pub use job::{Job, JobId, JobSpec, JobState, TaskCounts, TaskFault};
+pub use job::{Job, JobId, JobSpec, JobState, TaskCounts, TaskFailure, TaskFault};
 pub use sqlite::SqliteStore;
 pub use store::{Store, StoreFuture};
 pub use task_runner::{RunSummary, StopReason, TaskError, TaskEvent, TaskRunnerSettings, run_tasks};

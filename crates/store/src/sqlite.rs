@@ -3,6 +3,7 @@
 //! One thread owns the connection. Calls that are waiting share one transaction, so a thousand results that arrive together
 //! cost one fsync, and each caller is answered only after its own result is on disk.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -14,13 +15,16 @@ use tokio::sync::oneshot;
 
 use crate::damage;
 use crate::error::{Error, Result};
-use crate::job::{Job, JobId, JobSpec, JobState, TaskCounts, TaskFault};
+use crate::job::{Job, JobId, JobSpec, JobState, TaskCounts, TaskFailure, TaskFault};
 use crate::schema;
 use crate::store::{Store, StoreFuture};
 use crate::worker::Worker;
 
 /// Calls that share a transaction at most.
 const TOGETHER: usize = 512;
+
+/// Tasks that are made in one transaction: a job may have millions, and others want to write, too.
+const MADE_AT_ONCE: usize = 100_000;
 
 /// Seconds after which a registered job that says nothing counts as stopped: its process may be on another machine.
 const SILENCE: f64 = 60.0;
@@ -147,9 +151,20 @@ fn together(
 
 impl Store for SqliteStore {
     fn begin(&self, spec: JobSpec) -> StoreFuture<'_, Job> {
-        self.run(move |t| {
+        let tasks = spec.tasks;
+        let begun = self.run(move |t| {
             let id = begin(t, &spec)?;
-            read_job(t, id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)
+            Ok((id, damage::has_all_tasks(t, id, spec.tasks)?))
+        });
+        Box::pin(async move {
+            let (id, has_all) = begun.await?;
+            if !has_all {
+                for first in (0..tasks).step_by(MADE_AT_ONCE) {
+                    let numbers = first..tasks.min(first + MADE_AT_ONCE);
+                    self.run(move |t| damage::make_tasks(t, id, numbers)).await?;
+                }
+            }
+            self.job(id).await
         })
     }
 
@@ -263,13 +278,19 @@ impl Store for SqliteStore {
         })
     }
 
-    fn give_back(&self, id: JobId, task: usize, fault: String, attempts: u32) -> StoreFuture<'_, bool> {
+    fn give_back(
+        &self,
+        id: JobId,
+        task: usize,
+        failure: TaskFailure,
+        attempts: u32,
+    ) -> StoreFuture<'_, bool> {
         self.run(move |t| {
             t.execute(
-                "UPDATE tasks SET attempts = attempts + 1, worker = NULL, lease = NULL, fault = ?3, \
-                 state = CASE WHEN attempts + 1 >= ?4 THEN 'failed' ELSE 'open' END \
+                "UPDATE tasks SET attempts = attempts + 1, worker = NULL, lease = NULL, name = ?3, fault = ?4, \
+                 state = CASE WHEN attempts + 1 >= ?5 THEN 'failed' ELSE 'open' END \
                  WHERE job = ?1 AND number = ?2 AND state <> 'done'",
-                params![id, task as i64, fault, attempts],
+                params![id, task as i64, failure.name, failure.why, attempts],
             )?;
             let state: String = t.query_row(
                 "SELECT state FROM tasks WHERE job = ?1 AND number = ?2",
@@ -293,21 +314,28 @@ impl Store for SqliteStore {
         })
     }
 
-    fn results(&self, id: JobId) -> StoreFuture<'_, Vec<(usize, String)>> {
+    fn counts(&self, id: JobId, tasks: Range<usize>) -> StoreFuture<'_, TaskCounts> {
+        self.run(move |t| count(t, id, tasks))
+    }
+
+    fn results(&self, id: JobId, tasks: Range<usize>) -> StoreFuture<'_, Vec<(usize, String)>> {
         self.run(move |t| {
-            let mut done = t.prepare(
-                "SELECT number, result FROM tasks WHERE job = ?1 AND state = 'done' ORDER BY number",
+            let mut done = t.prepare_cached(
+                "SELECT number, result FROM tasks \
+                 WHERE job = ?1 AND number >= ?2 AND number < ?3 AND +state = 'done' ORDER BY number",
             )?;
-            let rows = done.query_map([id], |row| Ok((row.get::<_, i64>(0)? as usize, row.get(1)?)))?;
+            let rows = done.query_map(params![id, number(tasks.start), number(tasks.end)], |row| {
+                Ok((row.get::<_, i64>(0)? as usize, row.get(1)?))
+            })?;
             rows.collect()
         })
     }
 
-    fn faults(&self, id: JobId) -> StoreFuture<'_, Vec<TaskFault>> {
+    fn faults(&self, id: JobId, from: usize, limit: usize) -> StoreFuture<'_, Vec<TaskFault>> {
         self.run(move |t| {
             let mut faults = t.prepare(
-                "SELECT number, name, attempts, fault FROM tasks \
-                 WHERE job = ?1 AND state <> 'done' AND fault IS NOT NULL ORDER BY number",
+                "SELECT number, name, attempts, fault FROM tasks WHERE job = ?1 AND number >= ?2 \
+                 AND +state <> 'done' AND fault IS NOT NULL ORDER BY number LIMIT ?3",
             )?;
             let read = |row: &Row<'_>| {
                 Ok(TaskFault {
@@ -317,7 +345,7 @@ impl Store for SqliteStore {
                     fault: text(row, 3)?,
                 })
             };
-            faults.query_map([id], read)?.collect()
+            faults.query_map(params![id, number(from), number(limit)], read)?.collect()
         })
     }
 }
@@ -343,7 +371,6 @@ fn begin(t: &Savepoint<'_>, spec: &JobSpec) -> rusqlite::Result<JobId> {
             "UPDATE jobs SET state = 'running', command = ?2, folder = ?3, output = ?4, updated = ?5 WHERE id = ?1",
             params![id, command, folder, output, now()],
         )?;
-        damage::restore_tasks(t, id, &spec.tasks)?;
         return Ok(id);
     }
     t.execute(
@@ -351,12 +378,7 @@ fn begin(t: &Savepoint<'_>, spec: &JobSpec) -> rusqlite::Result<JobId> {
          VALUES (?1, ?2, ?3, ?4, ?5, 'running', ?6, ?6)",
         params![spec.fingerprint, spec.kind, command, folder, output, now()],
     )?;
-    let id = t.last_insert_rowid();
-    let mut insert = t.prepare("INSERT INTO tasks(job, number, name) VALUES (?1, ?2, ?3)")?;
-    for (number, name) in spec.tasks.iter().enumerate() {
-        insert.execute(params![id, number as i64, name])?;
-    }
-    Ok(id)
+    Ok(t.last_insert_rowid())
 }
 
 /// Opens the leases of workers that are gone, and those that have run out or are damaged.
@@ -387,19 +409,36 @@ fn is_running(t: &Savepoint<'_>, id: JobId) -> rusqlite::Result<bool> {
     Ok(state.as_deref() == Some("running"))
 }
 
-fn read_job(t: &Savepoint<'_>, id: JobId) -> rusqlite::Result<Option<Job>> {
-    let mut count = t.prepare_cached("SELECT state, count(*) FROM tasks WHERE job = ?1 GROUP BY state")?;
-    let mut tasks = TaskCounts::default();
-    let mut rows = count.query([id])?;
+/// Tasks by state.
+fn count(t: &Savepoint<'_>, id: JobId, tasks: Range<usize>) -> rusqlite::Result<TaskCounts> {
+    // All of them by the index of states, some by their numbers; `+` keeps the other index out.
+    let (number_by, state_by) =
+        if tasks == (0..usize::MAX) { ("+number", "state") } else { ("number", "+state") };
+    let mut query = t.prepare_cached(&format!(
+        "SELECT state, count(*) FROM tasks \
+         WHERE job = ?1 AND {number_by} >= ?2 AND {number_by} < ?3 GROUP BY {state_by}"
+    ))?;
+    let mut rows = query.query(params![id, number(tasks.start), number(tasks.end)])?;
+    let mut counts = TaskCounts::default();
     while let Some(row) = rows.next()? {
         let number = row.get::<_, i64>(1)? as usize;
         match text(row, 0)?.as_str() {
-            "leased" => tasks.leased = number,
-            "done" => tasks.done = number,
-            "failed" => tasks.failed = number,
-            _ => tasks.open += number,
+            "leased" => counts.leased = number,
+            "done" => counts.done = number,
+            "failed" => counts.failed = number,
+            _ => counts.open += number,
         }
     }
+    Ok(counts)
+}
+
+/// A task's number as SQLite has it.
+fn number(task: usize) -> i64 {
+    i64::try_from(task).unwrap_or(i64::MAX)
+}
+
+fn read_job(t: &Savepoint<'_>, id: JobId) -> rusqlite::Result<Option<Job>> {
+    let mut tasks = count(t, id, 0..usize::MAX)?;
     let progress: Option<(String, i64, i64)> = t
         .prepare_cached("SELECT worker, done, total FROM progress WHERE job = ?1")?
         .query_row([id], |row| Ok((text(row, 0)?, row.get(1).unwrap_or(0), row.get(2).unwrap_or(0))))

@@ -1,10 +1,11 @@
 //! The contract of a job store: what a database of jobs, tasks and leases must do.
 
 use std::future::Future;
+use std::ops::Range;
 use std::pin::Pin;
 
 use crate::error::Result;
-use crate::job::{Job, JobId, JobSpec, JobState, TaskFault};
+use crate::job::{Job, JobId, JobSpec, JobState, TaskCounts, TaskFailure, TaskFault};
 use crate::worker::Worker;
 
 /// What a store's call returns: a future that can be held behind `dyn`.
@@ -42,14 +43,17 @@ pub trait Store: Send + Sync {
     fn renew(&self, id: JobId, worker: &Worker, seconds: f64) -> StoreFuture<'_, bool>;
     /// Keeps a task's result. The first result stays: a task that was done twice has one.
     fn finish(&self, id: JobId, task: usize, result: String) -> StoreFuture<'_, ()>;
-    /// Puts a task back after a fault; one that has had `attempts` of them has failed. True if it will be tried again.
-    fn give_back(&self, id: JobId, task: usize, fault: String, attempts: u32) -> StoreFuture<'_, bool>;
+    /// Puts a task back after a failure; one that has had `attempts` of them has failed. True if it will be tried again.
+    fn give_back(&self, id: JobId, task: usize, failure: TaskFailure, attempts: u32)
+    -> StoreFuture<'_, bool>;
     /// Opens the tasks whose result or state is damaged, so that they are done again, and says how many.
     fn verify(&self, id: JobId) -> StoreFuture<'_, usize>;
     /// Opens the tasks that failed, so that they are tried again.
     fn reopen(&self, id: JobId) -> StoreFuture<'_, usize>;
-    /// The results so far, in the order of the tasks.
-    fn results(&self, id: JobId) -> StoreFuture<'_, Vec<(usize, String)>>;
-    /// The tasks that have had a fault and have no result, with the last fault.
-    fn faults(&self, id: JobId) -> StoreFuture<'_, Vec<TaskFault>>;
+    /// How far some tasks are.
+    fn counts(&self, id: JobId, tasks: Range<usize>) -> StoreFuture<'_, TaskCounts>;
+    /// The results so far of some tasks, in their order.
+    fn results(&self, id: JobId, tasks: Range<usize>) -> StoreFuture<'_, Vec<(usize, String)>>;
+    /// The tasks from `from` on that have had a fault and have no result, with the last fault; `limit` of them.
+    fn faults(&self, id: JobId, from: usize, limit: usize) -> StoreFuture<'_, Vec<TaskFault>>;
 }

@@ -10,7 +10,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::error::Result;
-use crate::job::{JobId, JobState};
+use crate::job::{JobId, JobState, TaskFailure};
 use crate::store::Store;
 use crate::worker::Worker;
 
@@ -93,13 +93,14 @@ pub struct RunSummary {
     pub stop: Option<StopReason>,
 }
 
-/// Runs until no task is open. `each` runs a task; `watch` receives every event and returns whether to continue: if not,
-/// tasks in flight are finished first.
+/// Runs until no task is open. `each` runs a task; `name` says what to call one that failed; `watch` receives every event
+/// and returns whether to continue: if not, tasks in flight are finished first.
 pub async fn run_tasks<F>(
     store: &dyn Store,
     job: JobId,
     workers: &TaskRunnerSettings,
     each: impl Fn(usize) -> F,
+    name: impl Fn(usize) -> String,
     mut watch: impl FnMut(TaskEvent<'_>) -> bool,
 ) -> Result<RunSummary>
 where
@@ -119,7 +120,7 @@ where
                 None => ended.stop = stopped(store, job).await,
                 Some(tasks) => {
                     for task in tasks {
-                        let doing = each(task);
+                        let (doing, name) = (each(task), &name);
                         running.push(async move {
                             let kept = match doing.await {
                                 Ok(result) => {
@@ -131,7 +132,8 @@ where
                                         TaskError::Permanent(why) => (why, 0, false),
                                         TaskError::Fatal(why) => (why, u32::MAX, true),
                                     };
-                                    let again = store.give_back(job, task, why.clone(), attempts).await;
+                                    let failure = TaskFailure { name: name(task), why: why.clone() };
+                                    let again = store.give_back(job, task, failure, attempts).await;
                                     again.map(|again| Err((why, again, fatal)))
                                 }
                             };

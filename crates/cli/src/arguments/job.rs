@@ -23,6 +23,10 @@ pub(crate) struct RunOptions {
     /// Process at most N problems
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) limit: Option<usize>,
+    /// Write shards of N problems each, as soon as they are complete: OUTPUT becomes NAME-00000-of-00050.EXT and so on,
+    /// with a manifest
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub(crate) shard_size: Option<usize>,
     /// Omit failed tasks from the output instead of stopping
     #[arg(long)]
     pub(crate) skip_failed: bool,

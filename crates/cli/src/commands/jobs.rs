@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use gradus_annotate::Annotated;
 use gradus_backend::block_on;
-use gradus_store::{Job, JobState, Store as _, TaskFault};
+use gradus_store::{Job, JobState, Store, TaskFault};
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
@@ -17,6 +17,9 @@ use crate::job;
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped};
+
+/// Results that are read at once.
+const RESULTS_AT_ONCE: usize = 10_000;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum JobsCommand {
@@ -143,18 +146,14 @@ struct UndecidedTask {
 
 fn show(args: &ShowArgs) -> Result<Status> {
     let store = job::open(&args.jobs)?;
-    let (job, results, faults) = block_on(async {
+    let (job, undecided, said, faults) = block_on(async {
         let job = store.job(args.id).await?;
-        Ok::<_, gradus_store::Error>((job, store.results(args.id).await?, store.faults(args.id).await?))
+        let show = if args.print.json { usize::MAX } else { args.show };
+        let (undecided, said) = undecided_tasks(&store, &job, show).await?;
+        let faults = store.faults(args.id, 0, show).await?;
+        Ok::<_, gradus_store::Error>((job, undecided, said, faults))
     })??;
     let job = as_shown(job);
-    let mut said: Vec<UndecidedTask> = Vec::new();
-    for (task, result) in &results {
-        // Only annotation jobs have undecided results.
-        let Ok(Annotated { undecided: Some(found), .. }) = serde_json::from_str(result) else { continue };
-        said.push(UndecidedTask { task: *task, reason: found.reason, said: found.said });
-    }
-    let undecided = said.len();
     let printer = Printer::new(None);
     if args.print.json {
         printer.json(&JobDetails {
@@ -190,7 +189,7 @@ fn show(args: &ShowArgs) -> Result<Status> {
         grouped(tasks.leased),
         grouped(tasks.failed),
     ))?;
-    for fault in faults.iter().take(args.show) {
+    for fault in &faults {
         printer.line(format!(
             "  {} ({}): {}",
             fault.name,
@@ -199,16 +198,38 @@ fn show(args: &ShowArgs) -> Result<Status> {
         ))?;
     }
     if args.undecided {
-        for found in said.iter().take(args.show) {
+        for found in &said {
             printer.line(format!("\ntask {}: {}", found.task, found.reason))?;
             for text in &found.said {
                 printer.line(paint::dim(text))?;
             }
         }
     }
-    let shown = faults.len().max(if args.undecided { undecided } else { 0 });
-    printer.more(shown, args.show)?;
+    let all = tasks.failed.max(if args.undecided { undecided } else { 0 });
+    printer.more(all, args.show)?;
     Ok(Status::Done)
+}
+
+/// How many tasks are undecided, and what models said in the first `show` of them.
+async fn undecided_tasks(
+    store: &dyn Store,
+    job: &Job,
+    show: usize,
+) -> gradus_store::Result<(usize, Vec<UndecidedTask>)> {
+    let (mut undecided, mut said) = (0, Vec::new());
+    for first in (0..job.tasks.total()).step_by(RESULTS_AT_ONCE) {
+        for (task, result) in store.results(job.id, first..first + RESULTS_AT_ONCE).await? {
+            // Only annotation jobs have undecided results.
+            let Ok(Annotated { undecided: Some(found), .. }) = serde_json::from_str(&result) else {
+                continue;
+            };
+            undecided += 1;
+            if said.len() < show {
+                said.push(UndecidedTask { task, reason: found.reason, said: found.said });
+            }
+        }
+    }
+    Ok((undecided, said))
 }
 
 /// Enters the job's folder; its command is parsed and run by the caller.

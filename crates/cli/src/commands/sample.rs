@@ -1,5 +1,7 @@
 //! `gradus sample`: solutions to problems, sampled from a model.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -11,7 +13,8 @@ use gradus_backend::{GeneratorSettings, block_on};
 use gradus_core::contracts::{CallError, Sampling};
 use gradus_core::steps;
 use gradus_core::{Domain, Outcome, Problem, Record};
-use gradus_data::files::{Sink, Target};
+use gradus_data::spool::{Spool, SpoolWriter};
+use gradus_durable::ContentHash;
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
@@ -20,8 +23,8 @@ use crate::arguments::job::RunOptions;
 use crate::arguments::values::{at_least_one, count, temperature, top_p};
 use crate::cost::{CostSummary, Running};
 use crate::exit::{Status, Usage};
-use crate::input::{self, Need};
-use crate::job::{self, JobEnd, JobPlan};
+use crate::input::{self, InputTally, Need};
+use crate::job::{self, JobEnd, JobPlan, JobRecords};
 use crate::prompting::PromptedGenerator;
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
@@ -85,16 +88,6 @@ struct SampleSummary {
 }
 
 pub(super) fn run(args: &SampleArgs) -> Result<Status> {
-    let mut problems: Vec<Problem> = Vec::new();
-    let tally = input::for_each(&args.input, Need::Records, |item| {
-        problems.push(item.record.problem);
-        Ok(())
-    })?;
-    input::distinct(&mut problems);
-    problems.truncate(args.run.limit.unwrap_or(usize::MAX));
-    if problems.is_empty() {
-        bail!("the input contains no problems");
-    }
     let config = SampleConfig {
         solutions: args.n,
         max_tokens: args.max_tokens,
@@ -107,56 +100,110 @@ pub(super) fn run(args: &SampleArgs) -> Result<Status> {
         seed: args.run.seed,
     };
     config.check().map_err(|error| Usage(error.to_string()))?;
+    let (problems, tally) = Problems::read(args)?;
     let solve = args.prompt.as_deref().map_or_else(|| Ok(Template::solve()), Template::read)?;
     let generator = PromptedGenerator::open(&args.generator, solve, Template::go_on())?;
     let running = Running::default();
-    let work = JobPlan {
+    let plan = JobPlan {
         kind: "sample",
         output: &args.output,
-        determined_by: (generator.identity(), &config, inputs(&problems)),
-        tasks: problems.iter().map(|problem| problem.id.clone()).collect(),
+        determined_by: (generator.identity(), &config, &problems.inputs),
         concurrency: generator.model.concurrency,
-        skip_failed: args.run.skip_failed,
+        options: &args.run,
         quiet: args.print.json,
     };
     let each = |task: usize| {
-        let (generator, config, running, problem) = (&generator, &config, &running, &problems[task]);
+        let (generator, config, running, problems) = (&generator, &config, &running, &problems);
         async move {
-            let ask = generator.ask(problem).map_err(|error| CallError::Invalid(format!("{error:#}")))?;
+            let problem = problems.get(task).map_err(|error| CallError::Refused(format!("{error:#}")))?;
+            let ask = generator.ask(&problem).map_err(|error| CallError::Invalid(format!("{error:#}")))?;
             let started = Instant::now();
             let model = &generator.model;
-            let mut sampled = sample(model, &model.name, ask.as_ref(), problem, config).await?;
+            let mut sampled = sample(model, &model.name, ask.as_ref(), &problem, config).await?;
             sampled.cost.seconds = started.elapsed().as_secs_f64();
             running.add(&sampled.cost);
             Ok(sampled)
         }
     };
+    let report = RefCell::new(SampleSummary {
+        generator: generator.model.name.clone(),
+        problems: problems.spool.len(),
+        skipped: tally.skipped,
+        ..SampleSummary::default()
+    });
     block_on(async {
-        let ended =
-            job::run(&args.run.jobs, work, each, || running.message(&generator.model.spending)).await?;
+        let records = SampledRecords { problems: &problems, report: &report };
+        let ended = job::run(plan, &records, each, || running.message(&generator.model.spending)).await?;
         let complete = match ended {
             JobEnd::Complete(complete) => complete,
             JobEnd::Stopped(status) => return Ok(status),
         };
-        let mut report = SampleSummary {
-            generator: generator.model.name.clone(),
-            problems: problems.len(),
-            failed: complete.failed,
-            resumed: complete.resumed,
-            skipped: tally.skipped,
-            ..SampleSummary::default()
-        };
-        let mut sink = Sink::create(Target::new(&args.output))?;
-        for (problem, sampled) in problems.iter().zip(&complete.results) {
-            let Some(sampled) = sampled else { continue };
-            report.count(sampled);
-            sink.push(&Record::new(problem.clone(), sampled.solutions.clone()))?;
-        }
-        sink.finish()?;
-        complete.done().await?;
+        let mut report = report.take();
+        report.failed = complete.failed;
+        report.resumed = complete.resumed;
         report.cost.complete(&generator.model.spending);
         report.print(args)
     })?
+}
+
+/// The problems to solve: each a task.
+struct Problems {
+    spool: Spool,
+    /// A hash of all that their solutions depend on.
+    inputs: String,
+}
+
+impl Problems {
+    /// Reads them; one that occurs again with the same id and text is left out.
+    fn read(args: &SampleArgs) -> Result<(Self, InputTally)> {
+        job::check_output(&args.output)?;
+        let mut writer = SpoolWriter::create(job::folder_of(&args.output))?;
+        let (mut hasher, mut seen) = (ContentHash::default(), HashSet::new());
+        let limit = args.run.limit.unwrap_or(usize::MAX);
+        let tally = input::for_each(&args.input, Need::Records, |item| {
+            let problem = item.record.problem;
+            if seen.len() < limit && seen.insert(ContentHash::of(&(&problem.id, &problem.text))) {
+                hasher.add(&(&problem.id, inputs(&problem)));
+                writer.push(&Record::new(problem, Vec::new()))?;
+            }
+            Ok(())
+        })?;
+        let spool = writer.finish()?;
+        if spool.is_empty() {
+            bail!("the input contains no problems");
+        }
+        Ok((Self { spool, inputs: hasher.finish() }, tally))
+    }
+
+    fn get(&self, index: usize) -> Result<Problem> {
+        Ok(self.spool.get(index)?.problem)
+    }
+}
+
+/// The records of a sampling job, whose solutions are counted as they are put together.
+struct SampledRecords<'a> {
+    problems: &'a Problems,
+    report: &'a RefCell<SampleSummary>,
+}
+
+impl JobRecords<Sampled> for SampledRecords<'_> {
+    fn len(&self) -> usize {
+        self.problems.spool.len()
+    }
+
+    fn first_task(&self, index: usize) -> usize {
+        index
+    }
+
+    fn name(&self, task: usize) -> String {
+        self.problems.get(task).map_or_else(|_| format!("task {task}"), |problem| problem.id)
+    }
+
+    fn assemble(&self, index: usize, mut results: Vec<Option<Sampled>>) -> Result<Option<Record>> {
+        let Some(sampled) = results.pop().flatten() else { return Ok(None) };
+        self.report.borrow_mut().count(&sampled);
+        Ok(Some(Record::new(self.problems.get(index)?, sampled.solutions)))
+    }
 }
 
 /// The parts of a problem that determine its solutions and their outcomes.
@@ -169,15 +216,14 @@ struct SampleInputs<'a> {
     aliases: &'a [String],
 }
 
-fn inputs(problems: &[Problem]) -> Vec<SampleInputs<'_>> {
-    let inputs = problems.iter().map(|problem| SampleInputs {
+fn inputs(problem: &Problem) -> SampleInputs<'_> {
+    SampleInputs {
         text: &problem.text,
         context: &problem.context,
         domain: problem.domain,
         answer: problem.answer.as_deref(),
         aliases: &problem.aliases,
-    });
-    inputs.collect()
+    }
 }
 
 impl SampleSummary {

@@ -77,7 +77,7 @@ impl Registration {
             command,
             folder,
             output: output.map(Path::to_owned),
-            tasks: Vec::new(),
+            tasks: 0,
         };
         let (job, before) = block_on(store.register(spec, &Worker::this()))??;
         let (stop, stopped) = channel();

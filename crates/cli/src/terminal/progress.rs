@@ -1,4 +1,9 @@
-//! A progress bar for anything that takes longer than two seconds; silent when standard error is no terminal.
+//! A progress bar for anything that takes longer than two seconds. Where standard error is no terminal, it is a line every
+//! ten seconds instead:
+//!
+//! ```text
+//! 12,345/5,000,000 (0.2 %), 411/s, 3 h 22 min left, 5,432,100 tokens
+//! ```
 //!
 //! With GRADUS_PROGRESS=json it is lines on standard error instead, for programs that show it in a way of their own:
 //!
@@ -6,7 +11,7 @@
 //! {"progress":{"done":12,"total":40,"unit":"tasks","message":"12 solutions"}}
 //! ```
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -15,12 +20,19 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use gradus_core::count::counted;
 
+use super::progress_log::Position;
 use super::visible::visible;
 
 /// Work shorter than this shows no bar.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often a bar or a line is written at most.
 const SHOWN_EVERY: Duration = Duration::from_millis(200);
+
+/// How often a line is written for people who read it later.
+const LOGGED_EVERY: Duration = Duration::from_secs(10);
+
+/// Whether progress is lines of text: nobody watches a bar.
+static AS_LOG: LazyLock<bool> = LazyLock::new(|| !io::stderr().is_terminal());
 
 /// Whether progress is lines of JSON.
 static AS_LINES: LazyLock<bool> =
@@ -51,6 +63,8 @@ pub(crate) struct Progress {
     shown: Option<Instant>,
     /// A line that came too soon after the last one.
     untold: Option<String>,
+    /// Where the work began: what an earlier run did says nothing about this one's speed.
+    first: Option<u64>,
 }
 
 impl Progress {
@@ -72,12 +86,13 @@ impl Progress {
             total,
             shown: None,
             untold: None,
+            first: None,
         }
     }
 
     /// Moves to `position` and shows the number of records done, now and then.
     pub(crate) fn at(&mut self, position: u64, records: u64) {
-        if *AS_LINES || self.is_due() {
+        if *AS_LINES || self.first.is_none() || self.is_due() {
             self.now(position, &counted(records, "record"));
         }
     }
@@ -87,8 +102,12 @@ impl Progress {
         if let Some(total) = self.tasks {
             note(position, total);
         }
+        let first = *self.first.get_or_insert(position);
         if *AS_LINES {
             return self.tell(position, message);
+        }
+        if *AS_LOG {
+            return self.log(position, position - first.min(position), message);
         }
         if self.started.elapsed() > PATIENCE {
             if self.shown.is_none() {
@@ -102,6 +121,24 @@ impl Progress {
 
     fn is_due(&self) -> bool {
         self.shown.unwrap_or(self.started).elapsed() > SHOWN_EVERY
+    }
+
+    /// Writes a line of text now and then, and the last one when the bar ends.
+    fn log(&mut self, position: u64, done: u64, message: &str) {
+        let at = Position {
+            done: position,
+            total: self.total,
+            in_bytes: self.total > 0 && self.tasks.is_none(),
+            rate: done as f64 / self.started.elapsed().as_secs_f64().max(1e-3),
+        };
+        let line = || at.line(&visible(message, false));
+        if self.shown.unwrap_or(self.started).elapsed() >= LOGGED_EVERY {
+            write_line(&line());
+            self.shown = Some(Instant::now());
+            self.untold = None;
+        } else if self.shown.is_some() {
+            self.untold = Some(line());
+        }
     }
 
     fn tell(&mut self, done: u64, message: &str) {

@@ -26,6 +26,7 @@ mod pipelines;
 mod pool;
 mod real_data;
 mod select;
+mod shards;
 mod solve;
 mod terminal;
 mod together;

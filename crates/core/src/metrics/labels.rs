@@ -75,29 +75,47 @@ pub struct Agreement {
 /// assert_eq!((found.wrong.precision, found.wrong.recall), (Some(1.0), Some(0.5)));
 /// ```
 pub fn agreement(steps: &[Step]) -> Agreement {
-    let said_of = |human: bool| {
-        let mut said = VerdictCounts::default();
-        for step in steps.iter().filter(|step| step.human == human) {
-            *match step.annotator {
-                Some(true) => &mut said.right,
-                Some(false) => &mut said.wrong,
-                None => &mut said.undecided,
-            } += 1;
+    let mut counts = AgreementCounts::default();
+    steps.iter().for_each(|step| counts.add(*step));
+    counts.agreement()
+}
+
+/// What an annotator made of right and of wrong steps: enough for an [`Agreement`], step by step and without keeping them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AgreementCounts {
+    /// What was said of right steps.
+    pub said_of_right: VerdictCounts,
+    /// What was said of wrong steps.
+    pub said_of_wrong: VerdictCounts,
+}
+
+impl AgreementCounts {
+    /// Counts a step.
+    pub fn add(&mut self, step: Step) {
+        let said = if step.human { &mut self.said_of_right } else { &mut self.said_of_wrong };
+        *match step.annotator {
+            Some(true) => &mut said.right,
+            Some(false) => &mut said.wrong,
+            None => &mut said.undecided,
+        } += 1;
+    }
+
+    /// The agreement over the steps so far.
+    pub fn agreement(self) -> Agreement {
+        let Self { said_of_right: of_right, said_of_wrong: of_wrong } = self;
+        let right = class(of_right.right, of_right.wrong + of_right.undecided, of_wrong.right);
+        let wrong = class(of_wrong.wrong, of_wrong.right + of_wrong.undecided, of_right.wrong);
+        let steps = right.steps + wrong.steps;
+        Agreement {
+            steps,
+            undecided: of_right.undecided + of_wrong.undecided,
+            said_of_right: of_right,
+            said_of_wrong: of_wrong,
+            accuracy: share(of_right.right + of_wrong.wrong, steps),
+            balanced_accuracy: right.recall.zip(wrong.recall).map(|(right, wrong)| (right + wrong) / 2.0),
+            right,
+            wrong,
         }
-        said
-    };
-    let (of_right, of_wrong) = (said_of(true), said_of(false));
-    let right = class(of_right.right, of_right.wrong + of_right.undecided, of_wrong.right);
-    let wrong = class(of_wrong.wrong, of_wrong.right + of_wrong.undecided, of_right.wrong);
-    Agreement {
-        steps: steps.len(),
-        undecided: of_right.undecided + of_wrong.undecided,
-        said_of_right: of_right,
-        said_of_wrong: of_wrong,
-        accuracy: share(of_right.right + of_wrong.wrong, steps.len()),
-        balanced_accuracy: right.recall.zip(wrong.recall).map(|(right, wrong)| (right + wrong) / 2.0),
-        right,
-        wrong,
     }
 }
 

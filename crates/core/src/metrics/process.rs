@@ -50,21 +50,53 @@ pub struct ProcessScores {
 /// assert!((found.f1.unwrap() - 2.0 / 3.0).abs() < 1e-12);
 /// ```
 pub fn scores(samples: &[Located]) -> ProcessScores {
-    let hits = |erroneous: bool| {
-        let of_kind = samples.iter().filter(|sample| sample.truth.is_some() == erroneous);
-        of_kind.filter(|sample| sample.predicted == Some(sample.truth)).count()
-    };
-    let erroneous = samples.iter().filter(|sample| sample.truth.is_some()).count();
-    let error_free = samples.len() - erroneous;
-    let (acc_err, acc_cor) = (share(hits(true), erroneous), share(hits(false), error_free));
-    ProcessScores {
-        erroneous,
-        error_free,
-        undecided: samples.iter().filter(|sample| sample.predicted.is_none()).count(),
-        acc_err,
-        acc_cor,
-        f1: acc_err.zip(acc_cor).map(|(err, cor)| harmonic(err, cor)),
-        accuracy: share(hits(true) + hits(false), samples.len()),
+    let mut counts = ProcessCounts::default();
+    samples.iter().for_each(|sample| counts.add(*sample));
+    counts.scores()
+}
+
+/// Predictions by what became of them: enough for [`ProcessScores`], sample by sample and without keeping them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProcessCounts {
+    /// Samples with an error.
+    pub erroneous: usize,
+    /// Samples without one.
+    pub error_free: usize,
+    /// Predictions that could not be read.
+    pub undecided: usize,
+    /// Erroneous samples whose first error was found exactly.
+    pub found: usize,
+    /// Error-free samples that were said to be so.
+    pub cleared: usize,
+}
+
+impl ProcessCounts {
+    /// Counts a sample.
+    pub fn add(&mut self, sample: Located) {
+        let is_hit = usize::from(sample.predicted == Some(sample.truth));
+        self.undecided += usize::from(sample.predicted.is_none());
+        if sample.truth.is_some() {
+            self.erroneous += 1;
+            self.found += is_hit;
+        } else {
+            self.error_free += 1;
+            self.cleared += is_hit;
+        }
+    }
+
+    /// The numbers over the samples so far.
+    pub fn scores(self) -> ProcessScores {
+        let Self { erroneous, error_free, undecided, found, cleared } = self;
+        let (acc_err, acc_cor) = (share(found, erroneous), share(cleared, error_free));
+        ProcessScores {
+            erroneous,
+            error_free,
+            undecided,
+            acc_err,
+            acc_cor,
+            f1: acc_err.zip(acc_cor).map(|(err, cor)| harmonic(err, cor)),
+            accuracy: share(found + cleared, erroneous + error_free),
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 mod archive;
 mod csv;
 mod json;
+pub mod manifest;
 mod parquet;
 mod shards;
 mod sink;

@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::manifest;
 use crate::{Error, Result};
 
-/// Files beside the shards of a Hugging Face dataset that hold no records.
+/// Files beside the shards of a Hugging Face dataset that hold no records. Our own manifests hold none, either.
 const NOT_DATA: [&str; 3] = ["dataset_info.json", "dataset_infos.json", "state.json"];
 
 /// The files behind `paths`, folders expanded.
@@ -46,5 +47,6 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 fn is_data(name: &str) -> bool {
     let stem = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
     !NOT_DATA.contains(&name)
+        && !name.ends_with(manifest::ENDING)
         && [".json", ".jsonl", ".ndjson", ".parquet"].iter().any(|end| stem.ends_with(end))
 }

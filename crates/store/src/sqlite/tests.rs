@@ -10,7 +10,7 @@ fn spec(tasks: usize) -> JobSpec {
         kind: "test".to_owned(),
         fingerprint: "f".to_owned(),
         command: vec!["annotate".to_owned()],
-        tasks: (0..tasks).map(|task| format!("t{task}")).collect(),
+        tasks,
         ..JobSpec::default()
     }
 }
@@ -28,6 +28,15 @@ fn workers() -> TaskRunnerSettings {
     TaskRunnerSettings { concurrency: 4, ..TaskRunnerSettings::default() }
 }
 
+fn failure(why: &str) -> TaskFailure {
+    TaskFailure { name: "a task".to_owned(), why: why.to_owned() }
+}
+
+/// What a task is called.
+fn named(task: usize) -> String {
+    format!("t{task}")
+}
+
 async fn twice(task: usize) -> std::result::Result<String, TaskError> {
     tokio::time::sleep(Duration::from_millis(1)).await;
     Ok((2 * task).to_string())
@@ -43,7 +52,7 @@ async fn a_job_goes_on_in_another_process() {
         *seen.borrow_mut() += usize::from(matches!(event, TaskEvent::Done { .. }));
         *seen.borrow() < 5
     };
-    let ended = run_tasks(&first, job.id, &workers(), twice, stop_after_five).await.unwrap();
+    let ended = run_tasks(&first, job.id, &workers(), twice, named, stop_after_five).await.unwrap();
     assert_eq!(ended.stop, Some(StopReason::Requested));
     assert!((5..=8).contains(&ended.done), "those in flight are finished: {ended:?}");
     drop(first);
@@ -51,11 +60,11 @@ async fn a_job_goes_on_in_another_process() {
     let second = open(&folder);
     let again = second.begin(spec(20)).await.unwrap();
     assert_eq!((again.id, again.tasks.done), (job.id, ended.done));
-    let rest = run_tasks(&second, job.id, &workers(), twice, |_| true).await.unwrap();
+    let rest = run_tasks(&second, job.id, &workers(), twice, named, |_| true).await.unwrap();
     assert!(is_complete(&rest));
     assert_eq!(ended.done + rest.done, 20);
     let expected: Vec<(usize, String)> = (0..20).map(|task| (task, (2 * task).to_string())).collect();
-    assert_eq!(second.results(job.id).await.unwrap(), expected);
+    assert_eq!(second.results(job.id, 0..usize::MAX).await.unwrap(), expected);
 }
 
 #[tokio::test]
@@ -75,12 +84,17 @@ async fn trouble_that_passes_is_tried_again_and_the_other_is_not() {
             }
         }
     };
-    let ended = run_tasks(&store, job.id, &workers(), each, |_| true).await.unwrap();
+    let ended = run_tasks(&store, job.id, &workers(), each, named, |_| true).await.unwrap();
     assert_eq!((ended.done, ended.failed, ended.retries, is_complete(&ended)), (4, 2, 4, false));
-    let faults = store.faults(job.id).await.unwrap();
-    let faults: Vec<(usize, u32, &str)> =
-        faults.iter().map(|fault| (fault.task, fault.attempts, &*fault.fault)).collect();
-    assert_eq!(faults, [(2, 3, "always busy"), (3, 1, "too long")]);
+    let faults = store.faults(job.id, 0, 100).await.unwrap();
+    let told: Vec<(&str, u32, &str)> =
+        faults.iter().map(|fault| (&*fault.name, fault.attempts, &*fault.fault)).collect();
+    assert_eq!(told, [("t2", 3, "always busy"), ("t3", 1, "too long")]);
+    assert_eq!(store.faults(job.id, 3, 100).await.unwrap(), faults[1..]);
+    assert_eq!(store.faults(job.id, 0, 1).await.unwrap(), faults[..1]);
+    let counts = store.counts(job.id, 2..5).await.unwrap();
+    assert_eq!((counts.open, counts.leased, counts.done, counts.failed), (0, 0, 1, 2));
+    assert_eq!(store.results(job.id, 2..5).await.unwrap(), [(4, String::new())]);
     assert_eq!(store.reopen(job.id).await.unwrap(), 2);
     assert_eq!(store.job(job.id).await.unwrap().tasks.open, 2);
 }
@@ -91,7 +105,7 @@ async fn when_nothing_works_it_stops_with_the_last_words() {
     let store = open(&folder);
     let job = store.begin(spec(1000)).await.unwrap();
     let down = |_| async { Err(TaskError::Retryable("cannot be reached".to_owned())) };
-    let ended = run_tasks(&store, job.id, &workers(), down, |_| true).await.unwrap();
+    let ended = run_tasks(&store, job.id, &workers(), down, named, |_| true).await.unwrap();
     assert_eq!(ended.stop, Some(StopReason::ConsecutiveFailures("cannot be reached".to_owned())));
     let tasks = store.job(job.id).await.unwrap().tasks;
     assert_eq!((tasks.open + tasks.failed, tasks.leased), (1000, 0), "nothing stays taken");
@@ -103,7 +117,7 @@ async fn an_error_of_all_tasks_stops_at_once_and_fails_none() {
     let store = open(&folder);
     let job = store.begin(spec(1000)).await.unwrap();
     let refused = |_| async { Err(TaskError::Fatal("wrong key".to_owned())) };
-    let ended = run_tasks(&store, job.id, &workers(), refused, |_| true).await.unwrap();
+    let ended = run_tasks(&store, job.id, &workers(), refused, named, |_| true).await.unwrap();
     assert_eq!(ended.stop, Some(StopReason::Fatal("wrong key".to_owned())));
     let tasks = store.job(job.id).await.unwrap().tasks;
     assert_eq!((tasks.open, tasks.failed, tasks.leased), (1000, 0, 0));
@@ -125,12 +139,12 @@ async fn a_cancelled_job_stops_and_can_be_resumed() {
             Ok(String::new())
         }
     };
-    let ended = run_tasks(&store, job.id, &workers(), each, |_| true).await.unwrap();
+    let ended = run_tasks(&store, job.id, &workers(), each, named, |_| true).await.unwrap();
     assert_eq!(ended.stop, Some(StopReason::Cancelled));
     assert!(ended.done < 200);
     assert_eq!(store.job(job.id).await.unwrap().state, JobState::Cancelled);
     store.begin(spec(200)).await.unwrap();
-    assert!(is_complete(&run_tasks(&store, job.id, &workers(), twice, |_| true).await.unwrap()));
+    assert!(is_complete(&run_tasks(&store, job.id, &workers(), twice, named, |_| true).await.unwrap()));
 }
 
 #[tokio::test]
@@ -140,7 +154,7 @@ async fn a_job_that_another_worker_has_ended_is_no_cancelled_one() {
     let job = store.begin(spec(1)).await.unwrap();
     store.finish(job.id, 0, String::new()).await.unwrap();
     store.set_state(job.id, JobState::Done).await.unwrap();
-    assert!(is_complete(&run_tasks(&store, job.id, &workers(), twice, |_| true).await.unwrap()));
+    assert!(is_complete(&run_tasks(&store, job.id, &workers(), twice, named, |_| true).await.unwrap()));
 }
 
 #[tokio::test]
@@ -154,8 +168,8 @@ async fn leases_end_by_death_or_time_and_a_late_result_changes_nothing() {
     assert_eq!(store.claim(id, &this, 9, 60.0).await.unwrap(), Some(vec![2]));
     store.finish(id, 2, "first".to_owned()).await.unwrap();
     store.finish(id, 2, "second".to_owned()).await.unwrap();
-    assert!(!store.give_back(id, 2, "late".to_owned(), 3).await.unwrap());
-    assert_eq!(store.results(id).await.unwrap(), [(2, "first".to_owned())]);
+    assert!(!store.give_back(id, 2, failure("late"), 3).await.unwrap());
+    assert_eq!(store.results(id, 0..usize::MAX).await.unwrap(), [(2, "first".to_owned())]);
     // A worker of this machine that is no more.
     let dead = format!("{}:1", this.to_string().rsplit_once(':').unwrap().0);
     store.run(move |t| t.execute("UPDATE tasks SET worker = ?1 WHERE number = 0", [dead])).await.unwrap();
@@ -169,8 +183,8 @@ async fn many_results_at_once_are_all_kept() {
     let store = open(&folder);
     let job = store.begin(spec(3000)).await.unwrap();
     let many = TaskRunnerSettings { concurrency: 1000, ..TaskRunnerSettings::default() };
-    assert!(is_complete(&run_tasks(&store, job.id, &many, twice, |_| true).await.unwrap()));
-    assert_eq!(store.results(job.id).await.unwrap().len(), 3000);
+    assert!(is_complete(&run_tasks(&store, job.id, &many, twice, named, |_| true).await.unwrap()));
+    assert_eq!(store.results(job.id, 0..usize::MAX).await.unwrap().len(), 3000);
     store.set_state(job.id, JobState::Done).await.unwrap();
     let jobs = store.jobs().await.unwrap();
     assert_eq!((jobs.len(), jobs[0].state, jobs[0].tasks.done), (1, JobState::Done, 3000));
@@ -234,7 +248,7 @@ async fn a_registered_command_is_found_again_and_stops_with_its_process() {
 async fn finished(folder: &tempfile::TempDir) -> JobId {
     let store = open(folder);
     let job = store.begin(spec(6)).await.unwrap();
-    assert!(is_complete(&run_tasks(&store, job.id, &workers(), twice, |_| true).await.unwrap()));
+    assert!(is_complete(&run_tasks(&store, job.id, &workers(), twice, named, |_| true).await.unwrap()));
     job.id
 }
 
@@ -274,10 +288,13 @@ async fn a_damaged_row_costs_its_task() {
             asked.borrow_mut().push(task);
             twice(task)
         };
-        assert!(is_complete(&run_tasks(&store, id, &workers(), each, |_| true).await.unwrap()), "{damage}");
+        assert!(
+            is_complete(&run_tasks(&store, id, &workers(), each, named, |_| true).await.unwrap()),
+            "{damage}"
+        );
         assert_eq!(*asked.borrow(), [2], "{damage}");
         let results: Vec<String> =
-            store.results(id).await.unwrap().into_iter().map(|(_, result)| result).collect();
+            store.results(id, 0..usize::MAX).await.unwrap().into_iter().map(|(_, result)| result).collect();
         assert_eq!(results, ["0", "2", "4", "6", "8", "10"], "{damage}");
         assert_eq!(store.verify(id).await.unwrap(), 0, "{damage}");
     }
@@ -317,9 +334,10 @@ async fn damage_of_the_file_is_found_or_harmless() {
                 *asked.borrow_mut() += 1;
                 twice(task)
             };
-            let summary = run_tasks(&store, job.id, &workers(), each, |_| *asked.borrow() < 50).await?;
+            let summary =
+                run_tasks(&store, job.id, &workers(), each, named, |_| *asked.borrow() < 50).await?;
             assert!(summary.stop.is_none(), "byte {place}: {summary:?}");
-            Ok::<_, Error>((job.id, store.results(job.id).await?))
+            Ok::<_, Error>((job.id, store.results(job.id, 0..usize::MAX).await?))
         };
         if let Ok((_, results)) = run.await {
             let expected: Vec<(usize, String)> = (0..6).map(|task| (task, (2 * task).to_string())).collect();
@@ -337,8 +355,8 @@ async fn a_row_that_has_lost_its_number_is_done_again() {
     let id = finished(&folder).await;
     let path = folder.path().join("a/jobs.sqlite");
     let mut bytes = std::fs::read(&path).unwrap();
-    let name = spec(6).tasks[3].clone().into_bytes();
-    let row = [&[3], &name[..]].concat();
+    // Its number, no name, its state.
+    let row = [&[3], &b"done"[..]].concat();
     // What SQLite no longer uses is there, too.
     let places: Vec<usize> =
         (0..bytes.len() - row.len()).filter(|at| bytes[*at..].starts_with(&row)).collect();
@@ -353,10 +371,10 @@ async fn a_row_that_has_lost_its_number_is_done_again() {
         asked.borrow_mut().push(task);
         twice(task)
     };
-    assert!(is_complete(&run_tasks(&store, id, &workers(), each, |_| true).await.unwrap()));
+    assert!(is_complete(&run_tasks(&store, id, &workers(), each, named, |_| true).await.unwrap()));
     assert_eq!(*asked.borrow(), [3]);
     let results: Vec<String> =
-        store.results(id).await.unwrap().into_iter().map(|(_, result)| result).collect();
+        store.results(id, 0..usize::MAX).await.unwrap().into_iter().map(|(_, result)| result).collect();
     assert_eq!(results, ["0", "2", "4", "6", "8", "10"]);
 }
 
@@ -367,16 +385,17 @@ async fn a_row_that_reaches_into_the_next_is_done_once() {
     let store = open(&folder);
     let job = |name: &str| JobSpec { fingerprint: name.to_owned(), ..spec(4) };
     let id = store.begin(job("finished")).await.unwrap().id;
-    run_tasks(&store, id, &workers(), twice, |_| true).await.unwrap();
+    run_tasks(&store, id, &workers(), twice, named, |_| true).await.unwrap();
     let id = store.begin(job("killed")).await.unwrap().id;
     store.claim(id, &Worker::this(), 3, 0.0).await.unwrap();
     store.finish(id, 0, "0".to_owned()).await.unwrap();
-    store.give_back(id, 1, "no answer".to_owned(), 1).await.unwrap();
+    store.give_back(id, 1, failure("no answer"), 1).await.unwrap();
     drop(store);
     let path = folder.path().join("a/jobs.sqlite");
     let whole = std::fs::read(&path).unwrap();
     // After the last row, which is open, comes the length of one that was written before it.
-    let last = whole.windows(6).rposition(|window| window == b"t3open").expect("name and state") + 6;
+    let row = b"\x02\x03open";
+    let last = whole.windows(6).rposition(|window| window == row).expect("job, number and state") + 6;
     let length = last + whole[last..].iter().position(|byte| *byte != 0).unwrap();
     for flip in [0x7f_u8, 0x05, 0x3d, 0x11] {
         let mut damaged = whole.clone();
@@ -391,8 +410,8 @@ async fn a_row_that_reaches_into_the_next_is_done_once() {
         let run = async {
             let id = store.begin(job("killed")).await?.id;
             store.verify(id).await?;
-            run_tasks(&store, id, &workers(), each, |_| *asked.borrow() < 50).await?;
-            store.results(id).await
+            run_tasks(&store, id, &workers(), each, named, |_| *asked.borrow() < 50).await?;
+            store.results(id, 0..usize::MAX).await
         };
         // A sentence, or every task once.
         if let Ok(results) = run.await {

@@ -1,17 +1,19 @@
 //! Shared by the annotators that prompt a model: a job with one task per solution. Solutions of a problem with the same
 //! text are one task.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use gradus_annotate::Annotated;
 use gradus_annotate::prompt::Template;
 use gradus_backend::{GeneratorSettings, block_on};
 use gradus_core::contracts::CallError;
-use gradus_core::{Cost, Domain, Problem, Record, Solution};
-use gradus_data::files::{Sink, Target};
+use gradus_core::{Annotation, Cost, Domain, Problem, Record, Solution};
+use gradus_data::joined::{JoinedRecords, JoinedWriter};
+use gradus_durable::ContentHash;
 use serde::Serialize;
 
 use super::summary::LabelingSummary;
@@ -20,8 +22,9 @@ use crate::arguments::job::RunOptions;
 use crate::cost::Running;
 use crate::exit::{Status, Usage};
 use crate::input::{self, Need};
-use crate::job::{self, JobEnd, JobPlan};
+use crate::job::{self, JobEnd, JobPlan, JobRecords};
 use crate::prompting::PromptedGenerator;
+use crate::terminal::progress::Progress;
 
 /// Input and output of the annotators that prompt a model.
 #[derive(Debug, Args)]
@@ -51,11 +54,11 @@ pub(super) fn refuse_continuation(options: &GeneratorSettings) -> Result<()> {
 pub(super) struct Labeling<'a> {
     labeling: &'a LabelingArgs,
     pub(super) generator: PromptedGenerator,
-    records: Vec<Record>,
-    /// Record and solution index of each task.
-    places: Vec<(usize, usize)>,
-    /// The task of each solution, in the order of the records.
-    tasks: Vec<usize>,
+    records: JoinedRecords,
+    /// The first task of each record, and the end of the last's.
+    first_tasks: Vec<u32>,
+    /// A hash of all that the labels of these solutions depend on.
+    inputs: String,
     skipped: u64,
 }
 
@@ -66,27 +69,23 @@ impl<'a> Labeling<'a> {
         solve: Template,
         go_on: Template,
     ) -> Result<Self> {
-        let (mut records, tally) = input::joined(&labeling.input, Need::Steps)?;
+        job::check_output(&labeling.output)?;
+        let mut writer = JoinedWriter::create(job::folder_of(&labeling.output))?;
+        let tally = input::for_each(&labeling.input, Need::Steps, |item| Ok(writer.add(&item)?))?;
+        let mut records = writer.finish()?;
         records.truncate(labeling.run.limit.unwrap_or(usize::MAX));
-        let (mut places, mut tasks) = (Vec::new(), Vec::new());
-        for (index, record) in records.iter().enumerate() {
-            let begin = tasks.len();
-            for (solution, first) in record.earliest_equal().into_iter().enumerate() {
-                if solution == first {
-                    tasks.push(places.len());
-                    places.push((index, solution));
-                } else {
-                    tasks.push(tasks[begin + first]);
-                }
-            }
-        }
+        let (first_tasks, inputs) = tasks(&records)?;
         let generator = PromptedGenerator::open(options, solve, go_on)?;
-        Ok(Self { labeling, generator, records, places, tasks, skipped: tally.skipped })
+        Ok(Self { labeling, generator, records, first_tasks, inputs, skipped: tally.skipped })
     }
 
-    fn pair(&self, task: usize) -> (&Problem, &Solution) {
-        let (record, solution) = self.places[task];
-        (&self.records[record].problem, &self.records[record].solutions[solution])
+    /// The problem and solution of a task.
+    fn pair(&self, task: usize) -> Result<(Problem, Solution)> {
+        let index = self.first_tasks.partition_point(|first| *first as usize <= task) - 1;
+        let mut record = self.records.get(index)?;
+        let nth = task - self.first_tasks[index] as usize;
+        let solution = distinct(&record).nth(nth).expect("a record has as many tasks as distinct solutions");
+        Ok((record.problem, record.solutions.swap_remove(solution)))
     }
 
     /// Labels every solution, writes the dataset, and prints a summary.
@@ -97,94 +96,132 @@ impl<'a> Labeling<'a> {
         annotate: &impl AsyncFn(&Problem, &Solution) -> Result<Annotated, CallError>,
         json: bool,
     ) -> Result<Status> {
-        let pairs: Vec<(&Problem, &Solution)> = (0..self.places.len()).map(|task| self.pair(task)).collect();
         let running = Running::default();
-        let spec = JobPlan {
+        let plan = JobPlan {
             kind,
             output: &self.labeling.output,
-            determined_by: (self.generator.identity(), determined_by, texts(&pairs)),
-            tasks: pairs.iter().map(|(_, solution)| solution.id.clone()).collect(),
+            determined_by: (self.generator.identity(), determined_by, &self.inputs),
             concurrency: self.generator.model.concurrency,
-            skip_failed: self.labeling.run.skip_failed,
+            options: &self.labeling.run,
             quiet: json,
         };
         let each = |task: usize| {
-            let ((problem, solution), running) = (pairs[task], &running);
+            let running = &running;
             async move {
+                let pair = self.pair(task).map_err(|error| CallError::Refused(format!("{error:#}")))?;
                 let started = Instant::now();
-                let mut annotated = annotate(problem, solution).await?;
+                let mut annotated = annotate(&pair.0, &pair.1).await?;
                 annotated.cost.seconds = started.elapsed().as_secs_f64();
                 running.add(&annotated.cost);
                 Ok(annotated)
             }
         };
+        let summary = RefCell::new(LabelingSummary {
+            annotator: kind.trim_start_matches("annotate ").to_owned(),
+            model: self.generator.model.name.clone(),
+            skipped: self.skipped,
+            continuation: self.generator.continuation,
+            unseeded: self.generator.model.is_unseeded(),
+            ..LabelingSummary::default()
+        });
         block_on(async {
             let message = || running.message(&self.generator.model.spending);
-            let complete = match job::run(&self.labeling.run.jobs, spec, each, message).await? {
+            let labeled = LabeledRecords { labeling: self, summary: &summary };
+            let complete = match job::run(plan, &labeled, each, message).await? {
                 JobEnd::Complete(complete) => complete,
                 JobEnd::Stopped(status) => return Ok(status),
             };
-            let results = self.of_solutions(&complete.results);
-            let mut summary = LabelingSummary {
-                annotator: kind.trim_start_matches("annotate ").to_owned(),
-                model: self.generator.model.name.clone(),
-                failed: complete.failed,
-                failed_by_reason: complete.failed_by_reason.clone(),
-                resumed: complete.resumed,
-                skipped: self.skipped,
-                continuation: self.generator.continuation,
-                unseeded: self.generator.model.is_unseeded(),
-                repeated: results.len() - self.places.len(),
-                ..LabelingSummary::default()
-            };
-            self.write(&results)?;
-            complete.done().await?;
-            summary.count(&self.records, &results);
+            let mut summary = summary.take();
+            summary.failed = complete.failed;
+            summary.failed_by_reason = complete.failed_by_reason;
+            summary.resumed = complete.resumed;
             summary.cost.complete(&self.generator.model.spending);
             summary.print(&self.labeling.output, json)
         })?
     }
+}
 
-    /// The result of each solution. What a text cost is with its first solution alone.
-    fn of_solutions(&self, results: &[Option<Annotated>]) -> Vec<Option<Annotated>> {
-        let mut paid = vec![false; results.len()];
-        let of_task = |task: &usize| {
-            let mut annotated = results[*task].clone()?;
-            if std::mem::replace(&mut paid[*task], true) {
-                annotated.cost = Cost::default();
-                annotated.notes.clear();
-                annotated.annotation.iter_mut().for_each(|annotation| annotation.cost = None);
-            }
-            Some(annotated)
-        };
-        self.tasks.iter().map(of_task).collect()
+/// The records of a labeling job, whose labels are counted as they are put together.
+struct LabeledRecords<'a> {
+    labeling: &'a Labeling<'a>,
+    summary: &'a RefCell<LabelingSummary>,
+}
+
+impl JobRecords<Annotated> for LabeledRecords<'_> {
+    fn len(&self) -> usize {
+        self.labeling.records.len()
     }
 
-    fn write(&self, results: &[Option<Annotated>]) -> Result<()> {
-        let mut results = results.iter();
-        let mut sink = Sink::create(Target::new(&self.labeling.output))?;
-        for record in &self.records {
-            let mut record = record.clone();
-            for solution in &mut record.solutions {
-                let annotated = results.next().expect("one for each solution");
-                let Some(mut annotation) = annotated.as_ref().and_then(|found| found.annotation.clone())
-                else {
-                    continue;
-                };
-                if let (true, Some(cost)) = (self.labeling.record_time, &mut annotation.cost) {
-                    cost.seconds = annotated.as_ref().map_or(0.0, |found| found.cost.seconds);
-                }
-                annotation.unseeded = self.generator.model.is_unseeded();
+    fn first_task(&self, index: usize) -> usize {
+        self.labeling.first_tasks[index] as usize
+    }
+
+    fn name(&self, task: usize) -> String {
+        self.labeling.pair(task).map_or_else(|_| format!("task {task}"), |(_, solution)| solution.id)
+    }
+
+    fn assemble(&self, index: usize, mut results: Vec<Option<Annotated>>) -> Result<Option<Record>> {
+        let mut record = self.labeling.records.get(index)?;
+        let earliest = record.earliest_equal();
+        let firsts: Vec<usize> = distinct(&record).collect();
+        let mut summary = self.summary.borrow_mut();
+        for (at, solution) in record.solutions.iter_mut().enumerate() {
+            let task = firsts.binary_search(&earliest[at]).expect("the earliest of its text is a task");
+            let found = &mut results[task];
+            summary.count(solution, found.as_ref(), earliest[at] != at);
+            if let Some(annotation) = found.as_ref().and_then(|found| self.labeling.annotation(found)) {
                 // Earlier labels of the same annotator are replaced.
                 let name = annotation.annotator();
                 solution.annotations.retain(|other| other.annotator().is_none() || other.annotator() != name);
                 solution.annotations.push(annotation);
             }
-            sink.push(&record)?;
+            // What a text cost is with its first solution alone.
+            if let Some(found) = found {
+                found.cost = Cost::default();
+                found.notes.clear();
+                found.annotation.iter_mut().for_each(|annotation| annotation.cost = None);
+            }
         }
-        sink.finish()?;
-        Ok(())
+        Ok(Some(record))
     }
+}
+
+impl Labeling<'_> {
+    /// The annotation as it is written.
+    fn annotation(&self, found: &Annotated) -> Option<Annotation> {
+        let mut annotation = found.annotation.clone()?;
+        if let (true, Some(cost)) = (self.labeling.record_time, &mut annotation.cost) {
+            cost.seconds = found.cost.seconds;
+        }
+        annotation.unseeded = self.generator.model.is_unseeded();
+        Some(annotation)
+    }
+}
+
+/// The solutions of a record whose text none before them has: each is a task.
+fn distinct(record: &Record) -> impl Iterator<Item = usize> + use<> {
+    let earliest = record.earliest_equal();
+    earliest.into_iter().enumerate().filter(|(index, first)| index == first).map(|(index, _)| index)
+}
+
+/// The first task of each record, with the end of the last's, and a hash of what determines the labels of all.
+fn tasks(records: &JoinedRecords) -> Result<(Vec<u32>, String)> {
+    let mut progress = Progress::new(records.len() as u64, false);
+    let mut hasher = ContentHash::default();
+    let mut first_tasks = Vec::with_capacity(records.len() + 1);
+    let mut tasks: u32 = 0;
+    for index in 0..records.len() {
+        first_tasks.push(tasks);
+        let record = records.get(index)?;
+        for solution in distinct(&record) {
+            let solution = &record.solutions[solution];
+            hasher.add(&(&solution.id, inputs(&record.problem, solution)));
+            tasks = tasks.checked_add(1).context("more than four billion solutions: split the input")?;
+        }
+        progress.at(index as u64 + 1, index as u64 + 1);
+    }
+    first_tasks.push(tasks);
+    Ok((first_tasks, hasher.finish()))
 }
 
 /// The parts of a problem and solution that determine its labels.
@@ -199,8 +236,8 @@ struct LabelInputs<'a> {
     steps: &'a [String],
 }
 
-fn texts<'a>(pairs: &[(&'a Problem, &'a Solution)]) -> Vec<LabelInputs<'a>> {
-    let of = |&(problem, solution): &(&'a Problem, &'a Solution)| LabelInputs {
+fn inputs<'a>(problem: &'a Problem, solution: &'a Solution) -> LabelInputs<'a> {
+    LabelInputs {
         question: problem.question(),
         context: &problem.context,
         domain: problem.domain,
@@ -208,6 +245,5 @@ fn texts<'a>(pairs: &[(&'a Problem, &'a Solution)]) -> Vec<LabelInputs<'a>> {
         aliases: &problem.aliases,
         reference: &problem.reference,
         steps: &solution.steps,
-    };
-    pairs.iter().map(of).collect()
+    }
 }

@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use gradus_annotate::Annotated;
-use gradus_annotate::report::{Panel, PanelRow, report};
+use gradus_annotate::{Annotated, LabelCounts};
 use gradus_backend::Continuation;
-use gradus_core::Record;
-use gradus_core::metrics::bootstrap;
+use gradus_core::Solution;
 use gradus_core::metrics::labels::Agreement;
 use gradus_core::metrics::process::ProcessScores;
 use serde::Serialize;
@@ -50,47 +48,41 @@ pub(super) struct LabelingSummary {
     pub(super) agreement: Option<Agreement>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) first_errors: Option<ProcessScores>,
+    #[serde(skip)]
+    pub(super) labels: LabelCounts,
 }
 
 impl LabelingSummary {
-    pub(super) fn count(&mut self, records: &[Record], results: &[Option<Annotated>]) {
-        let mut rows = Vec::new();
-        let pairs = records
-            .iter()
-            .flat_map(|record| record.solutions.iter().map(|solution| (&record.problem, solution)));
-        for ((problem, solution), found) in pairs.zip(results) {
-            self.solutions += 1;
-            let Some(found) = found else { continue };
-            self.cost.add(&found.cost);
-            for (note, count) in &found.notes {
-                *self.notes.entry(note.clone()).or_default() += count;
-            }
-            if let Some(undecided) = &found.undecided {
-                self.undecided += 1;
-                *self.undecided_by_reason.entry(undecided.reason.clone()).or_default() += 1;
-            }
-            rows.push(PanelRow {
-                problem: problem.id.clone(),
-                steps: solution.steps.len(),
-                outcome: solution.outcome,
-                truth: solution.truth().cloned(),
-                annotations: vec![found.annotation.clone()],
-            });
+    /// Counts a solution, before its new labels are added to it.
+    pub(super) fn count(&mut self, solution: &Solution, found: Option<&Annotated>, is_repeated: bool) {
+        self.solutions += 1;
+        self.repeated += usize::from(is_repeated);
+        let Some(found) = found else { return };
+        self.cost.add(&found.cost);
+        for (note, count) in &found.notes {
+            *self.notes.entry(note.clone()).or_default() += count;
         }
-        let panel = Panel { names: vec![self.annotator.clone()], rows, ..Panel::default() };
-        let settings = bootstrap::Settings { resamples: 0, ..bootstrap::Settings::default() };
-        let Some(numbers) = report(&panel, &settings).annotators.pop() else { return };
-        self.labeled = numbers.decided;
-        self.steps_labeled = numbers.labels;
-        self.with_error = numbers.errors;
-        self.agreement = numbers.agreement;
-        self.first_errors = numbers.first_errors;
+        if let Some(undecided) = &found.undecided {
+            self.undecided += 1;
+            *self.undecided_by_reason.entry(undecided.reason.clone()).or_default() += 1;
+        }
+        self.labels.add(solution.truth(), found.annotation.as_ref());
     }
 
-    pub(super) fn print(&self, output: &std::path::Path, json: bool) -> Result<Status> {
+    /// Takes over what the labels say together.
+    fn complete(&mut self) {
+        self.labeled = self.labels.decided;
+        self.steps_labeled = self.labels.labels;
+        self.with_error = self.labels.errors;
+        self.agreement = self.labels.agreement();
+        self.first_errors = self.labels.first_errors();
+    }
+
+    pub(super) fn print(mut self, output: &std::path::Path, json: bool) -> Result<Status> {
+        self.complete();
         let printer = Printer::new(None);
         if json {
-            printer.json(self)?;
+            printer.json(&self)?;
             return Ok(Status::Done);
         }
         let share = percent_of(self.labeled, self.solutions);
