@@ -259,7 +259,8 @@ impl Store for SqliteStore {
         let worker = worker.to_string();
         self.run(move |t| {
             t.execute(
-                "UPDATE tasks SET lease = ?3 WHERE job = ?1 AND state = 'leased' AND worker = ?2",
+                "UPDATE tasks INDEXED BY tasks_by_state SET lease = ?3 \
+                 WHERE job = ?1 AND state = 'leased' AND worker = ?2",
                 params![id, worker, now() + seconds],
             )?;
             is_running(t, id)
@@ -381,20 +382,23 @@ fn begin(t: &Savepoint<'_>, spec: &JobSpec) -> rusqlite::Result<JobId> {
     Ok(t.last_insert_rowid())
 }
 
-/// Opens the leases of workers that are gone, and those that have run out or are damaged.
+/// Opens the leases of workers that are gone, and those that have run out or are damaged. Without being told so, SQLite
+/// would read all tasks of the job for that.
 fn free(t: &Savepoint<'_>, id: JobId, this: &str) -> rusqlite::Result<()> {
-    let mut workers =
-        t.prepare_cached("SELECT DISTINCT worker FROM tasks WHERE job = ?1 AND state = 'leased'")?;
+    let mut workers = t.prepare_cached(
+        "SELECT DISTINCT worker FROM tasks INDEXED BY tasks_by_state WHERE job = ?1 AND state = 'leased'",
+    )?;
     let workers: Vec<String> =
         workers.query_map([id], |row| text(row, 0))?.collect::<rusqlite::Result<_>>()?;
     for gone in workers.iter().filter(|worker| *worker != this && Worker::is_gone(worker)) {
         t.execute(
-            "UPDATE tasks SET state = 'open', worker = NULL WHERE job = ?1 AND state = 'leased' AND worker = ?2",
+            "UPDATE tasks INDEXED BY tasks_by_state SET state = 'open', worker = NULL \
+             WHERE job = ?1 AND state = 'leased' AND worker = ?2",
             params![id, gone],
         )?;
     }
     t.execute(
-        "UPDATE tasks SET state = 'open', worker = NULL WHERE job = ?1 AND state = 'leased' \
+        "UPDATE tasks INDEXED BY tasks_by_state SET state = 'open', worker = NULL WHERE job = ?1 AND state = 'leased' \
          AND (lease IS NULL OR lease NOT BETWEEN ?2 AND ?3)",
         params![id, now(), now() + LONGEST_LEASE],
     )?;
@@ -409,27 +413,18 @@ fn is_running(t: &Savepoint<'_>, id: JobId) -> rusqlite::Result<bool> {
     Ok(state.as_deref() == Some("running"))
 }
 
-/// Tasks by state.
+/// Tasks by state. Only the index is read: rows are long.
 fn count(t: &Savepoint<'_>, id: JobId, tasks: Range<usize>) -> rusqlite::Result<TaskCounts> {
-    // All of them by the index of states, some by their numbers; `+` keeps the other index out.
-    let (number_by, state_by) =
-        if tasks == (0..usize::MAX) { ("+number", "state") } else { ("number", "+state") };
-    let mut query = t.prepare_cached(&format!(
-        "SELECT state, count(*) FROM tasks \
-         WHERE job = ?1 AND {number_by} >= ?2 AND {number_by} < ?3 GROUP BY {state_by}"
-    ))?;
-    let mut rows = query.query(params![id, number(tasks.start), number(tasks.end)])?;
-    let mut counts = TaskCounts::default();
-    while let Some(row) = rows.next()? {
-        let number = row.get::<_, i64>(1)? as usize;
-        match text(row, 0)?.as_str() {
-            "leased" => counts.leased = number,
-            "done" => counts.done = number,
-            "failed" => counts.failed = number,
-            _ => counts.open += number,
-        }
-    }
-    Ok(counts)
+    let mut count = t.prepare_cached(
+        "SELECT count(*) FROM tasks INDEXED BY tasks_by_state \
+         WHERE job = ?1 AND state = ?2 AND number >= ?3 AND number < ?4",
+    )?;
+    let mut of = |state: &str| {
+        let found: i64 =
+            count.query_row(params![id, state, number(tasks.start), number(tasks.end)], |row| row.get(0))?;
+        Ok::<_, rusqlite::Error>(found as usize)
+    };
+    Ok(TaskCounts { open: of("open")?, leased: of("leased")?, done: of("done")?, failed: of("failed")? })
 }
 
 /// A task's number as SQLite has it.

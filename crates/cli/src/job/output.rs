@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use super::records::{self, JobRecords};
 
 /// How often shards are looked for whose tasks are done.
-const EVERY: Duration = Duration::from_millis(200);
+const EVERY: Duration = Duration::from_secs(1);
 /// Shards that are looked at each time: tasks are taken in order, so the first ones are done first.
 const LOOKED_AT: usize = 8;
 
