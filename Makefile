@@ -15,6 +15,7 @@
 # make test-pipelines   the four pipelines in their small form, from data to a report page; KILLS=3 kills each on the way and compares
 # make test-serve  the openai package and made-up requests against gradus serve with real models; CASES=100 for each path
 # make test-vllm   a real vLLM (CPU build, gigabytes) beside gradus serve: the same requests, fields and numbers; RECORD=1 keeps its answers
+# make test-store   the tests of the job stores, with a real PostgreSQL server from PyPI
 # make test-faults   every long command killed, on a full or failing disk, with damage in what it keeps; ROUNDS=200
 # make test-train    training really teaches: a real small model on the synthetic world, about ten minutes
 # make test-metamorphic  a million pairs of answers that rules keep or break, with SymPy; about ten minutes
@@ -29,6 +30,7 @@
 # make bench-retrieve   references of 400 solutions from a real pool, ours and two peers with sentence-transformers; fails where one differs
 # make bench-growth     search among 10 thousand to 10 million vectors, exact and approximate (10 GB of memory, and an hour on two cores)
 # make bench-llm        1,000 requests in flight at a scripted server: share of the ideal rate, memory; fails below 95 % or beyond 300 MB
+# make bench-store      tasks per second of the job stores, SQLite and PostgreSQL, and of a plain queue in PostgreSQL, in one run
 # make default-prm      the default PRM anew: its data, training, ProcessBench; DEVICE=cuda on an NVIDIA GPU (minutes), on two CPU cores 16 to 29 hours
 # make docs          the book, into target/book; make check-docs: widths, links and paths; make test-docs: every command of a guide is run
 # make same-outputs OLD=program   do that program and this checkout's write the same bytes?
@@ -47,7 +49,7 @@ export GRADUS_HOME ?= $(TARGET)/gradus-home
 export GRADUS_TEST_MODELS ?= $(TARGET)/models
 TOKENIZERS := $(GRADUS_TEST_MODELS)/tokenizers
 
-.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-vllm test-python test-frameworks bench-python wheel test-wheel test-models test-train test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
+.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-vllm test-python test-frameworks bench-python wheel test-wheel test-models test-train test-store test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-store bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
 
 build:
 	$(CARGO) build --locked
@@ -119,6 +121,10 @@ bench-growth:
 bench-llm:
 	ulimit -S -n 4096 && $(CARGO) run --release --locked -p gradus-llm --example load
 
+bench-store:
+	$(CARGO) build --release --locked -p gradus-store --features postgres --example bench_store
+	scripts/postgres_server.py -- $(TARGET)/release/examples/bench_store
+
 test-models:
 	$(CARGO) test --locked --workspace --test cli -- --ignored models
 
@@ -151,6 +157,9 @@ test-frameworks: test-wheel
 
 bench-python: wheel
 	sh benches/python.sh
+
+test-store:
+	scripts/postgres_server.py -- $(CARGO) test --locked -p gradus-store --features postgres
 
 ROUNDS := 200
 test-faults: test-build

@@ -40,7 +40,7 @@ def is_yanked(package):
 
 
 def by_hand(config):
-    command = ["cargo", "metadata", "--format-version", "1", "--locked"]
+    command = ["cargo", "metadata", "--format-version", "1", "--all-features", "--locked"]
     metadata = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout)
     allowed, faults, unknown = set(config["licenses"]["allow"]), [], 0
     skipped = {entry["crate"] for entry in config["bans"]["skip"]}

@@ -31,7 +31,7 @@ static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
         run(&store, "finished").await?;
         let job = store.begin(spec("killed")).await?.id;
         store.claim(job, &Worker::this(), TASKS - 1, 0.0).await?;
-        store.finish(job, 0, "0".to_owned()).await?;
+        store.finish(job, &Worker::this(), 0, "0".to_owned()).await?;
         let failure = TaskFailure { name: "t1".to_owned(), why: "no answer".to_owned() };
         store.give_back(job, 1, failure, 1).await
     });

@@ -36,6 +36,43 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The address of a server cannot be understood. No part of it is told: it may be one of the password.
+    #[error(
+        "the address of the jobs database is wrong: {why}; it looks like postgres://user:password@host:5432/database"
+    )]
+    Address {
+        /// Why.
+        why: String,
+    },
+    /// A server's database cannot be used.
+    #[error("the jobs database {address} cannot be used: {why}")]
+    Connect {
+        /// The address without the password.
+        address: String,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// A server refused a call; nothing of it was kept.
+    #[error("the jobs database {address} refused a call: {why}; finished tasks are kept, rerun to resume")]
+    Server {
+        /// The address without the password.
+        address: String,
+        /// Why.
+        why: String,
+    },
+    /// A server was away for too long.
+    #[error(
+        "the jobs database {address} could not be reached for {seconds} s: {why}; finished tasks are kept, rerun to \
+         resume once it is back"
+    )]
+    Away {
+        /// The address without the password.
+        address: String,
+        /// How long it was waited for.
+        seconds: u64,
+        /// Why.
+        why: String,
+    },
     /// No such job.
     #[error("there is no job {id}; `gradus jobs list` lists all jobs")]
     NoJob {

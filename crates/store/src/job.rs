@@ -105,6 +105,19 @@ pub struct Job {
     pub registered: bool,
 }
 
+/// A worker of a job, as the store knows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkerStatus {
+    /// Its name: machine, process, and when that process began.
+    pub worker: String,
+    /// Tasks that it has claimed and not brought back.
+    pub leased: usize,
+    /// Results of it that were kept.
+    pub done: usize,
+    /// When it last called the store for this job, in seconds since 1970.
+    pub seen: f64,
+}
+
 /// Why a task has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskFailure {

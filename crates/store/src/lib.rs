@@ -1,6 +1,7 @@
 //! Jobs that survive a crash: a list of tasks, the workers that lease them, and their results.
 //!
-//! - [`Store`]: the contract of a job database; [`SqliteStore`] implements it in one file
+//! - [`Store`]: the contract of a job database; [`SqliteStore`] implements it in one file, and `PostgresStore`, with the
+//!   feature `postgres`, for workers on several machines
 //! - [`run_tasks()`]: runs a job's tasks concurrently and stores each result at once
 //! - [`JobSpec`]: describes a job; the same spec is found again by its fingerprint, so a command that is rerun resumes
 //!
@@ -22,9 +23,13 @@
 //! # }
 //! ```
 
+#[cfg(test)]
+mod contract_tests;
 mod damage;
 mod error;
 mod job;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod schema;
 mod sqlite;
 mod store;
@@ -32,7 +37,9 @@ mod task_runner;
 mod worker;
 
 pub use error::{Error, Result};
-pub use job::{Job, JobId, JobSpec, JobState, TaskCounts, TaskFailure, TaskFault};
+pub use job::{Job, JobId, JobSpec, JobState, TaskCounts, TaskFailure, TaskFault, WorkerStatus};
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 pub use store::{Store, StoreFuture};
 pub use task_runner::{RunSummary, StopReason, TaskError, TaskEvent, TaskRunnerSettings, run_tasks};

@@ -46,6 +46,24 @@ CREATE TABLE IF NOT EXISTS progress(
 );
 ";
 
+/// Who works on a job, and what its tasks are given. Programs that do not know these tables can still use the file.
+const WORKERS: &str = "
+CREATE TABLE IF NOT EXISTS workers(
+    job INTEGER NOT NULL REFERENCES jobs(id) ON DELETE CASCADE,
+    worker TEXT NOT NULL,
+    began REAL NOT NULL,
+    seen REAL NOT NULL,
+    done INTEGER NOT NULL,
+    PRIMARY KEY(job, worker)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS inputs(
+    job INTEGER NOT NULL REFERENCES jobs(id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    input TEXT NOT NULL,
+    PRIMARY KEY(job, number)
+);
+";
+
 /// A hash of each result, so that damage is found. Programs that do not know this column can still use the file.
 const HASHES: &str = "ALTER TABLE tasks ADD COLUMN hash TEXT";
 const HAS_HASHES: &str = "SELECT count(*) FROM pragma_table_info('tasks') WHERE name = 'hash'";
@@ -82,6 +100,7 @@ pub(crate) fn prepare(connection: &mut Connection) -> Result<(), String> {
         }
     }
     transaction.execute_batch(PROGRESS).map_err(say)?;
+    transaction.execute_batch(WORKERS).map_err(say)?;
     if transaction.query_row(HAS_HASHES, [], |row| row.get::<_, i64>(0)).map_err(say)? == 0 {
         transaction.execute_batch(HASHES).map_err(say)?;
     }

@@ -3,6 +3,9 @@
 //! One thread owns the connection. Calls that are waiting share one transaction, so a thousand results that arrive together
 //! cost one fsync, and each caller is answered only after its own result is on disk.
 
+mod inputs;
+mod workers;
+
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,7 +18,7 @@ use tokio::sync::oneshot;
 
 use crate::damage;
 use crate::error::{Error, Result};
-use crate::job::{Job, JobId, JobSpec, JobState, TaskCounts, TaskFailure, TaskFault};
+use crate::job::{Job, JobId, JobSpec, JobState, TaskCounts, TaskFailure, TaskFault, WorkerStatus};
 use crate::schema;
 use crate::store::{Store, StoreFuture};
 use crate::worker::Worker;
@@ -238,6 +241,7 @@ impl Store for SqliteStore {
             if !is_running(t, id)? {
                 return Ok(None);
             }
+            workers::beat(t, id, &worker, 0)?;
             free(t, id, &worker)?;
             let mut open = t.prepare_cached(
                 "SELECT number FROM tasks WHERE job = ?1 AND state = 'open' ORDER BY number LIMIT ?2",
@@ -263,17 +267,21 @@ impl Store for SqliteStore {
                  WHERE job = ?1 AND state = 'leased' AND worker = ?2",
                 params![id, worker, now() + seconds],
             )?;
+            workers::beat(t, id, &worker, 0)?;
             is_running(t, id)
         })
     }
 
-    fn finish(&self, id: JobId, task: usize, result: String) -> StoreFuture<'_, ()> {
+    fn finish(&self, id: JobId, worker: &Worker, task: usize, result: String) -> StoreFuture<'_, ()> {
+        let worker = worker.to_string();
         self.run(move |t| {
             let mut finish = t.prepare_cached(
                 "UPDATE tasks SET state = 'done', worker = NULL, lease = NULL, fault = NULL, result = ?3, \
                  hash = ?4 WHERE job = ?1 AND number = ?2 AND state <> 'done'",
             )?;
-            finish.execute(params![id, task as i64, result, damage::hash(task as i64, &result)])?;
+            let kept =
+                finish.execute(params![id, task as i64, result, damage::hash(task as i64, &result)])?;
+            workers::beat(t, id, &worker, kept)?;
             t.prepare_cached("UPDATE jobs SET updated = ?2 WHERE id = ?1")?.execute(params![id, now()])?;
             Ok(())
         })
@@ -348,6 +356,30 @@ impl Store for SqliteStore {
             };
             faults.query_map(params![id, number(from), number(limit)], read)?.collect()
         })
+    }
+
+    fn put_inputs(&self, id: JobId, first: usize, inputs: Vec<String>) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let (mut first, mut inputs) = (first, inputs);
+            while !inputs.is_empty() {
+                let rest = inputs.split_off(inputs.len().min(inputs::KEPT_AT_ONCE));
+                let part = std::mem::replace(&mut inputs, rest);
+                let after = first + part.len();
+                self.run(move |t| inputs::put(t, id, first, &part)).await?;
+                first = after;
+            }
+            Ok(())
+        })
+    }
+
+    fn inputs(&self, id: JobId, mut tasks: Vec<usize>) -> StoreFuture<'_, Vec<(usize, String)>> {
+        tasks.sort_unstable();
+        tasks.dedup();
+        self.run(move |t| inputs::get(t, id, &tasks))
+    }
+
+    fn workers(&self, id: JobId) -> StoreFuture<'_, Vec<WorkerStatus>> {
+        self.run(move |t| workers::workers(t, id))
     }
 }
 

@@ -5,13 +5,14 @@ use std::ops::Range;
 use std::pin::Pin;
 
 use crate::error::Result;
-use crate::job::{Job, JobId, JobSpec, JobState, TaskCounts, TaskFailure, TaskFault};
+use crate::job::{Job, JobId, JobSpec, JobState, TaskCounts, TaskFailure, TaskFault, WorkerStatus};
 use crate::worker::Worker;
 
 /// What a store's call returns: a future that can be held behind `dyn`.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
-/// A database of jobs. Every call is one transaction.
+/// A database of jobs. A call happens whole or not at all, but for those that make or check a whole job (`begin`,
+/// `put_inputs`, `verify`): they happen in parts, and the same call again does what is missing.
 pub trait Store: Send + Sync {
     /// The job with the spec's fingerprint: the one that is there, or a new one. It is running from now on.
     fn begin(&self, spec: JobSpec) -> StoreFuture<'_, Job>;
@@ -41,8 +42,8 @@ pub trait Store: Send + Sync {
     ) -> StoreFuture<'_, Option<Vec<usize>>>;
     /// Extends the leases of a worker; false where the job is not running any more.
     fn renew(&self, id: JobId, worker: &Worker, seconds: f64) -> StoreFuture<'_, bool>;
-    /// Keeps a task's result. The first result stays: a task that was done twice has one.
-    fn finish(&self, id: JobId, task: usize, result: String) -> StoreFuture<'_, ()>;
+    /// Keeps a task's result and counts it for the worker. The first result stays: a task that was done twice has one.
+    fn finish(&self, id: JobId, worker: &Worker, task: usize, result: String) -> StoreFuture<'_, ()>;
     /// Puts a task back after a failure; one that has had `attempts` of them has failed. True if it will be tried again.
     fn give_back(&self, id: JobId, task: usize, failure: TaskFailure, attempts: u32)
     -> StoreFuture<'_, bool>;
@@ -56,4 +57,10 @@ pub trait Store: Send + Sync {
     fn results(&self, id: JobId, tasks: Range<usize>) -> StoreFuture<'_, Vec<(usize, String)>>;
     /// The tasks from `from` on that have had a fault and have no result, with the last fault; `limit` of them.
     fn faults(&self, id: JobId, from: usize, limit: usize) -> StoreFuture<'_, Vec<TaskFault>>;
+    /// Keeps what the tasks from `first` on are given, for workers that do not have the input.
+    fn put_inputs(&self, id: JobId, first: usize, inputs: Vec<String>) -> StoreFuture<'_, ()>;
+    /// What some tasks are given, in their order; tasks without a kept input are left out.
+    fn inputs(&self, id: JobId, tasks: Vec<usize>) -> StoreFuture<'_, Vec<(usize, String)>>;
+    /// The workers that have claimed tasks of a job, by name.
+    fn workers(&self, id: JobId) -> StoreFuture<'_, Vec<WorkerStatus>>;
 }

@@ -6,6 +6,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
@@ -120,11 +121,11 @@ where
                 None => ended.stop = stopped(store, job).await,
                 Some(tasks) => {
                     for task in tasks {
-                        let (doing, name) = (each(task), &name);
+                        let (doing, name, this) = (each(task), &name, &this);
                         running.push(async move {
                             let kept = match doing.await {
                                 Ok(result) => {
-                                    store.finish(job, task, result.clone()).await.map(|()| Ok(result))
+                                    store.finish(job, this, task, result.clone()).await.map(|()| Ok(result))
                                 }
                                 Err(error) => {
                                     let (why, attempts, fatal) = match error {
@@ -155,8 +156,23 @@ where
             sleep(Duration::from_millis(500)).await;
             continue;
         }
-        let go_on = tokio::select! {
-            Some((task, kept)) = running.next() => match kept? {
+        let mut go_on = true;
+        let mut next = tokio::select! {
+            first = running.next() => first,
+            _ = beat.tick() => {
+                if !store.renew(job, &this, lease).await? && ended.stop.is_none() {
+                    ended.stop = stopped(store, job).await;
+                }
+                go_on = watch(TaskEvent::Tick);
+                None
+            }
+            () = sleep(Duration::from_millis(200)) => {
+                go_on = watch(TaskEvent::Tick);
+                None
+            }
+        };
+        while let Some((task, kept)) = next {
+            go_on &= match kept? {
                 Ok(result) => {
                     failing = 0;
                     ended.done += 1;
@@ -168,22 +184,21 @@ where
                 }
                 Err((why, again, false)) => {
                     failing += 1;
-                    if again { ended.retries += 1 } else { ended.failed += 1 }
+                    if again {
+                        ended.retries += 1;
+                    } else {
+                        ended.failed += 1;
+                    }
                     let go_on = watch(TaskEvent::Failed { task, why: &why, again });
                     if failing >= workers.max_consecutive_failures && ended.stop.is_none() {
                         ended.stop = Some(StopReason::ConsecutiveFailures(why));
                     }
                     go_on
                 }
-            },
-            _ = beat.tick() => {
-                if !store.renew(job, &this, lease).await? && ended.stop.is_none() {
-                    ended.stop = stopped(store, job).await;
-                }
-                watch(TaskEvent::Tick)
-            }
-            () = sleep(Duration::from_millis(200)) => watch(TaskEvent::Tick),
-        };
+            };
+            // Results that were stored together are answered together: one claim replaces all of them.
+            next = running.next().now_or_never().flatten();
+        }
         if !go_on && ended.stop.is_none() {
             ended.stop = Some(StopReason::Requested);
         }

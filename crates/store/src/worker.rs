@@ -25,7 +25,7 @@ impl Worker {
         can_tell && of == host() && began(process).is_none_or(|now| now != then)
     }
 
-    fn parse(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         let mut parts = name.rsplitn(3, ':');
         let (began, process, host) = (parts.next()?, parts.next()?, parts.next()?);
         Some(Self { host: host.to_owned(), process: process.parse().ok()?, began: began.to_owned() })
