@@ -116,11 +116,14 @@ async fn two_stores_share_a_job() {
     schema.remove().await;
 }
 
-/// Cuts connections of a schema's stores until it has done so often enough, and restarts the server on the way.
+/// Connections that are cut during a run.
+const CUTS: usize = 30;
+
+/// Cuts connections of a schema's stores that often, and restarts the server on the way.
 async fn disturb(server: &str, name: &str, cuts: &AtomicUsize) {
     let mut client = admin(server, name).await;
     let mut restarted = false;
-    loop {
+    while cuts.load(Ordering::Relaxed) < CUTS {
         let cut = client
             .query(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
@@ -144,6 +147,7 @@ async fn disturb(server: &str, name: &str, cuts: &AtomicUsize) {
         }
         tokio::time::sleep(Duration::from_millis(7 + 13 * (count as u64 % 5))).await;
     }
+    std::future::pending().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -156,7 +160,7 @@ async fn cut_connections_and_a_restart_change_nothing() {
     let work = async {
         let mut round = 0;
         // As many jobs as it takes.
-        while round == 0 || cuts.load(Ordering::Relaxed) < 25 {
+        while round == 0 || cuts.load(Ordering::Relaxed) < CUTS {
             share([&stores[0], &stores[1]], 2000).await;
             for job in stores[0].jobs().await.unwrap() {
                 stores[0].remove(job.id).await.unwrap();
@@ -168,7 +172,7 @@ async fn cut_connections_and_a_restart_change_nothing() {
         () = work => {}
         () = disturb(&url, &schema.name, &cuts) => {}
     }
-    assert!(cuts.load(Ordering::Relaxed) >= 20);
+    assert!(cuts.load(Ordering::Relaxed) >= CUTS);
     drop(stores);
     // The schema's own connection has gone with the server.
     admin(&url, &schema.name)
