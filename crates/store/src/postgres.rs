@@ -68,8 +68,8 @@ impl Drop for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Connects to `postgres://user:password@host:port/database` and makes the tables that are missing. Calls wait two
-    /// minutes for a server that is away.
+    /// Connects to `postgres://user:password@host:port/database` and makes the tables that are missing. A password that
+    /// is not there is taken from the environment variable `PGPASSWORD`. Calls wait two minutes for a server that is away.
     ///
     /// ```no_run
     /// # async fn connect() -> gradus_store::Result<()> {
@@ -81,6 +81,18 @@ impl PostgresStore {
     /// ```
     pub async fn connect(url: &str) -> Result<Self> {
         Self::connect_with_patience(url, PATIENCE).await
+    }
+
+    /// Connects and waits for it on this thread, be it one of a runtime.
+    pub fn open(url: &str) -> Result<Self> {
+        let connect = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build();
+            let refuse = |error: std::io::Error| Error::Address { why: error.to_string() };
+            runtime.map_err(refuse)?.block_on(Self::connect(url))
+        };
+        // A runtime cannot be waited for in another one.
+        std::thread::scope(|scope| scope.spawn(connect).join())
+            .unwrap_or_else(|_| Err(Error::Address { why: "it cannot be connected to".to_owned() }))
     }
 
     /// Connects; calls wait that long for a server that is away.
@@ -156,6 +168,14 @@ impl PostgresStore {
 }
 
 impl Store for PostgresStore {
+    fn place(&self) -> String {
+        self.address.clone()
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn begin(&self, spec: JobSpec) -> StoreFuture<'_, Job> {
         let tasks = spec.tasks;
         let begun = self.run(async move |c| jobs::begin(c, &spec).await);

@@ -153,6 +153,14 @@ fn together(
 }
 
 impl Store for SqliteStore {
+    fn place(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn begin(&self, spec: JobSpec) -> StoreFuture<'_, Job> {
         let tasks = spec.tasks;
         let begun = self.run(move |t| {
@@ -497,9 +505,11 @@ fn read_job(t: &Savepoint<'_>, id: JobId) -> rusqlite::Result<Option<Job>> {
             updated,
             tasks,
             registered,
+            fingerprint: text(row, 7)?,
         })
     };
-    let fields = "SELECT kind, command, folder, output, state, created, updated FROM jobs WHERE id = ?1";
+    let fields =
+        "SELECT kind, command, folder, output, state, created, updated, fingerprint FROM jobs WHERE id = ?1";
     t.prepare_cached(fields)?.query_row([id], read).optional()
 }
 

@@ -14,6 +14,10 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a
 /// A database of jobs. A call happens whole or not at all, but for those that make or check a whole job (`begin`,
 /// `put_inputs`, `verify`): they happen in parts, and the same call again does what is missing.
 pub trait Store: Send + Sync {
+    /// What messages call it: a path, or an address without a password.
+    fn place(&self) -> String;
+    /// Whether workers on other machines can join.
+    fn is_shared(&self) -> bool;
     /// The job with the spec's fingerprint: the one that is there, or a new one. It is running from now on.
     fn begin(&self, spec: JobSpec) -> StoreFuture<'_, Job>;
     /// The job of a command that keeps its results itself: the one that is there, with its state until now, or a new one.

@@ -1,17 +1,22 @@
 //! Long work that is kept as a job.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
 use crate::arguments::values::at_least_one;
 
-/// The job database.
+/// The job store.
 #[derive(Debug, Args)]
 pub(crate) struct JobOptions {
-    /// Job database file (default: jobs.sqlite in the Gradus home folder)
-    #[arg(long, value_name = "FILE", env = "GRADUS_JOBS", hide_env_values = true)]
-    pub(crate) jobs: Option<PathBuf>,
+    /// Job store: a file, or postgres://USER@HOST/DATABASE, where other machines can join with gradus work (default:
+    /// jobs.sqlite in the Gradus home folder)
+    #[arg(
+        long,
+        visible_alias = "store",
+        value_name = "FILE|URL",
+        env = "GRADUS_JOBS",
+        hide_env_values = true
+    )]
+    pub(crate) jobs: Option<String>,
 }
 
 /// Options of every job.

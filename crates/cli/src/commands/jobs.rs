@@ -1,13 +1,12 @@
 //! `gradus jobs`: lists, shows, resumes, cancels and removes jobs.
 
 use std::io::IsTerminal as _;
-use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use gradus_annotate::Annotated;
 use gradus_backend::block_on;
-use gradus_store::{Job, JobState, Store, TaskFault};
+use gradus_store::{Job, JobState, Store, TaskFault, WorkerStatus};
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
@@ -105,7 +104,7 @@ fn list(args: &ListArgs) -> Result<Status> {
         return Ok(Status::Done);
     }
     if jobs.is_empty() {
-        printer.line(format!("no jobs in {}", store.path().display()))?;
+        printer.line(format!("no jobs in {}", store.place()))?;
         return Ok(Status::Done);
     }
     let rows: Vec<Vec<String>> = jobs
@@ -133,6 +132,7 @@ struct JobDetails {
     job: Job,
     undecided: usize,
     faults: Vec<TaskFault>,
+    workers: Vec<WorkerStatus>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     said: Vec<UndecidedTask>,
 }
@@ -146,12 +146,13 @@ struct UndecidedTask {
 
 fn show(args: &ShowArgs) -> Result<Status> {
     let store = job::open(&args.jobs)?;
-    let (job, undecided, said, faults) = block_on(async {
+    let (job, undecided, said, faults, workers) = block_on(async {
         let job = store.job(args.id).await?;
         let show = if args.print.json { usize::MAX } else { args.show };
-        let (undecided, said) = undecided_tasks(&store, &job, show).await?;
+        let (undecided, said) = undecided_tasks(&*store, &job, show).await?;
         let faults = store.faults(args.id, 0, show).await?;
-        Ok::<_, gradus_store::Error>((job, undecided, said, faults))
+        let workers = store.workers(args.id).await?;
+        Ok::<_, gradus_store::Error>((job, undecided, said, faults, workers))
     })??;
     let job = as_shown(job);
     let printer = Printer::new(None);
@@ -160,6 +161,7 @@ fn show(args: &ShowArgs) -> Result<Status> {
             job,
             undecided,
             faults,
+            workers,
             said: if args.undecided { said } else { Vec::new() },
         })?;
         return Ok(Status::Done);
@@ -189,6 +191,7 @@ fn show(args: &ShowArgs) -> Result<Status> {
         grouped(tasks.leased),
         grouped(tasks.failed),
     ))?;
+    show_workers(printer, &workers)?;
     for fault in &faults {
         printer.line(format!(
             "  {} ({}): {}",
@@ -208,6 +211,25 @@ fn show(args: &ShowArgs) -> Result<Status> {
     let all = tasks.failed.max(if args.undecided { undecided } else { 0 });
     printer.more(all, args.show)?;
     Ok(Status::Done)
+}
+
+/// Who works on a job, where several do or did.
+fn show_workers(printer: Printer, workers: &[WorkerStatus]) -> Result<()> {
+    let rows: Vec<Vec<String>> = workers
+        .iter()
+        .map(|worker| {
+            // Machine and boot, process, when that began.
+            let mut parts = worker.worker.rsplitn(3, ':');
+            let (_, process, machine) = (parts.next(), parts.next(), parts.next());
+            let machine = machine.and_then(|machine| machine.split('/').next()).unwrap_or(&worker.worker);
+            let name = process.map_or_else(|| machine.to_owned(), |process| format!("{machine}:{process}"));
+            vec![name, grouped(worker.done), grouped(worker.leased), ago(worker.seen)]
+        })
+        .collect();
+    if rows.len() > 1 {
+        printer.table(&["worker", "done", "running", "seen"], &rows)?;
+    }
+    Ok(())
 }
 
 /// How many tasks are undecided, and what models said in the first `show` of them.
@@ -240,11 +262,11 @@ fn resume(args: &ResumeArgs) -> Result<Job> {
     if job.registered && job.state == JobState::Running {
         bail!("job {} is running; `gradus jobs cancel {}` stops it", job.id, job.id);
     }
-    let database = std::path::absolute(store.path()).context("cannot determine the current folder")?;
-    if !args.yes && job::is_foreign(&database)? {
-        confirm(&job, &database)?;
+    let name = job::absolute(&args.jobs)?;
+    if !args.yes && job::is_foreign(&name)? {
+        confirm(&job, &store.place())?;
     }
-    job::resume(&job.command, &database);
+    job::resume(&job.command, &name);
     std::env::set_current_dir(&job.folder)
         .with_context(|| format!("cannot enter the job's folder {}", job.folder.display()))?;
     Ok(job)
@@ -255,7 +277,7 @@ const RESUMABLE: [&str; 8] = ["annotate", "bench", "embed", "pool", "sample", "s
 
 /// Refuses a command that no job has: a row may be damaged or made by somebody else. `jobs` is none of them, so that no
 /// job resumes itself or another.
-fn check_command(job: &Job) -> Result<()> {
+pub(super) fn check_command(job: &Job) -> Result<()> {
     let id = job.id;
     let Some(first) = job.command.first() else {
         bail!("job {id}: its command cannot be read; `gradus jobs remove {id}` removes it");
@@ -274,12 +296,9 @@ fn check_command(job: &Job) -> Result<()> {
 }
 
 /// Shows what a job from elsewhere would run, and asks where somebody can answer.
-fn confirm(job: &Job, database: &Path) -> Result<()> {
+fn confirm(job: &Job, store: &str) -> Result<()> {
     let (id, command, folder) = (job.id, escaped(&job.command), &job.folder);
-    let what = format!(
-        "{} is not your list of jobs; job {id} runs `gradus {command}` in {folder:?}",
-        database.display()
-    );
+    let what = format!("{store} is not your list of jobs; job {id} runs `gradus {command}` in {folder:?}");
     if !std::io::stdin().is_terminal() {
         bail!("{what}; add --yes to run it");
     }

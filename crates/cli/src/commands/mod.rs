@@ -20,14 +20,17 @@ mod steps;
 mod synth;
 mod train;
 mod view;
+mod work;
 
 use std::io::Write;
 
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
+use gradus_store::Job;
 use jobs::Next;
 
 use crate::exit::Status;
+use crate::job::TaskSource;
 use crate::terminal::printer;
 
 const EXIT_CODES: &str = "Exit codes:\n  0  success\n  1  success, but data check found problems or data dedup (without -o) \
@@ -63,6 +66,8 @@ enum Command {
     /// List, show, resume, cancel and remove jobs
     #[command(subcommand)]
     Jobs(jobs::JobsCommand),
+    /// Do the tasks of jobs that other machines began
+    Work(Box<work::WorkArgs>),
     /// Score solution steps with a process reward model
     Score(Box<score::ScoreArgs>),
     /// Select one of several scored solutions to each problem
@@ -98,6 +103,13 @@ enum Command {
     },
 }
 
+/// The command of a job.
+fn parse(job: &Job) -> Result<Arguments> {
+    let words = std::iter::once("gradus").chain(job.command.iter().map(String::as_str));
+    Arguments::try_parse_from(words)
+        .with_context(|| format!("job {}: this version cannot parse its command", job.id))
+}
+
 /// Runs a command.
 pub(crate) fn run(arguments: Arguments) -> Result<Status> {
     match arguments.command {
@@ -105,19 +117,18 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Steps(args) => steps::run(&args),
         Command::Grade(args) => grade::run(&args),
         Command::Synth(args) => synth::run(&args),
-        Command::Sample(args) => sample::run(&args),
-        Command::Annotate(command) => annotate::run(&command),
+        Command::Sample(args) => sample::run(&args, TaskSource::Input),
+        Command::Annotate(command) => annotate::run(&command, TaskSource::Input),
         Command::Label(command) => label::run(&command),
         Command::Jobs(command) => match jobs::run(&command)? {
             Next::Exit(status) => Ok(status),
             Next::Run(job) => {
-                let words = std::iter::once("gradus").chain(job.command.iter().map(String::as_str));
-                let arguments = Arguments::try_parse_from(words)
-                    .with_context(|| format!("job {}: this version cannot parse its command", job.id))?;
+                let arguments = parse(&job)?;
                 printer::note(format!("gradus {}", jobs::escaped(&job.command)));
                 run(arguments)
             }
         },
+        Command::Work(args) => work::run(&args),
         Command::Score(args) => score::run(&args),
         Command::Select(args) => select::run(&args),
         Command::Serve(args) => serve::run(&args),

@@ -23,8 +23,8 @@ use crate::arguments::job::RunOptions;
 use crate::arguments::values::{at_least_one, count, temperature, top_p};
 use crate::cost::{CostSummary, Running};
 use crate::exit::{Status, Usage};
-use crate::input::{self, InputTally, Need};
-use crate::job::{self, JobEnd, JobPlan, JobRecords};
+use crate::input::{self, Need};
+use crate::job::{self, JobEnd, JobPlan, JobRecords, SharedJob, TaskSource};
 use crate::prompting::PromptedGenerator;
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
@@ -61,7 +61,7 @@ pub(super) struct SampleArgs {
     #[command(flatten)]
     run: RunOptions,
     #[command(flatten)]
-    generator: GeneratorSettings,
+    pub(super) generator: GeneratorSettings,
     #[command(flatten)]
     print: JsonOption,
 }
@@ -87,7 +87,7 @@ struct SampleSummary {
     cost: CostSummary,
 }
 
-pub(super) fn run(args: &SampleArgs) -> Result<Status> {
+pub(super) fn run(args: &SampleArgs, source: TaskSource<'_>) -> Result<Status> {
     let config = SampleConfig {
         solutions: args.n,
         max_tokens: args.max_tokens,
@@ -100,22 +100,18 @@ pub(super) fn run(args: &SampleArgs) -> Result<Status> {
         seed: args.run.seed,
     };
     config.check().map_err(|error| Usage(error.to_string()))?;
-    let (problems, tally) = Problems::read(args)?;
+    let problems = match source {
+        TaskSource::Input => Problems::Input(InputProblems::read(args)?),
+        TaskSource::Job(job) => Problems::Job(job),
+    };
     let solve = args.prompt.as_deref().map_or_else(|| Ok(Template::solve()), Template::read)?;
     let generator = PromptedGenerator::open(&args.generator, solve, Template::go_on())?;
     let running = Running::default();
-    let plan = JobPlan {
-        kind: "sample",
-        output: &args.output,
-        determined_by: (generator.identity(), &config, &problems.inputs),
-        concurrency: generator.model.concurrency,
-        options: &args.run,
-        quiet: args.print.json,
-    };
+    let message = || running.message(&generator.model.spending);
     let each = |task: usize| {
         let (generator, config, running, problems) = (&generator, &config, &running, &problems);
         async move {
-            let problem = problems.get(task).map_err(|error| CallError::Refused(format!("{error:#}")))?;
+            let problem = problems.get(task).await?;
             let ask = generator.ask(&problem).map_err(|error| CallError::Invalid(format!("{error:#}")))?;
             let started = Instant::now();
             let model = &generator.model;
@@ -125,16 +121,33 @@ pub(super) fn run(args: &SampleArgs) -> Result<Status> {
             Ok(sampled)
         }
     };
+    let (kind, settings) = ("sample", (generator.identity(), &config));
+    let concurrency = generator.model.concurrency;
+    let input = match &problems {
+        Problems::Input(input) => input,
+        Problems::Job(job) => {
+            let done = block_on(job.work(kind, &settings, concurrency, each, message))??;
+            return Ok(job.worked(done));
+        }
+    };
+    let plan = JobPlan {
+        kind,
+        output: &args.output,
+        settings,
+        inputs: &input.inputs,
+        concurrency,
+        options: &args.run,
+        quiet: args.print.json,
+    };
     let report = RefCell::new(SampleSummary {
         generator: generator.model.name.clone(),
-        problems: problems.spool.len(),
-        skipped: tally.skipped,
+        problems: input.spool.len(),
+        skipped: input.skipped,
         ..SampleSummary::default()
     });
     block_on(async {
-        let records = SampledRecords { problems: &problems, report: &report };
-        let ended = job::run(plan, &records, each, || running.message(&generator.model.spending)).await?;
-        let complete = match ended {
+        let records = SampledRecords { problems: input, report: &report };
+        let complete = match job::run(plan, &records, each, message).await? {
             JobEnd::Complete(complete) => complete,
             JobEnd::Stopped(status) => return Ok(status),
         };
@@ -146,16 +159,34 @@ pub(super) fn run(args: &SampleArgs) -> Result<Status> {
     })?
 }
 
-/// The problems to solve: each a task.
-struct Problems {
+/// The problems to solve, each a task: where they come from.
+enum Problems<'a> {
+    /// The input of this command.
+    Input(InputProblems),
+    /// A job that another machine began.
+    Job(SharedJob<'a>),
+}
+
+impl Problems<'_> {
+    async fn get(&self, task: usize) -> Result<Problem, CallError> {
+        match self {
+            Self::Input(input) => input.get(task).map_err(|error| CallError::Refused(format!("{error:#}"))),
+            Self::Job(job) => job.input(task).await,
+        }
+    }
+}
+
+/// The problems of this command's input.
+struct InputProblems {
     spool: Spool,
     /// A hash of all that their solutions depend on.
     inputs: String,
+    skipped: u64,
 }
 
-impl Problems {
+impl InputProblems {
     /// Reads them; one that occurs again with the same id and text is left out.
-    fn read(args: &SampleArgs) -> Result<(Self, InputTally)> {
+    fn read(args: &SampleArgs) -> Result<Self> {
         job::check_output(&args.output)?;
         let mut writer = SpoolWriter::create(job::folder_of(&args.output))?;
         let (mut hasher, mut seen) = (ContentHash::default(), HashSet::new());
@@ -172,7 +203,7 @@ impl Problems {
         if spool.is_empty() {
             bail!("the input contains no problems");
         }
-        Ok((Self { spool, inputs: hasher.finish() }, tally))
+        Ok(Self { spool, inputs: hasher.finish(), skipped: tally.skipped })
     }
 
     fn get(&self, index: usize) -> Result<Problem> {
@@ -182,7 +213,7 @@ impl Problems {
 
 /// The records of a sampling job, whose solutions are counted as they are put together.
 struct SampledRecords<'a> {
-    problems: &'a Problems,
+    problems: &'a InputProblems,
     report: &'a RefCell<SampleSummary>,
 }
 
@@ -193,6 +224,10 @@ impl JobRecords<Sampled> for SampledRecords<'_> {
 
     fn first_task(&self, index: usize) -> usize {
         index
+    }
+
+    fn input(&self, task: usize) -> Result<String> {
+        Ok(serde_json::to_string(&self.problems.get(task)?)?)
     }
 
     fn name(&self, task: usize) -> String {

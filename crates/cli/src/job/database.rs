@@ -1,59 +1,112 @@
-//! The job database, and the command line under which this program's work is kept there.
+//! The job store, and the command line under which this program's work is kept there.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 use gradus_engine::models::Store as Home;
-use gradus_store::SqliteStore;
+use gradus_store::{PostgresStore, SqliteStore, Store};
 
 use crate::arguments::job::JobOptions;
 
-/// What `gradus jobs resume` runs: the command line and the database that it is from.
-static RESUMED: OnceLock<(Vec<String>, PathBuf)> = OnceLock::new();
+/// What `gradus jobs resume` runs: the command line and the store that it is from.
+static RESUMED: OnceLock<(Vec<String>, String)> = OnceLock::new();
 
 /// From now on this program runs the command line of a job, and not its own.
-pub(crate) fn resume(command: &[String], database: &Path) {
-    let _ = RESUMED.set((command.to_vec(), database.to_owned()));
+pub(crate) fn resume(command: &[String], store: &str) {
+    let _ = RESUMED.set((command.to_vec(), store.to_owned()));
 }
 
-/// The command line that runs this work again, without the program's name.
+/// The command line that runs this work again, without the program's name and without a store's password.
 pub(crate) fn command_line() -> Result<Vec<String>> {
     if let Some((command, _)) = RESUMED.get() {
         return Ok(command.clone());
     }
     let words = std::env::args_os().skip(1).map(std::ffi::OsString::into_string);
-    words.collect::<Result<_, _>>().map_err(|word| {
+    let words: Result<Vec<String>, _> = words.collect();
+    let words = words.map_err(|word| {
         anyhow::anyhow!(
             "the argument `{}` is not valid UTF-8, and a job keeps its command as text",
             word.display()
         )
+    })?;
+    Ok(words.iter().map(|word| without_secrets(word)).collect())
+}
+
+/// A word of a command line, `--store=URL` included, without the password of a URL.
+fn without_secrets(word: &str) -> String {
+    let at = word.find("postgres").filter(|at| *at == 0 || word[..*at].ends_with('=')).unwrap_or(word.len());
+    let (option, value) = word.split_at(at);
+    if is_address(value) { format!("{option}{}", without_password(value)) } else { word.to_owned() }
+}
+
+/// The address of a database server without its password.
+fn without_password(address: &str) -> String {
+    let (scheme, rest) = address.split_once("://").unwrap_or(("postgres", address));
+    let (place, settings) = rest.split_once('?').unwrap_or((rest, ""));
+    let place = match place.rsplit_once('@') {
+        Some((who, host)) => format!("{}@{host}", who.split(':').next().unwrap_or_default()),
+        None => place.to_owned(),
+    };
+    let settings: Vec<&str> = settings
+        .split('&')
+        .filter(|setting| !setting.is_empty() && !setting.starts_with("password="))
+        .collect();
+    let mark = if settings.is_empty() { "" } else { "?" };
+    format!("{scheme}://{place}{mark}{}", settings.join("&"))
+}
+
+/// Whether a store is the address of a database server.
+fn is_address(store: &str) -> bool {
+    store.starts_with("postgres://") || store.starts_with("postgresql://")
+}
+
+/// The store of the job that is resumed.
+pub(super) fn resumed_store() -> Option<String> {
+    RESUMED.get().map(|(_, store)| store.clone())
+}
+
+/// Opens the job store.
+pub(crate) fn open(options: &JobOptions) -> Result<Box<dyn Store>> {
+    let store = match resumed_store().or_else(|| options.jobs.clone()) {
+        Some(store) => store,
+        None => home_store()?.to_string_lossy().into_owned(),
+    };
+    Ok(if is_address(&store) {
+        Box::new(PostgresStore::open(&store).context("--store")?)
+    } else {
+        Box::new(SqliteStore::open(Path::new(&store)).context("--jobs")?)
     })
 }
 
-/// The database of the job that is resumed.
-pub(super) fn resumed_database() -> Option<PathBuf> {
-    RESUMED.get().map(|(_, database)| database.clone())
+/// The name by which a store is opened again, from another folder, too.
+pub(crate) fn absolute(options: &JobOptions) -> Result<String> {
+    let store = match &options.jobs {
+        Some(store) if is_address(store) => return Ok(store.clone()),
+        Some(store) => PathBuf::from(store),
+        None => home_store()?,
+    };
+    let path = std::path::absolute(store).context("cannot determine the current folder")?;
+    Ok(path.to_string_lossy().into_owned())
 }
 
-/// Opens the job database.
-pub(crate) fn open(options: &JobOptions) -> Result<SqliteStore> {
-    let path = match resumed_database().or_else(|| options.jobs.clone()) {
-        Some(path) => path,
-        None => Home::from_env()?.home.join("jobs.sqlite"),
-    };
-    SqliteStore::open(&path).context("--jobs")
+fn home_store() -> Result<PathBuf> {
+    Ok(Home::from_env()?.home.join("jobs.sqlite"))
 }
 
-/// Whether a job database may hold commands that somebody else wrote: it is not the one of this user's settings, or the
-/// file belongs to another user.
-pub(crate) fn is_foreign(database: &Path) -> Result<bool> {
-    let own = match std::env::var_os("GRADUS_JOBS").filter(|path| !path.is_empty()) {
-        Some(path) => PathBuf::from(path),
-        None => Home::from_env()?.home.join("jobs.sqlite"),
+/// Whether a job store may hold commands that somebody else wrote: it is not the one of this user's settings, or the file
+/// belongs to another user.
+pub(crate) fn is_foreign(store: &str) -> Result<bool> {
+    let own = match std::env::var("GRADUS_JOBS").ok().filter(|own| !own.is_empty()) {
+        Some(own) => own,
+        None => home_store()?.to_string_lossy().into_owned(),
     };
-    let is_own = matches!((own.canonicalize(), database.canonicalize()), (Ok(own), Ok(this)) if own == this);
-    Ok(!is_own || !is_of_this_user(database))
+    if is_address(store) {
+        return Ok(without_password(&own) != without_password(store));
+    }
+    let (own, store) = (Path::new(&own), Path::new(store));
+    let is_own = matches!((own.canonicalize(), store.canonicalize()), (Ok(own), Ok(this)) if own == this);
+    Ok(!is_own || !is_of_this_user(store))
 }
 
 /// Whether a file belongs to the user of this process, as far as that can be told.
@@ -67,4 +120,22 @@ fn is_of_this_user(path: &Path) -> bool {
 #[cfg(not(target_os = "linux"))]
 fn is_of_this_user(_: &Path) -> bool {
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_command_has_no_password() {
+        let url = "postgres://me:open-sesame@db:5432/jobs?sslmode=require";
+        let bare = "postgres://me@db:5432/jobs?sslmode=require";
+        assert_eq!(without_secrets(url), bare);
+        assert_eq!(without_secrets(&format!("--store={url}")), format!("--store={bare}"));
+        let also = "postgresql://db/jobs?user=me&password=open-sesame&schema=s";
+        assert_eq!(without_secrets(also), "postgresql://db/jobs?user=me&schema=s");
+        for word in ["annotate", "--model=postgres", "my-postgres://x:y@z", "-o"] {
+            assert_eq!(without_secrets(word), word);
+        }
+    }
 }

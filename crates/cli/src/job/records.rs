@@ -16,6 +16,8 @@ pub(crate) trait JobRecords<T> {
     fn len(&self) -> usize;
     /// The first task of the record at `index`; for [`JobRecords::len`], how many tasks there are.
     fn first_task(&self, index: usize) -> usize;
+    /// What a worker on another machine needs to do a task, as text.
+    fn input(&self, task: usize) -> Result<String>;
     /// What to call a task that failed.
     fn name(&self, task: usize) -> String;
     /// The record at `index` as it is written, from the results of its tasks; none where it is left out. It is asked for

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use gradus_backend::block_on;
 use gradus_durable::journal_key;
-use gradus_store::{Job, JobId, JobSpec, JobState, SqliteStore, Store as _, Worker};
+use gradus_store::{Job, JobId, JobSpec, JobState, Store, Worker};
 
-use super::database::{command_line, open, resumed_database};
+use super::database::{command_line, open, resumed_store};
 use crate::arguments::job::JobOptions;
 use crate::exit::Status;
 use crate::terminal::{interrupt, printer, progress};
@@ -62,13 +62,13 @@ struct Registration {
     before: Option<Job>,
     /// Ends the thread when it is dropped.
     stop: Sender<()>,
-    thread: JoinHandle<SqliteStore>,
+    thread: JoinHandle<Box<dyn Store>>,
 }
 
 impl Registration {
     fn begin(kind: &str, output: Option<&Path>) -> Result<Self> {
-        let named = || std::env::var_os("GRADUS_JOBS").filter(|path| !path.is_empty()).map(Into::into);
-        let store = open(&JobOptions { jobs: resumed_database().or_else(named) })?;
+        let named = || std::env::var("GRADUS_JOBS").ok().filter(|store| !store.is_empty());
+        let store = open(&JobOptions { jobs: resumed_store().or_else(named) })?;
         let folder = std::env::current_dir().context("cannot determine the current folder")?;
         let command = command_line()?;
         let spec = JobSpec {
@@ -83,7 +83,7 @@ impl Registration {
         let (stop, stopped) = channel();
         let watch = move || {
             while stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-                advance(&store, job);
+                advance(&*store, job);
                 if matches!(block_on(store.job(job)), Ok(Ok(job)) if job.state == JobState::Cancelled) {
                     interrupt::request("canceled: stopping after this step");
                     break;
@@ -114,7 +114,7 @@ impl Registration {
             }
             (None, _) => JobState::Stopped,
         };
-        advance(&store, job);
+        advance(&*store, job);
         let canceled = matches!(block_on(store.job(job)), Ok(Ok(job)) if job.state == JobState::Cancelled);
         if !canceled || state == JobState::Done {
             let _ = block_on(store.set_state(job, state));
@@ -123,7 +123,7 @@ impl Registration {
 }
 
 /// Writes that the command is alive, and how far it is once it has said so.
-fn advance(store: &SqliteStore, job: JobId) {
+fn advance(store: &dyn Store, job: JobId) {
     let tasks = Some(progress::latest()).filter(|(done, total)| *done > 0 || *total > 0);
     let _ = block_on(store.advance(job, tasks));
 }

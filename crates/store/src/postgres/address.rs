@@ -89,6 +89,9 @@ impl Address {
         };
         let tls = tls.map_err(|error| refuse(&format!("TLS cannot be set up: {error}")))?;
         config.ssl_mode(mode);
+        if let (None, Ok(password)) = (config.get_password(), std::env::var("PGPASSWORD")) {
+            config.password(password);
+        }
         set_defaults(&mut config, &others);
         if let Some(schema) = &schema {
             let options = config.get_options().unwrap_or_default();

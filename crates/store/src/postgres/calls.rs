@@ -22,6 +22,9 @@ const TOGETHER: usize = 4096;
 /// Bytes of results that go to the server in one statement, more or less.
 const BYTES_AT_ONCE: usize = 16 << 20;
 
+/// How long a server is tried that cuts the first connection.
+const CUT: Duration = Duration::from_secs(10);
+
 /// Pauses before a call is made again: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
@@ -85,7 +88,7 @@ pub(super) struct Line {
 
 impl Line {
     /// Connects for the first time and makes the tables. A server that is starting or has too many connections is waited
-    /// for; one that is not there is not: the address may be wrong.
+    /// for, and one that cuts the connection for a while; one that is not there is not: the address may be wrong.
     pub(super) async fn open(
         address: Address,
         patience: Duration,
@@ -106,9 +109,9 @@ impl Line {
                     return Err(Error::Connect { address: address.shown, why });
                 }
                 Err(error)
-                    if error.code().is_some()
+                    if (error.code().is_some() || error.is_closed())
                         && outlook(&error) != Outlook::Lasts
-                        && began.elapsed() + pause < patience =>
+                        && began.elapsed() + pause < if error.is_closed() { CUT } else { patience } =>
                 {
                     sleep(pause).await;
                     pause = (2 * pause).min(PAUSES.1);

@@ -59,7 +59,7 @@ const SET_STATE: &str =
 
 /// One job, or all where none is named. No count reads more than what is leased or has faults, and the list of workers.
 const READ: &str = "
-SELECT j.id, j.kind, j.command, j.folder, j.output, j.state, j.tasks,
+SELECT j.id, j.fingerprint, j.kind, j.command, j.folder, j.output, j.state, j.tasks,
     extract(epoch FROM j.created)::float8 AS created,
     extract(epoch FROM greatest(j.updated, w.seen))::float8 AS updated,
     extract(epoch FROM clock_timestamp() - j.updated)::float8 AS silence,
@@ -176,5 +176,6 @@ fn job(row: &Row) -> Job {
         updated: row.get("updated"),
         tasks,
         registered: worker.is_some(),
+        fingerprint: row.get("fingerprint"),
     }
 }

@@ -13,6 +13,7 @@ use super::labeling::{Labeling, LabelingArgs, refuse_continuation};
 use crate::arguments::JsonOption;
 use crate::arguments::protocol::{JudgeProtocol, ProtocolOptions};
 use crate::exit::{Status, Usage};
+use crate::job::TaskSource;
 
 #[derive(Debug, Args)]
 #[command(
@@ -28,12 +29,12 @@ pub(crate) struct JudgeArgs {
     #[arg(long, value_name = "FILE")]
     prompt: Option<PathBuf>,
     #[command(flatten)]
-    generator: GeneratorSettings,
+    pub(super) generator: GeneratorSettings,
     #[command(flatten)]
     print: JsonOption,
 }
 
-pub(super) fn run(args: &JudgeArgs) -> Result<Status> {
+pub(super) fn run(args: &JudgeArgs, source: TaskSource<'_>) -> Result<Status> {
     let (mut protocol, mut config) = args.judging.open(JudgeProtocol::Gradus);
     config.seed = args.labeling.run.seed;
     config.check().map_err(|error| Usage(error.to_string()))?;
@@ -41,7 +42,8 @@ pub(super) fn run(args: &JudgeArgs) -> Result<Status> {
     if let Some(path) = &args.prompt {
         protocol = protocol.with_prompt(path)?;
     }
-    let ready = Labeling::open(&args.labeling, &args.generator, Template::solve(), Template::go_on())?;
+    let ready =
+        Labeling::open(&args.labeling, &args.generator, Template::solve(), Template::go_on(), source)?;
     let model = &ready.generator.model;
     // Labels by another protocol are those of another annotator.
     let name = match protocol.name {

@@ -22,7 +22,7 @@ use crate::arguments::job::RunOptions;
 use crate::cost::Running;
 use crate::exit::{Status, Usage};
 use crate::input::{self, Need};
-use crate::job::{self, JobEnd, JobPlan, JobRecords};
+use crate::job::{self, JobEnd, JobPlan, JobRecords, SharedJob, TaskSource};
 use crate::prompting::PromptedGenerator;
 use crate::terminal::progress::Progress;
 
@@ -54,6 +54,19 @@ pub(super) fn refuse_continuation(options: &GeneratorSettings) -> Result<()> {
 pub(super) struct Labeling<'a> {
     labeling: &'a LabelingArgs,
     pub(super) generator: PromptedGenerator,
+    solutions: Solutions<'a>,
+}
+
+/// Where the solutions come from.
+enum Solutions<'a> {
+    /// The input of this command.
+    Input(InputSolutions),
+    /// A job that another machine began.
+    Job(SharedJob<'a>),
+}
+
+/// The solutions of this command's input.
+struct InputSolutions {
     records: JoinedRecords,
     /// The first task of each record, and the end of the last's.
     first_tasks: Vec<u32>,
@@ -68,24 +81,24 @@ impl<'a> Labeling<'a> {
         options: &GeneratorSettings,
         solve: Template,
         go_on: Template,
+        source: TaskSource<'a>,
     ) -> Result<Self> {
-        job::check_output(&labeling.output)?;
-        let mut writer = JoinedWriter::create(job::folder_of(&labeling.output))?;
-        let tally = input::for_each(&labeling.input, Need::Steps, |item| Ok(writer.add(&item)?))?;
-        let mut records = writer.finish()?;
-        records.truncate(labeling.run.limit.unwrap_or(usize::MAX));
-        let (first_tasks, inputs) = tasks(&records)?;
+        let solutions = match source {
+            TaskSource::Input => Solutions::Input(InputSolutions::read(labeling)?),
+            TaskSource::Job(job) => Solutions::Job(job),
+        };
         let generator = PromptedGenerator::open(options, solve, go_on)?;
-        Ok(Self { labeling, generator, records, first_tasks, inputs, skipped: tally.skipped })
+        Ok(Self { labeling, generator, solutions })
     }
 
     /// The problem and solution of a task.
-    fn pair(&self, task: usize) -> Result<(Problem, Solution)> {
-        let index = self.first_tasks.partition_point(|first| *first as usize <= task) - 1;
-        let mut record = self.records.get(index)?;
-        let nth = task - self.first_tasks[index] as usize;
-        let solution = distinct(&record).nth(nth).expect("a record has as many tasks as distinct solutions");
-        Ok((record.problem, record.solutions.swap_remove(solution)))
+    async fn pair(&self, task: usize) -> Result<(Problem, Solution), CallError> {
+        match &self.solutions {
+            Solutions::Input(input) => {
+                input.pair(task).map_err(|error| CallError::Refused(format!("{error:#}")))
+            }
+            Solutions::Job(job) => job.input(task).await,
+        }
     }
 
     /// Labels every solution, writes the dataset, and prints a summary.
@@ -97,18 +110,13 @@ impl<'a> Labeling<'a> {
         json: bool,
     ) -> Result<Status> {
         let running = Running::default();
-        let plan = JobPlan {
-            kind,
-            output: &self.labeling.output,
-            determined_by: (self.generator.identity(), determined_by, &self.inputs),
-            concurrency: self.generator.model.concurrency,
-            options: &self.labeling.run,
-            quiet: json,
-        };
+        let settings = (self.generator.identity(), determined_by);
+        let concurrency = self.generator.model.concurrency;
+        let message = || running.message(&self.generator.model.spending);
         let each = |task: usize| {
             let running = &running;
             async move {
-                let pair = self.pair(task).map_err(|error| CallError::Refused(format!("{error:#}")))?;
+                let pair = self.pair(task).await?;
                 let started = Instant::now();
                 let mut annotated = annotate(&pair.0, &pair.1).await?;
                 annotated.cost.seconds = started.elapsed().as_secs_f64();
@@ -116,17 +124,32 @@ impl<'a> Labeling<'a> {
                 Ok(annotated)
             }
         };
+        let input = match &self.solutions {
+            Solutions::Input(input) => input,
+            Solutions::Job(job) => {
+                let done = block_on(job.work(kind, &settings, concurrency, each, message))??;
+                return Ok(job.worked(done));
+            }
+        };
+        let plan = JobPlan {
+            kind,
+            output: &self.labeling.output,
+            settings,
+            inputs: &input.inputs,
+            concurrency,
+            options: &self.labeling.run,
+            quiet: json,
+        };
         let summary = RefCell::new(LabelingSummary {
             annotator: kind.trim_start_matches("annotate ").to_owned(),
             model: self.generator.model.name.clone(),
-            skipped: self.skipped,
+            skipped: input.skipped,
             continuation: self.generator.continuation,
             unseeded: self.generator.model.is_unseeded(),
             ..LabelingSummary::default()
         });
         block_on(async {
-            let message = || running.message(&self.generator.model.spending);
-            let labeled = LabeledRecords { labeling: self, summary: &summary };
+            let labeled = LabeledRecords { labeling: self, input, summary: &summary };
             let complete = match job::run(plan, &labeled, each, message).await? {
                 JobEnd::Complete(complete) => complete,
                 JobEnd::Stopped(status) => return Ok(status),
@@ -144,24 +167,33 @@ impl<'a> Labeling<'a> {
 /// The records of a labeling job, whose labels are counted as they are put together.
 struct LabeledRecords<'a> {
     labeling: &'a Labeling<'a>,
+    input: &'a InputSolutions,
     summary: &'a RefCell<LabelingSummary>,
 }
 
 impl JobRecords<Annotated> for LabeledRecords<'_> {
     fn len(&self) -> usize {
-        self.labeling.records.len()
+        self.input.records.len()
     }
 
     fn first_task(&self, index: usize) -> usize {
-        self.labeling.first_tasks[index] as usize
+        self.input.first_tasks[index] as usize
+    }
+
+    fn input(&self, task: usize) -> Result<String> {
+        let (problem, mut solution) = self.input.pair(task)?;
+        // What others said about it is not asked for.
+        solution.annotations.clear();
+        solution.scores.clear();
+        Ok(serde_json::to_string(&(problem, solution))?)
     }
 
     fn name(&self, task: usize) -> String {
-        self.labeling.pair(task).map_or_else(|_| format!("task {task}"), |(_, solution)| solution.id)
+        self.input.pair(task).map_or_else(|_| format!("task {task}"), |(_, solution)| solution.id)
     }
 
     fn assemble(&self, index: usize, mut results: Vec<Option<Annotated>>) -> Result<Option<Record>> {
-        let mut record = self.labeling.records.get(index)?;
+        let mut record = self.input.records.get(index)?;
         let earliest = record.earliest_equal();
         let firsts: Vec<usize> = distinct(&record).collect();
         let mut summary = self.summary.borrow_mut();
@@ -183,6 +215,27 @@ impl JobRecords<Annotated> for LabeledRecords<'_> {
             }
         }
         Ok(Some(record))
+    }
+}
+
+impl InputSolutions {
+    fn read(labeling: &LabelingArgs) -> Result<Self> {
+        job::check_output(&labeling.output)?;
+        let mut writer = JoinedWriter::create(job::folder_of(&labeling.output))?;
+        let tally = input::for_each(&labeling.input, Need::Steps, |item| Ok(writer.add(&item)?))?;
+        let mut records = writer.finish()?;
+        records.truncate(labeling.run.limit.unwrap_or(usize::MAX));
+        let (first_tasks, inputs) = tasks(&records)?;
+        Ok(Self { records, first_tasks, inputs, skipped: tally.skipped })
+    }
+
+    /// The problem and solution of a task.
+    fn pair(&self, task: usize) -> Result<(Problem, Solution)> {
+        let index = self.first_tasks.partition_point(|first| *first as usize <= task) - 1;
+        let mut record = self.records.get(index)?;
+        let nth = task - self.first_tasks[index] as usize;
+        let solution = distinct(&record).nth(nth).expect("a record has as many tasks as distinct solutions");
+        Ok((record.problem, record.solutions.swap_remove(solution)))
     }
 }
 

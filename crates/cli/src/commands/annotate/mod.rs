@@ -18,8 +18,10 @@ mod summary;
 
 use anyhow::Result;
 use clap::Subcommand;
+use gradus_backend::GeneratorSettings;
 
 use crate::exit::Status;
+use crate::job::TaskSource;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AnnotateCommand {
@@ -41,11 +43,25 @@ pub(super) enum AnnotateCommand {
     Export(export::ExportArgs),
 }
 
-pub(super) fn run(command: &AnnotateCommand) -> Result<Status> {
+impl AnnotateCommand {
+    /// The model that is asked; none for commands that ask none.
+    pub(super) fn generator(&mut self) -> Option<&mut GeneratorSettings> {
+        match self {
+            Self::MonteCarlo(args) => Some(&mut args.generator),
+            Self::Judge(args) => Some(&mut args.generator),
+            Self::Reference(args) => Some(&mut args.generator),
+            Self::Relabel(_) | Self::Consensus(_) | Self::Ensemble(_) | Self::Report(_) | Self::Export(_) => {
+                None
+            }
+        }
+    }
+}
+
+pub(super) fn run(command: &AnnotateCommand, source: TaskSource<'_>) -> Result<Status> {
     match command {
-        AnnotateCommand::MonteCarlo(args) => monte_carlo::run(args),
-        AnnotateCommand::Judge(args) => judge::run(args),
-        AnnotateCommand::Reference(args) => reference::run(args),
+        AnnotateCommand::MonteCarlo(args) => monte_carlo::run(args, source),
+        AnnotateCommand::Judge(args) => judge::run(args, source),
+        AnnotateCommand::Reference(args) => reference::run(args, source),
         AnnotateCommand::Relabel(args) => relabel::run(args),
         AnnotateCommand::Consensus(args) => consensus::run(args),
         AnnotateCommand::Ensemble(args) => ensemble::run(args),

@@ -14,6 +14,7 @@ use super::labeling::{Labeling, LabelingArgs};
 use crate::arguments::JsonOption;
 use crate::arguments::values::{at_least_one, count_u32, temperature};
 use crate::exit::{Status, Usage};
+use crate::job::TaskSource;
 
 /// Monte Carlo label types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -69,12 +70,12 @@ pub(crate) struct MonteCarloArgs {
     #[arg(long, value_name = "FILE", requires = "endpoint")]
     continue_prompt: Option<PathBuf>,
     #[command(flatten)]
-    generator: GeneratorSettings,
+    pub(super) generator: GeneratorSettings,
     #[command(flatten)]
     print: JsonOption,
 }
 
-pub(super) fn run(args: &MonteCarloArgs) -> Result<Status> {
+pub(super) fn run(args: &MonteCarloArgs, source: TaskSource<'_>) -> Result<Status> {
     let config = by_sampling::MonteCarloConfig {
         samples: args.samples,
         threshold: args.threshold,
@@ -95,7 +96,7 @@ pub(super) fn run(args: &MonteCarloArgs) -> Result<Status> {
     config.check().map_err(|error| Usage(error.to_string()))?;
     let solve = args.prompt.as_deref().map_or_else(|| Ok(Template::solve()), Template::read)?;
     let go_on = args.continue_prompt.as_deref().map_or_else(|| Ok(Template::go_on()), Template::read)?;
-    let mut ready = Labeling::open(&args.labeling, &args.generator, solve, go_on)?;
+    let mut ready = Labeling::open(&args.labeling, &args.generator, solve, go_on, source)?;
     // A prompt of one's own is there to be used.
     if args.continue_prompt.is_none() {
         ready.generator.find_continuation(args.print.json)?;

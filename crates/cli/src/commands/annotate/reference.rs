@@ -15,6 +15,7 @@ use super::labeling::{Labeling, LabelingArgs, refuse_continuation};
 use crate::arguments::JsonOption;
 use crate::arguments::values::{at_least_one, count_or_none, temperature};
 use crate::exit::{Status, Usage};
+use crate::job::TaskSource;
 
 #[derive(Debug, Args)]
 #[command(
@@ -46,12 +47,12 @@ pub(crate) struct ReferenceArgs {
     #[arg(long, value_name = "FILE")]
     exemplars: Option<PathBuf>,
     #[command(flatten)]
-    generator: GeneratorSettings,
+    pub(super) generator: GeneratorSettings,
     #[command(flatten)]
     print: JsonOption,
 }
 
-pub(super) fn run(args: &ReferenceArgs) -> Result<Status> {
+pub(super) fn run(args: &ReferenceArgs, source: TaskSource<'_>) -> Result<Status> {
     let config = by_reference::ReferenceConfig {
         exemplars: args.shots,
         retries: args.response_retries,
@@ -72,7 +73,8 @@ pub(super) fn run(args: &ReferenceArgs) -> Result<Status> {
     if let Some(path) = &args.exemplars {
         guide = guide.with_exemplars(path)?;
     }
-    let ready = Labeling::open(&args.labeling, &args.generator, Template::solve(), Template::go_on())?;
+    let ready =
+        Labeling::open(&args.labeling, &args.generator, Template::solve(), Template::go_on(), source)?;
     let annotator = ReferenceAnnotator {
         model: &ready.generator.model,
         name: &ready.generator.model.name,
