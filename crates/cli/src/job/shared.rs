@@ -22,6 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const EVERY: Duration = Duration::from_millis(500);
 
 /// Where a command's tasks come from.
+#[derive(Clone, Copy)]
 pub(crate) enum TaskSource<'a> {
     /// The input that its arguments name.
     Input,

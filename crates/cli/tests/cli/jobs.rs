@@ -177,3 +177,14 @@ fn a_database_from_elsewhere_is_not_run_without_a_word() {
     let own = folder.1.path().join("./jobs.sqlite");
     assert_eq!(folder.run(&format!("jobs resume 1 --jobs {}", own.display())).code, Some(0));
 }
+
+#[test]
+fn a_store_that_cannot_be_shared_or_reached_is_one_sentence_without_its_password() {
+    let folder = Folder::new();
+    let alone = folder.run("work --store jobs.sqlite").fails(2);
+    assert!(alone.contains("jobs.sqlite is not shared by machines: use --store postgres://"), "{alone}");
+    let away = folder.run("jobs list --store postgres://me:hidden@127.0.0.1:1/jobs").fails(3);
+    assert!(away.contains("postgres://me@127.0.0.1:1/jobs") && !away.contains("hidden"), "{away}");
+    let wrong = folder.run("jobs list --store postgres://me:hid@den@host/jobs").fails(3);
+    assert!(wrong.contains("%40") && !wrong.contains("hid@den"), "{wrong}");
+}

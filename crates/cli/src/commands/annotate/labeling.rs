@@ -60,7 +60,7 @@ pub(super) struct Labeling<'a> {
 /// Where the solutions come from.
 enum Solutions<'a> {
     /// The input of this command.
-    Input(InputSolutions),
+    Input(Box<InputSolutions>),
     /// A job that another machine began.
     Job(SharedJob<'a>),
 }
@@ -84,7 +84,7 @@ impl<'a> Labeling<'a> {
         source: TaskSource<'a>,
     ) -> Result<Self> {
         let solutions = match source {
-            TaskSource::Input => Solutions::Input(InputSolutions::read(labeling)?),
+            TaskSource::Input => Solutions::Input(Box::new(InputSolutions::read(labeling)?)),
             TaskSource::Job(job) => Solutions::Job(job),
         };
         let generator = PromptedGenerator::open(options, solve, go_on)?;
