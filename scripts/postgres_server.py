@@ -122,6 +122,9 @@ def beside(command):
         return subprocess.run(command, env=environment).returncode
     except KeyboardInterrupt:
         return 130
+    except OSError as error:
+        print(f"the command cannot be run: {error}", file=sys.stderr)
+        return 127
     finally:
         watcher.stdin.close()
         watcher.wait()

@@ -64,23 +64,38 @@ fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
-/// Runs workers at the same time; tasks per second.
-fn together(workers: usize, arguments: &[&str], tasks: usize) -> f64 {
+/// Runs workers at the same time; tasks per second, or why a worker failed.
+fn together(workers: usize, arguments: &[&str], tasks: usize) -> String {
     let program = std::env::current_exe().expect("this program");
-    let start = || Command::new(&program).args(arguments).stdout(Stdio::piped()).spawn().expect("a process");
+    let start = || {
+        Command::new(&program)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a process")
+    };
     let started: Vec<_> = (0..workers).map(|_| start()).collect();
-    let (mut first, mut last, mut done) = (f64::MAX, 0.0_f64, 0.0);
+    let (mut first, mut last, mut done, mut failed) = (f64::MAX, 0.0_f64, 0.0, None);
     for worker in started {
         let ended = worker.wait_with_output().expect("its end");
-        assert!(ended.status.success(), "a worker failed");
+        if !ended.status.success() {
+            let said = String::from_utf8_lossy(&ended.stderr);
+            failed = said.lines().find(|line| line.starts_with("a run")).map(str::to_owned);
+            failed = failed.or(Some("a worker failed".to_owned()));
+            continue;
+        }
         let said = String::from_utf8(ended.stdout).expect("numbers");
         let numbers: Vec<f64> = said.split_whitespace().map(|word| word.parse().expect("a number")).collect();
         (first, done) = (first.min(numbers[0]), done + numbers[2]);
         // One that found nothing to do waited for the others.
         last = if numbers[2] > 0.0 { last.max(numbers[1]) } else { last };
     }
+    if let Some(failed) = failed {
+        return failed;
+    }
     assert_eq!(done as usize, tasks, "each task is done once");
-    tasks as f64 / (last - first)
+    format!("{:.0}", tasks as f64 / (last - first))
 }
 
 #[expect(clippy::print_stdout, reason = "the table is the outcome")]
@@ -92,7 +107,7 @@ async fn measure() {
         let path = path.to_str().expect("a path");
         drop(open(path).await.expect("a store").begin(spec(TASKS)).await.expect("a job"));
         let speed = together(workers, &["work", path, &TASKS.to_string()], TASKS);
-        println!("| SQLite | {workers} | {speed:.0} |");
+        println!("| SQLite | {workers} | {speed} |");
     }
     let Ok(server) = std::env::var("GRADUS_TEST_POSTGRES") else {
         println!("skipped: GRADUS_TEST_POSTGRES is not set");
@@ -102,12 +117,12 @@ async fn measure() {
         let url = format!("{server}?schema=bench_{workers}");
         drop(open(&url).await.expect("a store").begin(spec(TASKS)).await.expect("a job"));
         let speed = together(workers, &["work", &url, &TASKS.to_string()], TASKS);
-        println!("| PostgreSQL | {workers} | {speed:.0} |");
+        println!("| PostgreSQL | {workers} | {speed} |");
     }
     for workers in WORKERS {
         queue::fill(&server).await;
         let speed = together(workers, &["queue", &server], QUEUED);
-        println!("| plain queue in PostgreSQL | {workers} | {speed:.0} |");
+        println!("| plain queue in PostgreSQL | {workers} | {speed} |");
     }
     let began = Instant::now();
     let store = open(&format!("{server}?schema=bench_many")).await.expect("a store");

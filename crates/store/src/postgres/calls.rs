@@ -25,6 +25,9 @@ const BYTES_AT_ONCE: usize = 16 << 20;
 /// How long a server is tried that cuts the first connection.
 const CUT: Duration = Duration::from_secs(10);
 
+/// How long a result waits for others: those of one wave arrive within it, and a commit to the disk takes longer.
+const GATHER: Duration = Duration::from_millis(1);
+
 /// Pauses before a call is made again: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
@@ -198,6 +201,14 @@ async fn open(address: &Address) -> Attempt<(Connection, i32)> {
 pub(super) async fn serve(mut line: Line, mut waiting: mpsc::UnboundedReceiver<Waiting>) {
     let mut taken = Vec::new();
     while waiting.recv_many(&mut taken, TOGETHER).await > 0 {
+        if taken.iter().any(|call| matches!(call, Waiting::Finish(..))) {
+            sleep(GATHER).await;
+            while taken.len() < TOGETHER
+                && let Ok(call) = waiting.try_recv()
+            {
+                taken.push(call);
+            }
+        }
         let (mut results, mut callers, mut bytes) = (Vec::new(), Vec::new(), 0);
         let mut others = Vec::new();
         for call in taken.drain(..) {

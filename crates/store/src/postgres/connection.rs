@@ -28,8 +28,8 @@ pub(super) struct Connection {
     /// Carries the bytes; ends with the client.
     carrier: JoinHandle<()>,
     prepared: HashMap<&'static str, Statement>,
-    /// When leases of workers that are gone or late were last looked for, by job.
-    pub(super) looked: HashMap<JobId, Instant>,
+    /// When a job was last looked through, and its first open task then.
+    pub(super) looked: HashMap<JobId, (Instant, i64)>,
 }
 
 impl Connection {

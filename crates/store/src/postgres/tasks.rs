@@ -7,7 +7,7 @@ use super::{number, text};
 use crate::job::{JobId, TaskFailure};
 use crate::worker::Worker;
 
-/// How often a worker that finds open tasks looks for leases that have ended.
+/// How often a worker that finds open tasks looks for leases that have ended, and for the first open task.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A claim that the server forgets in a crash costs a task that is done twice, of which the first result stays: it need
@@ -27,7 +27,7 @@ WITH known AS MATERIALIZED (
     SELECT number FROM gradus_tasks WHERE state = 1 AND claim = $5 AND job = $1
 ), open AS MATERIALIZED (
     SELECT number FROM gradus_tasks
-    WHERE job = $1 AND state = 0 AND NOT EXISTS (SELECT FROM known)
+    WHERE job = $1 AND number >= $6 AND state = 0 AND NOT EXISTS (SELECT FROM known)
     AND EXISTS (SELECT FROM gradus_jobs WHERE id = $1 AND state = 'running')
     ORDER BY number LIMIT $3 FOR UPDATE SKIP LOCKED
 ), taken AS (
@@ -46,6 +46,10 @@ WHERE job = $1 AND state = 1 AND number = ANY(ARRAY(
     WHERE job = $1 AND state = 1 AND (lease IS NULL OR lease < now() OR lease > now() + interval '1 day')
     AND claim IS DISTINCT FROM $2
     FOR UPDATE SKIP LOCKED))";
+
+/// Until the index is vacuumed, the tasks before this one are still in it, and a claim would pass over all of them.
+const FIRST_OPEN: &str =
+    "SELECT number FROM gradus_tasks WHERE job = $1 AND state = 0 ORDER BY number LIMIT 1";
 
 const NOT_KNOWN_TO_BE_GONE: &str =
     "SELECT worker FROM gradus_workers WHERE job = $1 AND worker <> '' AND NOT gone";
@@ -124,9 +128,9 @@ pub(super) struct Finished {
 }
 
 /// Takes tasks. Leases that have ended are looked for once a second, and whenever open tasks are short: they are rare, and
-/// a claim is fast without them.
+/// a claim is fast without them. A task that is given back meanwhile is found by the next look.
 pub(super) async fn claim(connection: &mut Connection, claim: &Claim) -> Attempt<Option<Vec<usize>>> {
-    let is_due = connection.looked.get(&claim.job).is_none_or(|looked| looked.elapsed() >= LOOK_EVERY);
+    let is_due = connection.looked.get(&claim.job).is_none_or(|(looked, _)| looked.elapsed() >= LOOK_EVERY);
     if is_due {
         free(connection, claim).await?;
     }
@@ -150,9 +154,12 @@ async fn take(
     token: i64,
 ) -> Attempt<Option<Vec<usize>>> {
     let Claim { job, worker, seconds, .. } = claim;
-    let limit = number(limit);
+    let (limit, first) = (number(limit), connection.looked.get(job).map_or(0, |(_, first)| *first));
     let rows = connection
-        .transaction(BEGIN_CLAIM, &[(BEAT, &[job, worker]), (TAKE, &[job, worker, &limit, seconds, &token])])
+        .transaction(
+            BEGIN_CLAIM,
+            &[(BEAT, &[job, worker]), (TAKE, &[job, worker, &limit, seconds, &token, &first])],
+        )
         .await?;
     if rows[0].is_empty() {
         return Ok(None);
@@ -160,7 +167,7 @@ async fn take(
     Ok(Some(rows[1].iter().map(|row| row.get::<_, i64>(0) as usize).collect()))
 }
 
-/// Opens the leases of workers that are gone, and those that have run out.
+/// Opens the leases of workers that are gone, and those that have run out; finds the first open task.
 async fn free(connection: &mut Connection, claim: &Claim) -> Attempt<()> {
     let job = &claim.job;
     let workers = connection.query(NOT_KNOWN_TO_BE_GONE, &[job]).await?;
@@ -171,7 +178,8 @@ async fn free(connection: &mut Connection, claim: &Claim) -> Attempt<()> {
         connection.query(FREE_GONE, &[job, &gone]).await?;
     }
     connection.query(FREE_LATE, &[job, &claim.token]).await?;
-    connection.looked.insert(*job, Instant::now());
+    let first = connection.first(FIRST_OPEN, &[job]).await?.map_or(0, |row| row.get(0));
+    connection.looked.insert(*job, (Instant::now(), first));
     Ok(())
 }
 

@@ -147,7 +147,7 @@ async fn disturb(server: &str, name: &str, cuts: &AtomicUsize) {
         }
         tokio::time::sleep(Duration::from_millis(7 + 13 * (count as u64 % 5))).await;
     }
-    std::future::pending().await;
+    std::future::pending::<()>().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
