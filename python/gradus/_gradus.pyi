@@ -35,6 +35,7 @@ class EndpointOptions(TypedDict, total=False):
     timeout: float | None
     retries: int | None
     cache: StrPath | None
+    cache_size: int | str | None
     no_cache: bool
     no_request_seed: bool
     prices: StrPath | None

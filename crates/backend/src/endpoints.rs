@@ -54,7 +54,8 @@ impl Endpoints {
                 Some(folder) => folder.clone(),
                 None => Store::from_env()?.home.join("answers"),
             };
-            http = http.with_cache(Cache::open(&folder).map_err(Error::endpoint("--cache"))?);
+            let cache = Cache::open(&folder, settings.cache_size).map_err(Error::endpoint("--cache"))?;
+            http = http.with_cache(cache);
         }
         let named = |other: &str| if model.is_empty() { other.to_owned() } else { model.to_owned() };
         Ok(Self {

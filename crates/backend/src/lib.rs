@@ -55,5 +55,5 @@ pub use scorer::{ScoreSummary, Scorer, ScorerKind};
 pub use served::{Served, ServedKind};
 pub use settings::{
     EmbedderSettings, EndpointSettings, GeneratorSettings, LocalSettings, ScoreApi, ScorerSettings,
-    at_least_one, count, count_or_none,
+    at_least_one, cache_size, count, count_or_none,
 };

@@ -91,11 +91,15 @@ pub struct EndpointSettings {
     /// With --endpoint, response cache folder (default: answers/ in the Gradus home folder)
     #[arg(long, value_name = "FOLDER", requires = "endpoint")]
     pub cache: Option<PathBuf>,
+    /// With --endpoint, maximum size of the response cache, such as 20GB, remembered with its folder; the least recently
+    /// used responses are removed (default: 10GB)
+    #[arg(long, value_name = "SIZE", value_parser = cache_size, requires = "endpoint")]
+    pub cache_size: Option<u64>,
     /// With --endpoint, send no seeds, for servers that fail on them; samples cannot be reproduced then
     #[arg(long, requires = "endpoint")]
     pub no_request_seed: bool,
     /// With --endpoint, disable the response cache
-    #[arg(long, requires = "endpoint", conflicts_with = "cache")]
+    #[arg(long, requires = "endpoint", conflicts_with_all = ["cache", "cache_size"])]
     pub no_cache: bool,
     /// Prices per million tokens, for cost estimates (TOML)
     #[arg(long, value_name = "FILE")]
@@ -215,6 +219,18 @@ fn dialect(text: &str) -> Result<Dialect, String> {
     }
 }
 
+/// The least size of a cache: SQLite needs some of it for itself.
+const LEAST_CACHE: u64 = 1 << 20;
+
+/// Parses the size of a cache.
+pub fn cache_size(text: &str) -> Result<u64, String> {
+    match gradus_core::limits::parse_bytes(text) {
+        Some(bytes) if bytes >= LEAST_CACHE => Ok(bytes),
+        Some(_) => Err(format!("`{text}` is less than 1MB; --no-cache disables the cache")),
+        None => Err(format!("`{text}` is not a size, such as 500MB or 20GB")),
+    }
+}
+
 /// The most that any count may be: memory is reserved for some of them.
 const MOST: usize = 1_000_000_000;
 
@@ -288,6 +304,17 @@ mod tests {
     }
 
     #[test]
+    fn sizes_of_caches_have_units() {
+        for (text, expected) in
+            [("10GB", 10 << 30), ("500MB", 500 << 20), ("2GiB", 2 << 30), ("1048576", 1 << 20)]
+        {
+            let settings: GeneratorSettings =
+                parse(&["--endpoint", "http://a", "--cache-size", text]).unwrap();
+            assert_eq!(settings.endpoints.cache_size, Some(expected), "{text}");
+        }
+    }
+
+    #[test]
     fn old_spellings_still_work() {
         assert!(parse::<GeneratorSettings>(&["--dequantise"]).unwrap().local.dequantize);
         assert!(parse::<GeneratorSettings>(&["--keep-quantised"]).unwrap().local.keep_quantized);
@@ -320,6 +347,10 @@ mod tests {
             "--retries 3",
             "--key-env A --key-file b --endpoint http://a",
             "--cache x --no-cache --endpoint http://a",
+            "--cache-size 10GB --no-cache --endpoint http://a",
+            "--cache-size 10GB",
+            "--cache-size 1000 --endpoint http://a",
+            "--cache-size much --endpoint http://a",
             "--concurrency 0",
             "--device tpu",
             "--recorded x --model y",

@@ -80,7 +80,7 @@ impl Limit {
         let Some(text) = std::env::var_os(self.variable()).filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
-        let number = text.to_str().and_then(number);
+        let number = text.to_str().and_then(parse_bytes);
         number.map(Some).ok_or_else(|| {
             let (variable, text) = (self.variable(), text.to_string_lossy());
             format!("{variable} is `{text}`: expected a whole number of at least 1, such as 1000000 or 512M")
@@ -93,8 +93,13 @@ pub fn check_environment() -> Result<(), String> {
     Limit::ALL.into_iter().try_for_each(|limit| limit.set_by_user().map(drop))
 }
 
-/// `512`, `512M`, `512MiB`, `512 MB`.
-fn number(text: &str) -> Option<u64> {
+/// A whole number of at least 1, perhaps with a unit: `512`, `512M`, `512MiB`, `512 MB`. Units are powers of 1,024.
+///
+/// ```
+/// use gradus_core::limits::parse_bytes;
+/// assert_eq!((parse_bytes("2GB"), parse_bytes("1.5G")), (Some(2 << 30), None));
+/// ```
+pub fn parse_bytes(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'_').count();
     let (digits, unit) = text.split_at(digits);
@@ -144,7 +149,7 @@ mod tests {
             ("99999999999T", None),
             ("18446744073709551615", None),
         ] {
-            assert_eq!(number(text), expected, "{text}");
+            assert_eq!(parse_bytes(text), expected, "{text}");
         }
     }
 

@@ -24,6 +24,11 @@ pub fn report_damage(path: &Path, what: &str) {
     }
 }
 
+/// Tells, in the same way, about a change to what this program keeps, such as a new layout.
+pub fn report_change(path: &Path, what: &str) {
+    report_damage(path, what);
+}
+
 /// Tells about entries of a file that are skipped and computed again, if there are any.
 pub fn report_damaged(path: &Path, number: usize, entry: &str) {
     match number {

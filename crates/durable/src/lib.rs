@@ -35,7 +35,7 @@ mod plain;
 mod unfinished;
 
 pub use append::AppendFile;
-pub use damage::{on_damage, report_damage, report_damaged};
+pub use damage::{on_damage, report_change, report_damage, report_damaged};
 pub use error::{Error, Result};
 pub use event_log::{EventLog, LoggedEvents};
 pub use file::{PendingFile, move_file, replace_file, replace_plain_file};

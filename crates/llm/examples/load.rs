@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     let endpoint = Endpoint { concurrency: in_flight, ..Endpoint::new(url.trim(), "scripted") };
     let mut http = Http::open(&endpoint).expect("loopback can be opened");
     if let Some(folder) = std::env::args().skip_while(|word| word != "--cache").nth(1) {
-        http = http.with_cache(Cache::open(folder.as_ref()).expect("the folder can be used"));
+        http = http.with_cache(Cache::open(folder.as_ref(), None).expect("the folder can be used"));
     }
     let started = Instant::now();
     let failed = runtime.block_on(send(&http, in_flight, in_flight * rounds));

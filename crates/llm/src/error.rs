@@ -63,6 +63,14 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// The file of the cache cannot be used.
+    #[error("the response cache {} cannot be used: {why}", path.display())]
+    CacheFile {
+        /// The file.
+        path: PathBuf,
+        /// Why, and what to do.
+        why: String,
+    },
     /// The file of prices cannot be used.
     #[error("the prices in {} cannot be used: {reason}", path.display())]
     Prices {

@@ -1,6 +1,6 @@
 //! Parsers of option values.
 
-pub(crate) use gradus_backend::{at_least_one, count, count_or_none};
+pub(crate) use gradus_backend::{at_least_one, cache_size, count, count_or_none};
 use gradus_core::steps::Strategy;
 
 /// Finds a thing by its name, and lists the names there are when it is unknown.

@@ -12,7 +12,7 @@ use gradus_store::{Job, JobId, JobState, Store};
 use super::jobs::{check_command, escaped};
 use super::{Command, annotate, parse, sample};
 use crate::arguments::job::JobOptions;
-use crate::arguments::values::at_least_one;
+use crate::arguments::values::{at_least_one, cache_size};
 use crate::exit::{Status, Usage};
 use crate::job::{self, SharedJob, TaskSource};
 use crate::terminal::{interrupt, printer};
@@ -71,6 +71,9 @@ struct ServerOptions {
     /// Response cache folder (default: answers/ in the Gradus home folder)
     #[arg(long, value_name = "FOLDER")]
     cache: Option<PathBuf>,
+    /// Maximum size of the response cache; the least recently used responses are removed (default: 10GB)
+    #[arg(long, value_name = "SIZE", value_parser = cache_size, conflicts_with = "no_cache")]
+    cache_size: Option<u64>,
     /// Disable the response cache
     #[arg(long, conflicts_with = "cache")]
     no_cache: bool,
@@ -154,6 +157,7 @@ fn use_own(generator: &mut GeneratorSettings, own: &ServerOptions) {
         timeout: own.timeout,
         retries: own.retries,
         cache: own.cache.clone(),
+        cache_size: own.cache_size,
         no_cache: own.no_cache,
         prices: own.prices.clone(),
         // What is sent must be what the machine that began the job sends.

@@ -175,7 +175,7 @@ async fn a_server_that_takes_no_seeds_gets_none_and_samples_differ_all_the_same(
     .await;
     let folder = tempfile::tempdir().unwrap();
     let http = Http::open(&Endpoint { request_seed: false, ..server.endpoint() }).unwrap();
-    let http = http.with_cache(crate::Cache::open(folder.path()).unwrap());
+    let http = http.with_cache(crate::Cache::open(folder.path(), None).unwrap());
     let model = Chat::new(http);
     let texts = async |seed: u64| {
         let request = GenerateRequest { n: 2, seed, ..talk() };

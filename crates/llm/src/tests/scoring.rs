@@ -221,7 +221,7 @@ fn entries(rows: Vec<Value>) -> Act {
 async fn solutions_travel_together_and_fail_apart() {
     let server = Server::start(|_, seen| entries(tag_rows(&seen.body))).await;
     let folder = tempfile::tempdir().unwrap();
-    let model = Pooling::new(server.open().with_cache(Cache::open(folder.path()).unwrap()), Ids);
+    let model = Pooling::new(server.open().with_cache(Cache::open(folder.path(), None).unwrap()), Ids);
     let problems = ["p", "few", "null", "logit", "pp"];
     let mut requests: Vec<ScoreRequest> =
         problems.iter().map(|problem| solution(problem, problem, &["a", "b"])).collect();

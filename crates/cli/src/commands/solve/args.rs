@@ -9,7 +9,7 @@ use gradus_core::select::vote::Power;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetOption;
-use crate::arguments::values::{at_least_one, count};
+use crate::arguments::values::{at_least_one, cache_size, count};
 
 /// Search strategies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -154,8 +154,12 @@ pub(crate) struct ScorerArgs {
     /// With --scorer-endpoint, response cache folder (default: answers/ in the Gradus home folder)
     #[arg(long, value_name = "FOLDER", requires = "scorer_endpoint")]
     pub(super) scorer_cache: Option<PathBuf>,
+    /// With --scorer-endpoint, maximum size of the response cache, such as 20GB, remembered with its folder; the least
+    /// recently used responses are removed (default: 10GB)
+    #[arg(long, value_name = "SIZE", value_parser = cache_size, requires = "scorer_endpoint")]
+    pub(super) scorer_cache_size: Option<u64>,
     /// With --scorer-endpoint, disable the response cache
-    #[arg(long, requires = "scorer_endpoint", conflicts_with = "scorer_cache")]
+    #[arg(long, requires = "scorer_endpoint", conflicts_with_all = ["scorer_cache", "scorer_cache_size"])]
     pub(super) scorer_no_cache: bool,
 }
 
@@ -172,6 +176,7 @@ impl ScorerArgs {
             timeout: self.scorer_timeout,
             retries: self.scorer_retries,
             cache: self.scorer_cache.clone(),
+            cache_size: self.scorer_cache_size,
             no_cache: self.scorer_no_cache,
             ..EndpointSettings::default()
         }
