@@ -66,7 +66,7 @@ mod tests {
         let tasks = Position { done: 12_345, total: 5_000_000, in_bytes: false, rate: 411.2 };
         assert_eq!(tasks.line("7 tokens"), "12,345/5,000,000 (0.2 %), 411/s, 3 h 22 min left, 7 tokens");
         let slow = Position { done: 3, total: 40, rate: 0.5, ..tasks };
-        assert_eq!(slow.line(""), "3/40 (7.5 %), 0.5/s, 2 min left");
+        assert_eq!(slow.line(""), "3/40 (7.5 %), 0.5/s, 74 s left");
         let unknown = Position { done: 7, total: 0, rate: 0.0, ..tasks };
         assert_eq!(unknown.line(""), "7, 0/s");
         let bytes = Position { done: 3 << 20, total: 4 << 20, in_bytes: true, rate: 1_048_576.0 };
