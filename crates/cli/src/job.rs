@@ -11,11 +11,12 @@ mod shared;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use gradus_core::contracts::CallError;
+use gradus_data::files::manifest::ShardNames;
 use gradus_durable::journal_key;
 use gradus_store::{
     JobId, JobSpec, JobState, StopReason, Store, TaskError, TaskEvent, TaskRunnerSettings, run_tasks,
@@ -261,6 +262,14 @@ pub(crate) fn check_output(output: &Path) -> Result<()> {
     gradus_durable::PendingFile::create(&folder.join("probe"))
         .map(drop)
         .with_context(|| format!("cannot write to {}", folder.display()))
+}
+
+/// The file to name when an output is written: its manifest, where it is in shards.
+pub(crate) fn written(output: &Path, options: &RunOptions) -> PathBuf {
+    match options.shard_size {
+        Some(_) => ShardNames::new(output, 1).manifest(),
+        None => output.to_owned(),
+    }
 }
 
 /// The folder that a file is in.

@@ -290,7 +290,7 @@ impl SampleSummary {
             paint::bold(&counted(self.solutions, "solution")),
             counted(self.problems, "problem"),
             self.generator,
-            printer::written_to(&args.output)
+            printer::written_to(&job::written(&args.output, &args.run))
         ))?;
         let graded = self.right + self.wrong;
         printer.counts(&[

@@ -122,7 +122,7 @@ pub(crate) fn error(error: &anyhow::Error) {
     for (index, cause) in error.chain().map(ToString::to_string).enumerate() {
         if index == 0 {
             sentence += &cause;
-        } else if !sentence.contains(without_os_code(&cause)) {
+        } else if !sentence.contains(&without_os_code(&cause)) {
             sentence += &format!(": {}", without_os_code(&cause));
         }
     }
@@ -131,8 +131,10 @@ pub(crate) fn error(error: &anyhow::Error) {
 }
 
 /// `Permission denied (os error 13)` without the number.
-fn without_os_code(text: &str) -> &str {
-    text.split(" (os error").next().unwrap_or(text)
+fn without_os_code(text: &str) -> String {
+    let Some((before, code)) = text.split_once(" (os error") else { return text.to_owned() };
+    let after = code.split_once(')').map_or("", |(_, after)| after);
+    format!("{before}{after}")
 }
 
 /// True when standard output was closed by its reader.

@@ -185,6 +185,7 @@ fn a_store_that_cannot_be_shared_or_reached_is_one_sentence_without_its_password
     assert!(alone.contains("jobs.sqlite is not shared by machines: use --store postgres://"), "{alone}");
     let away = folder.run("jobs list --store postgres://me:hidden@127.0.0.1:1/jobs").fails(3);
     assert!(away.contains("postgres://me@127.0.0.1:1/jobs") && !away.contains("hidden"), "{away}");
+    assert!(away.trim_end().ends_with("its host and port are right"), "{away}");
     let wrong = folder.run("jobs list --store postgres://me:hid@den@host/jobs").fails(3);
     assert!(wrong.contains("%40") && !wrong.contains("hid@den"), "{wrong}");
 }

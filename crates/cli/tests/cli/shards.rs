@@ -47,6 +47,8 @@ fn shards_are_the_file_in_pieces_and_are_read_as_one() {
     let (folder, server) = (folder(), Server::in_thread(replies(answer)));
     many(&folder, 10);
     asking(&folder, &server, "annotate judge many.jsonl -o whole.jsonl").succeeds();
+    let said = asking(&folder, &server, &SHARDED.replace("out/", "other/"));
+    assert!(said.stdout.contains("written to other/labels.manifest.json"), "{said}");
     let shown = asking(&folder, &server, &format!("{SHARDED} --json")).json();
     assert_eq!((&shown["solutions"], &shown["labeled"]), (&15.into(), &15.into()));
     assert_eq!(all(&folder), folder.bytes("whole.jsonl"));

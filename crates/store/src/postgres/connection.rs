@@ -143,8 +143,9 @@ pub(super) fn outlook(error: &tokio_postgres::Error) -> Outlook {
 /// Why it failed and what to do, in words that hold no password.
 pub(super) fn why(error: &tokio_postgres::Error, address: &Address) -> String {
     let Some(said) = error.as_db_error() else {
-        let cause = error.source().map(|source| format!(" ({})", gradus_http::cause(source)));
-        return format!("{error}{}", cause.unwrap_or_default());
+        let cause = error.source().map(|source| format!(": {}", gradus_http::cause(source)));
+        let advice = "check that the server runs and that its host and port are right";
+        return format!("{error}{}; {advice}", cause.unwrap_or_default());
     };
     let database = || address.config.get_dbname().unwrap_or("NAME");
     let advice = match *said.code() {

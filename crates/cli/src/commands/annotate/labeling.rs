@@ -159,7 +159,7 @@ impl<'a> Labeling<'a> {
             summary.failed_by_reason = complete.failed_by_reason;
             summary.resumed = complete.resumed;
             summary.cost.complete(&self.generator.model.spending);
-            summary.print(&self.labeling.output, json)
+            summary.print(&job::written(&self.labeling.output, &self.labeling.run), json)
         })?
     }
 }
