@@ -1,14 +1,24 @@
 //! Servers as the settings name them, and what they cost.
 
+use std::path::{Path, PathBuf};
+
 use gradus_core::Cost;
 use gradus_engine::models::Store;
-use gradus_llm::{Cache, Endpoint, Http, Key, Price, Prices};
+use gradus_llm::{Cache, Endpoint, Http, Key, Price, Prices, Roster};
 use serde::Serialize;
 
 use crate::{EndpointSettings, Error, Result};
 
 /// Requests in flight at an endpoint where nobody says otherwise.
 const CONCURRENCY: usize = 16;
+
+/// Times as many tasks are in flight where servers may come.
+const MORE: usize = 4;
+
+/// Whether what was named is a file with addresses, and no address.
+fn is_file(named: &str) -> bool {
+    !named.contains("://") && Path::new(named).is_file()
+}
 
 /// Open connections to the servers of one model.
 pub(crate) struct Endpoints {
@@ -33,22 +43,38 @@ impl Endpoints {
             _ => None,
         };
         let concurrency = settings.concurrency.unwrap_or(CONCURRENCY);
-        let endpoint = |url: &String| {
-            let usual = Endpoint::new(url, model);
-            Endpoint {
-                key: key.clone(),
-                concurrency,
-                request_seed: !settings.no_request_seed,
-                dialect: settings.dialect.unwrap_or(usual.dialect),
-                requests_per_minute: settings.requests_per_minute,
-                tokens_per_minute: settings.tokens_per_minute,
-                timeout_seconds: settings.timeout.unwrap_or(usual.timeout_seconds),
-                retries: settings.retries.unwrap_or(usual.retries),
-                ..usual
+        let usual = Endpoint::new("", model);
+        let template = Endpoint {
+            key: key.clone(),
+            concurrency,
+            request_seed: !settings.no_request_seed,
+            dialect: settings.dialect.unwrap_or(usual.dialect),
+            requests_per_minute: settings.requests_per_minute,
+            tokens_per_minute: settings.tokens_per_minute,
+            timeout_seconds: settings.timeout.unwrap_or(usual.timeout_seconds),
+            retries: settings.retries.unwrap_or(usual.retries),
+            ..usual
+        };
+        let (files, addresses): (Vec<&String>, Vec<&String>) =
+            settings.endpoint.iter().partition(|named| is_file(named));
+        let at = move |url: &str| Endpoint { base_url: url.to_owned(), ..template.clone() };
+        let endpoints: Vec<Endpoint> = addresses.iter().map(|url| at(url)).collect();
+        let failed = Error::endpoint("--endpoint");
+        // Servers that come share what more tasks are in flight than the first ones can take.
+        let (mut http, endpoints, more) = match files.as_slice() {
+            [] => (Http::open_all(&endpoints).map_err(failed)?, endpoints, 1),
+            [file, ..] if model.is_empty() => {
+                let message = format!("the servers in {file} may change: name their model with --model");
+                return Err(Error::settings(message));
+            }
+            files => {
+                let files = files.iter().map(PathBuf::from).collect();
+                let roster = Roster::new(addresses.into_iter().cloned().collect(), files, at);
+                let http = Http::open_roster(roster).map_err(failed)?;
+                let endpoints = http.endpoints();
+                (http, endpoints, MORE)
             }
         };
-        let endpoints: Vec<Endpoint> = settings.endpoint.iter().map(endpoint).collect();
-        let mut http = Http::open_all(&endpoints).map_err(Error::endpoint("--endpoint"))?;
         if !settings.no_cache {
             let folder = match &settings.cache {
                 Some(folder) => folder.clone(),
@@ -60,9 +86,9 @@ impl Endpoints {
         let named = |other: &str| if model.is_empty() { other.to_owned() } else { model.to_owned() };
         Ok(Self {
             http,
-            all: endpoints,
             name: named(&settings.endpoint[0]),
-            concurrency: concurrency * settings.endpoint.len(),
+            concurrency: concurrency * endpoints.len() * more,
+            all: endpoints,
             identity: named(&settings.endpoint.join(" ")),
         })
     }

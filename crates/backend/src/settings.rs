@@ -63,8 +63,9 @@ impl LocalSettings {
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Endpoints")]
 pub struct EndpointSettings {
-    /// Base URL of a server that runs the model; repeat to share the load among servers of the same model
-    #[arg(long, value_name = "URL", conflicts_with_all = ["adapter", "precision", "dequantize", "keep_quantized"])]
+    /// Base URL of a server that runs the model, or a file with one on each line, which is read again while requests are
+    /// sent; repeat to share the load among servers of the same model
+    #[arg(long, visible_alias = "endpoints", value_name = "URL|FILE", conflicts_with_all = ["adapter", "precision", "dequantize", "keep_quantized"])]
     pub endpoint: Vec<String>,
     /// With --endpoint, environment variable that holds the API key
     #[arg(long, value_name = "VARIABLE", requires = "endpoint")]

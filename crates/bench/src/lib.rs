@@ -20,6 +20,7 @@ mod estimate;
 pub mod fact;
 pub mod judge;
 pub mod labels;
+mod lm_eval;
 pub mod perplexity;
 pub mod preference;
 pub mod prmbench;

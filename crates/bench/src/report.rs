@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::{best_of_n, drift, labels, preference, prmbench, processbench};
+use crate::{best_of_n, drift, labels, lm_eval, preference, prmbench, processbench};
 
 /// Version of `report.json`. A reader refuses versions it does not know.
 pub const SCHEMA: u32 = 1;
@@ -94,11 +94,14 @@ pub struct BenchmarkReport {
 }
 
 impl BenchmarkReport {
-    /// Writes `report.json` and `report.html` into `folder`, each whole or not at all.
+    /// Writes `report.json`, `report.html` and, where the results are metrics of tasks, `lm-eval.json` into `folder`, each whole or not at all.
     pub fn write(&self, folder: &Path, sections: Vec<Section>) -> Result<()> {
         let json =
             serde_json::to_string_pretty(self).map_err(|error| Error::run(folder, error.to_string()))?;
         replace_plain_file(&folder.join("report.json"), json.as_bytes())?;
+        if let Some(results) = lm_eval::results(self) {
+            replace_plain_file(&folder.join("lm-eval.json"), format!("{results:#}\n").as_bytes())?;
+        }
         let page = Page {
             title: format!("{} of {}", self.benchmark, self.judge),
             subtitle: self.subtitle(),
@@ -172,12 +175,4 @@ impl BenchmarkReport {
 fn listed(items: impl Iterator<Item = String>) -> String {
     let items: Vec<String> = items.collect();
     if items.is_empty() { "none".to_owned() } else { items.join("; ") }
-}
-
-/// The hash of a file, for [`InputFile`].
-pub fn input_file(path: &Path) -> Result<InputFile> {
-    let mut hasher = blake3::Hasher::new();
-    let mut file = std::fs::File::open(path).map_err(Error::io(path))?;
-    std::io::copy(&mut file, &mut hasher).map_err(Error::io(path))?;
-    Ok(InputFile { path: path.display().to_string(), blake3: hasher.finalize().to_hex().to_string() })
 }

@@ -18,6 +18,7 @@ use anyhow::{Context, Result, bail};
 use gradus_core::contracts::CallError;
 use gradus_data::files::manifest::ShardNames;
 use gradus_durable::journal_key;
+use gradus_remote::Address;
 use gradus_store::{
     JobId, JobSpec, JobState, StopReason, Store, TaskError, TaskEvent, TaskRunnerSettings, run_tasks,
 };
@@ -26,6 +27,7 @@ use serde::de::DeserializeOwned;
 
 use crate::arguments::job::RunOptions;
 use crate::exit::Status;
+use crate::output::{shown, working_folder};
 use crate::terminal::progress::Progress;
 use crate::terminal::{interrupt, printer};
 use gradus_core::count::{counted, grouped};
@@ -102,7 +104,7 @@ where
         fingerprint,
         command: command_line()?,
         folder: std::env::current_dir().context("cannot determine the current folder")?,
-        output: Some(planned.output.to_owned()),
+        output: Some(shown(planned.output).into_owned()),
         tasks: total,
     };
     let mut job = store.begin(spec).await?;
@@ -253,10 +255,14 @@ pub(crate) fn check_output(output: &Path) -> Result<()> {
     if output == Path::new("-") {
         bail!("a job cannot write to standard output: set a file with -o");
     }
+    if let Some(address) = Address::of(output) {
+        // Asking what is there needs the same credentials.
+        return gradus_remote::look(&address).map(drop).map_err(Into::into);
+    }
     if output.is_dir() {
         bail!("{} is a folder, not a file", output.display());
     }
-    let folder = folder_of(output);
+    let folder = &working_folder(output);
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     gradus_durable::PendingFile::create(&folder.join("probe"))
@@ -270,9 +276,4 @@ pub(crate) fn written(output: &Path, options: &RunOptions) -> PathBuf {
         Some(_) => ShardNames::new(output, 1).manifest(),
         None => output.to_owned(),
     }
-}
-
-/// The folder that a file is in.
-pub(crate) fn folder_of(file: &Path) -> &Path {
-    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -11,6 +11,7 @@ mod exit;
 mod input;
 mod job;
 mod journal;
+mod output;
 mod prompting;
 mod references;
 mod terminal;

@@ -36,6 +36,9 @@ pub enum Error {
     /// A file or folder could not be read or written.
     #[error(transparent)]
     Io(#[from] gradus_durable::Error),
+    /// A file that is elsewhere could not be read or written.
+    #[error(transparent)]
+    Remote(#[from] gradus_remote::Error),
     /// One record is unusable; the records after it may be fine.
     #[error("{place}: {fault}")]
     Record {
@@ -74,6 +77,26 @@ pub enum Error {
     NoFiles {
         /// The folder.
         path: PathBuf,
+    },
+    /// A folder of shards that are not all there.
+    #[error(
+        "{}: {there} of the shards of this output are there: run the command that writes them to its end, or name single \
+         shards to read",
+        manifest.display()
+    )]
+    Unfinished {
+        /// The list of the shards.
+        manifest: PathBuf,
+        /// How many are there.
+        there: usize,
+    },
+    /// An output could not be sent to where it was to be.
+    #[error("{error}; the output is kept in {}: send it with gradus push", kept.display())]
+    NotSent {
+        /// Why not.
+        error: gradus_remote::Error,
+        /// The output on this machine.
+        kept: PathBuf,
     },
     /// The first record matches no known format.
     #[error(

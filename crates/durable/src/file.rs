@@ -81,6 +81,11 @@ impl PendingFile {
         self.temporary.as_file()
     }
 
+    /// Where it is now, under its temporary name.
+    pub fn path(&self) -> &Path {
+        self.temporary.path()
+    }
+
     /// Puts the file in its place, synced to disk.
     pub fn commit(self) -> Result<()> {
         self.temporary.as_file().sync_all().map_err(Error::at(&self.destination))?;

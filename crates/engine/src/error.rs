@@ -49,3 +49,12 @@ impl Error {
 
 /// Shorthand for this crate's results.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl From<gradus_remote::Error> for Error {
+    fn from(error: gradus_remote::Error) -> Self {
+        match error {
+            gradus_remote::Error::Local(error) => error.into(),
+            other => Self::Fetch(other.to_string()),
+        }
+    }
+}

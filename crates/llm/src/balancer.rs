@@ -7,16 +7,20 @@
 //! - If all are out, requests wait for the first to come back. A request gives up once as many probes of each endpoint
 //!   failed as it has attempts left.
 //!
-//! An endpoint that is alone is never out: its requests wait by themselves, as each of them would anyway.
+//! An endpoint that is alone for good is never out: its requests wait by themselves, as each of them would anyway.
+//!
+//! Endpoints may come and go: one that goes gets no further requests and finishes those it has, and keeps its number, so
+//! that it is the same one when it comes back.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::connection::Connection;
+use crate::{Endpoint, Result};
 
 /// Failures in a row after which an endpoint is out.
 const FAILURES: u32 = 3;
@@ -26,7 +30,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const FOREVER: Duration = Duration::from_secs(31_536_000);
 
 pub(crate) struct Balancer {
-    pub(crate) connections: Vec<Connection>,
+    connections: RwLock<Vec<Arc<Connection>>>,
+    /// Whether endpoints come and go.
+    may_change: bool,
     state: Mutex<State>,
     /// An endpoint went out or came back, so who waits has to look again.
     changed: Notify,
@@ -48,6 +54,8 @@ struct Permits {
     taken: usize,
     failures: u32,
     out: Option<Out>,
+    /// It gets no further requests.
+    is_gone: bool,
 }
 
 struct Out {
@@ -64,33 +72,73 @@ pub(crate) struct Permit {
 }
 
 impl Balancer {
-    pub(crate) fn new(connections: Vec<Connection>) -> Self {
-        let permits = |connection: &Connection| Permits {
-            all: connection.endpoint.concurrency,
-            taken: 0,
-            failures: 0,
-            out: None,
-        };
+    pub(crate) fn new(connections: Vec<Connection>, may_change: bool) -> Self {
         let state = State {
-            permits: connections.iter().map(permits).collect(),
+            permits: connections.iter().map(Permits::of).collect(),
             queue: VecDeque::new(),
             turn: 0,
             failed_probes: 0,
             last: String::new(),
         };
-        Self { connections, state: Mutex::new(state), changed: Notify::new() }
+        let connections = RwLock::new(connections.into_iter().map(Arc::new).collect());
+        Self { connections, may_change, state: Mutex::new(state), changed: Notify::new() }
+    }
+
+    /// All endpoints, those that are gone included.
+    pub(crate) fn connections(&self) -> Vec<Arc<Connection>> {
+        self.connections.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// An endpoint by its number.
+    pub(crate) fn connection(&self, endpoint: usize) -> Arc<Connection> {
+        self.connections.read().unwrap_or_else(PoisonError::into_inner)[endpoint].clone()
+    }
+
+    /// How many endpoints get requests.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().here().count()
+    }
+
+    /// Makes these the endpoints that get requests. Returns how many came and how many went.
+    pub(crate) fn replace(&self, endpoints: &[Endpoint]) -> Result<(usize, usize)> {
+        let mut connections = self.connections.write().unwrap_or_else(PoisonError::into_inner);
+        let is_new = |endpoint: &&Endpoint| {
+            connections.iter().all(|known| known.endpoint.base_url != endpoint.base_url)
+        };
+        let new: Vec<_> = endpoints.iter().filter(is_new).map(Connection::open).collect::<Result<_>>()?;
+        let mut state = self.lock();
+        state
+            .permits
+            .extend(new.iter().map(|connection| Permits { is_gone: true, ..Permits::of(connection) }));
+        connections.extend(new.into_iter().map(Arc::new));
+        let (mut came, mut went) = (0, 0);
+        for (connection, permits) in connections.iter().zip(&mut state.permits) {
+            let stays = endpoints.iter().any(|endpoint| endpoint.base_url == connection.endpoint.base_url);
+            came += usize::from(stays && permits.is_gone);
+            went += usize::from(!stays && !permits.is_gone);
+            if stays && permits.is_gone {
+                (permits.failures, permits.out) = (0, None);
+            }
+            permits.is_gone = !stays;
+        }
+        drop((state, connections));
+        self.changed.notify_waiters();
+        Ok((came, went))
     }
 
     /// A permit, as soon as there is one. `patience` is how many further attempts the call has; `longest` is how long it
     /// may be asked to wait for a server that said when it is back. The error is what to tell of endpoints that are all out.
+    /// `look` is called now and then while waiting.
     pub(crate) async fn take(
         self: &Arc<Self>,
         patience: u32,
         longest: Duration,
+        look: impl Fn() -> Option<Duration>,
     ) -> std::result::Result<Permit, String> {
         let mut ticket: Option<oneshot::Receiver<Permit>> = None;
         let mut probes_before = None;
         loop {
+            let again = look();
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
@@ -107,9 +155,9 @@ impl Balancer {
                     return Ok(self.permit(endpoint, probe));
                 }
                 let back = state.first_back();
-                if state.permits.iter().all(|permits| permits.out.is_some()) {
+                if state.here().all(|permits| permits.out.is_some()) {
                     let before = *probes_before.get_or_insert(state.failed_probes);
-                    let allowed = u64::from(patience) * self.connections.len() as u64;
+                    let allowed = u64::from(patience) * state.here().count() as u64;
                     let latest = Instant::now() + longest.max(LONGEST_PAUSE);
                     if state.failed_probes - before > allowed || back.is_some_and(|back| back > latest) {
                         return Err(state.last.clone());
@@ -134,18 +182,21 @@ impl Balancer {
                 Some(permit) = handed => return Ok(permit),
                 () = &mut changed => {}
                 () = sleep_until(back) => {}
+                () = sleep(again.unwrap_or(FOREVER)) => {}
             }
         }
     }
 
     /// A permit at a healthy endpoint that was not tried yet, if one is free now.
     pub(crate) fn elsewhere(self: &Arc<Self>, tried: &[bool]) -> Option<Permit> {
-        let endpoint = self.lock().least_loaded(|endpoint| !tried[endpoint])?;
+        let endpoint = self.lock().least_loaded(|endpoint| tried.get(endpoint) != Some(&true))?;
         Some(self.permit(endpoint, false))
     }
 
+    /// Whether an endpoint gets no requests now.
     pub(crate) fn is_out(&self, endpoint: usize) -> bool {
-        self.lock().permits[endpoint].out.is_some()
+        let permits = &self.lock().permits[endpoint];
+        permits.out.is_some() || permits.is_gone
     }
 
     /// The endpoint answered, if only to refuse.
@@ -161,6 +212,7 @@ impl Balancer {
                 return;
             }
             while permits.taken < permits.all
+                && !permits.is_gone
                 && let Some(sender) = queue.pop_front()
             {
                 permits.taken += 1;
@@ -176,7 +228,7 @@ impl Balancer {
 
     /// The endpoint failed.
     pub(crate) fn failed(&self, permit: &mut Permit, why: String) {
-        if self.connections.len() == 1 {
+        if !self.may_change && self.connections().len() == 1 {
             return;
         }
         let probe = std::mem::take(&mut permit.probe);
@@ -229,7 +281,7 @@ impl Balancer {
             let mut state = self.lock();
             let State { permits, queue, .. } = &mut *state;
             let permits = &mut permits[endpoint];
-            let next = if permits.out.is_none() { queue.pop_front() } else { None };
+            let next = if permits.out.is_none() && !permits.is_gone { queue.pop_front() } else { None };
             let Some(sender) = next else {
                 let was_full = permits.taken == permits.all;
                 permits.taken -= 1;
@@ -261,12 +313,24 @@ impl Drop for Permit {
     }
 }
 
+impl Permits {
+    fn of(connection: &Connection) -> Self {
+        Self { all: connection.endpoint.concurrency, taken: 0, failures: 0, out: None, is_gone: false }
+    }
+}
+
 impl State {
+    /// The endpoints that get requests.
+    fn here(&self) -> impl Iterator<Item = &Permits> {
+        self.permits.iter().filter(|permits| !permits.is_gone)
+    }
+
     /// Takes the probe of an endpoint whose time is over.
     fn due(&mut self) -> Option<usize> {
         let now = Instant::now();
         let is_due = |permits: &Permits| {
             permits.taken < permits.all
+                && !permits.is_gone
                 && permits.out.as_ref().is_some_and(|out| !out.probed && out.until <= now)
         };
         let endpoint = self.permits.iter().position(is_due)?;
@@ -284,7 +348,7 @@ impl State {
         self.turn = (self.turn + 1) % count;
         let free = |&endpoint: &usize| {
             let permits = &self.permits[endpoint];
-            may(endpoint) && permits.out.is_none() && permits.taken < permits.all
+            may(endpoint) && permits.out.is_none() && !permits.is_gone && permits.taken < permits.all
         };
         let share =
             |&endpoint: &usize| self.permits[endpoint].taken as f64 / self.permits[endpoint].all as f64;
@@ -298,14 +362,13 @@ impl State {
     fn first_back(&self) -> Option<Instant> {
         let waiting = |permits: &Permits| permits.out.as_ref().filter(|out| !out.probed).map(|out| out.until);
         // One without a free permit cannot be probed before a request there ends.
-        self.permits.iter().filter(|permits| permits.taken < permits.all).filter_map(waiting).min()
+        self.here().filter(|permits| permits.taken < permits.all).filter_map(waiting).min()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Endpoint;
 
     const LONGEST: Duration = Duration::from_secs(60);
 
@@ -314,7 +377,7 @@ mod tests {
             let endpoint = Endpoint { concurrency, ..Endpoint::new("http://127.0.0.1:1", "m") };
             Connection::open(&endpoint).unwrap()
         };
-        Arc::new(Balancer::new(concurrencies.iter().map(endpoint).collect()))
+        Arc::new(Balancer::new(concurrencies.iter().map(endpoint).collect(), false))
     }
 
     fn taken(balancer: &Balancer) -> Vec<usize> {
@@ -323,8 +386,8 @@ mod tests {
 
     /// Fails until every endpoint is out.
     async fn put_out(balancer: &Arc<Balancer>) {
-        while (0..balancer.connections.len()).any(|endpoint| !balancer.is_out(endpoint)) {
-            let mut permit = balancer.take(0, LONGEST).await.unwrap();
+        while (0..balancer.connections().len()).any(|endpoint| !balancer.is_out(endpoint)) {
+            let mut permit = balancer.take(0, LONGEST, || None).await.unwrap();
             balancer.failed(&mut permit, "is down".into());
         }
     }
@@ -336,20 +399,20 @@ mod tests {
         let others: Vec<Permit> = (0..4).map(|_| balancer.elsewhere(&[true, false]).unwrap()).collect();
         for _ in 0..3 {
             assert!(!balancer.is_out(0));
-            let mut permit = balancer.take(0, LONGEST).await.unwrap();
+            let mut permit = balancer.take(0, LONGEST, || None).await.unwrap();
             balancer.failed(&mut permit, "is down".into());
         }
         for expected in [1, 2, 4, 8, 16, 32, 60, 60] {
             let began = Instant::now();
-            let mut probe = balancer.take(0, LONGEST).await.unwrap();
+            let mut probe = balancer.take(0, LONGEST, || None).await.unwrap();
             assert_eq!((probe.endpoint, began.elapsed().as_secs()), (0, expected));
             // While it is probed, nobody else gets there.
-            let second = tokio::time::timeout(LONGEST, balancer.take(0, LONGEST)).await;
+            let second = tokio::time::timeout(LONGEST, balancer.take(0, LONGEST, || None)).await;
             assert!(second.is_err());
             balancer.failed(&mut probe, "is down".into());
         }
-        let mut probe = balancer.take(0, LONGEST).await.unwrap();
-        let waiting = balancer.take(0, LONGEST);
+        let mut probe = balancer.take(0, LONGEST, || None).await.unwrap();
+        let waiting = balancer.take(0, LONGEST, || None);
         let cure = async {
             tokio::time::sleep(Duration::from_secs(5)).await;
             balancer.succeeded(&mut probe);
@@ -364,8 +427,11 @@ mod tests {
     async fn a_probe_that_is_given_up_is_left_to_the_next() {
         let balancer = balancer(&[1, 1]);
         put_out(&balancer).await;
-        let probes = [balancer.take(0, LONGEST).await.unwrap(), balancer.take(0, LONGEST).await.unwrap()];
-        let waiting = balancer.take(0, LONGEST);
+        let probes = [
+            balancer.take(0, LONGEST, || None).await.unwrap(),
+            balancer.take(0, LONGEST, || None).await.unwrap(),
+        ];
+        let waiting = balancer.take(0, LONGEST, || None);
         let give_up = async {
             tokio::time::sleep(Duration::from_secs(3)).await;
             drop(probes);
@@ -382,7 +448,7 @@ mod tests {
             put_out(&balancer).await;
             let probing = async {
                 loop {
-                    let mut permit = balancer.take(100, LONGEST).await.unwrap();
+                    let mut permit = balancer.take(100, LONGEST, || None).await.unwrap();
                     balancer.failed(&mut permit, "is down".into());
                 }
             };
@@ -391,7 +457,7 @@ mod tests {
             tokio::select! {
                 biased;
                 never = probing => never,
-                permit = balancer.take(patience, LONGEST) => assert_eq!(permit.err().as_deref(), Some("is down")),
+                permit = balancer.take(patience, LONGEST, || None) => assert_eq!(permit.err().as_deref(), Some("is down")),
             }
             assert_eq!(began.elapsed().as_secs(), (1 << (patience + 1)) - 1);
         }
@@ -408,7 +474,7 @@ mod tests {
             let (balancer, order) = (balancer.clone(), order.clone());
             let patience = Duration::from_secs(if number == 1 { 1 } else { 100 });
             waiting.spawn(tokio::time::timeout(patience, async move {
-                let permit = balancer.take(0, LONGEST).await.unwrap();
+                let permit = balancer.take(0, LONGEST, || None).await.unwrap();
                 order.lock().unwrap().push(number);
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 drop(permit);
@@ -425,7 +491,7 @@ mod tests {
     async fn join(balancer: &Arc<Balancer>, count: usize) -> Vec<Permit> {
         let mut permits = Vec::new();
         for _ in 0..count {
-            permits.push(balancer.take(0, LONGEST).await.unwrap());
+            permits.push(balancer.take(0, LONGEST, || None).await.unwrap());
         }
         permits
     }
@@ -434,18 +500,58 @@ mod tests {
     async fn a_pause_is_kept_and_one_beyond_the_limit_is_an_error() {
         let balancer = balancer(&[1, 1]);
         for seconds in [5, 30] {
-            let mut permit = balancer.take(0, LONGEST).await.unwrap();
+            let mut permit = balancer.take(0, LONGEST, || None).await.unwrap();
             balancer.pause(&mut permit, Duration::from_secs(seconds), format!("asks for {seconds} s"));
         }
         let began = Instant::now();
-        let mut permit = balancer.take(0, LONGEST).await.unwrap();
+        let mut permit = balancer.take(0, LONGEST, || None).await.unwrap();
         assert_eq!(began.elapsed().as_secs(), 5);
         balancer.pause(&mut permit, Duration::from_secs(7200), "asks for two hours".into());
         drop(permit);
-        let mut permit = balancer.take(0, LONGEST).await.unwrap();
+        let mut permit = balancer.take(0, LONGEST, || None).await.unwrap();
         assert_eq!(began.elapsed().as_secs(), 30);
         balancer.pause(&mut permit, Duration::from_secs(7200), "asks for two hours".into());
         drop(permit);
-        assert_eq!(balancer.take(5, LONGEST).await.err().as_deref(), Some("asks for two hours"));
+        assert_eq!(balancer.take(5, LONGEST, || None).await.err().as_deref(), Some("asks for two hours"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn endpoints_come_and_go() {
+        let at = |port: u16| Endpoint {
+            concurrency: 1,
+            ..Endpoint::new(&format!("http://127.0.0.1:{port}"), "m")
+        };
+        let balancer = Arc::new(Balancer::new(vec![Connection::open(&at(1)).unwrap()], true));
+        let first = balancer.take(0, LONGEST, || None).await.unwrap();
+        // Who waits gets a permit at the endpoint that comes.
+        let waiting = balancer.take(0, LONGEST, || None);
+        let come = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert_eq!(balancer.replace(&[at(1), at(2)]).unwrap(), (1, 0));
+        };
+        let (second, ()) = tokio::join!(waiting, come);
+        let second = second.unwrap();
+        assert_eq!((first.endpoint, second.endpoint, balancer.count()), (0, 1, 2));
+        // The first goes: what it does is finished, and nothing more is sent there.
+        assert_eq!(balancer.replace(&[at(2)]).unwrap(), (0, 1));
+        drop(first);
+        assert_eq!(taken(&balancer), [0, 1]);
+        assert!(tokio::time::timeout(LONGEST, balancer.take(0, LONGEST, || None)).await.is_err());
+        // It comes back under its number.
+        assert_eq!(balancer.replace(&[at(1), at(2)]).unwrap(), (1, 0));
+        assert_eq!(balancer.take(0, LONGEST, || None).await.unwrap().endpoint, 0);
+        drop(second);
+        assert_eq!((taken(&balancer), balancer.connections().len()), (vec![0, 0], 2));
+        // Without any, requests wait for one, and look for it.
+        balancer.replace(&[]).unwrap();
+        let looks = std::cell::Cell::new(0);
+        let look = || {
+            looks.set(looks.get() + 1);
+            if looks.get() == 3 {
+                balancer.replace(&[at(3)]).unwrap();
+            }
+            Some(Duration::from_secs(2))
+        };
+        assert_eq!(balancer.take(5, LONGEST, look).await.unwrap().endpoint, 2);
     }
 }

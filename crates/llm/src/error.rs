@@ -55,6 +55,9 @@ pub enum Error {
     /// The list of endpoints is empty.
     #[error("no endpoint is given; give at least one")]
     NoEndpoint,
+    /// The file of endpoints cannot be used.
+    #[error("{0}")]
+    Roster(String),
     /// The folder of the cache cannot be used.
     #[error("the cache's folder {} cannot be used: {source}", path.display())]
     Cache {

@@ -24,11 +24,15 @@ use serde_json::Value;
 use crate::balancer::Balancer;
 use crate::connection::{AttemptError, Connection};
 use crate::counters::{Histogram, SharedCounters};
+use crate::roster::Roster;
 use crate::server_error::{one_line, server_message};
 use crate::{Cache, Counters, Endpoint, Error, Latency, Result};
 
 struct Inner {
     balancer: Arc<Balancer>,
+    /// What was opened; the first of several.
+    first: Endpoint,
+    roster: Option<Roster>,
     latency: Histogram,
     /// What belongs to no endpoint, such as answers from the cache.
     counters: SharedCounters,
@@ -43,10 +47,8 @@ pub struct Http {
 
 impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let endpoints: Vec<&Endpoint> =
-            self.connections().iter().map(|connection| &connection.endpoint).collect();
         f.debug_struct("Http")
-            .field("endpoints", &endpoints)
+            .field("endpoints", &self.endpoints())
             .field("cache", &self.cache)
             .field("counters", &self.counters())
             .finish_non_exhaustive()
@@ -87,6 +89,10 @@ impl Http {
     /// assert_eq!(http.endpoint().concurrency, 64);
     /// ```
     pub fn open_all(endpoints: &[Endpoint]) -> Result<Self> {
+        Self::open_these(endpoints, None)
+    }
+
+    fn open_these(endpoints: &[Endpoint], roster: Option<Roster>) -> Result<Self> {
         let first = endpoints.first().ok_or(Error::NoEndpoint)?;
         if endpoints.iter().any(|endpoint| endpoint.dialect != first.dialect) {
             let found = "not the same for all endpoints".to_owned();
@@ -94,9 +100,15 @@ impl Http {
             return Err(Error::Setting { setting: "dialect", found, expected });
         }
         let connections = endpoints.iter().map(Connection::open).collect::<Result<Vec<_>>>()?;
-        let balancer = Arc::new(Balancer::new(connections));
-        let inner = Inner { balancer, latency: Histogram::new(), counters: SharedCounters::default() };
+        let balancer = Arc::new(Balancer::new(connections, roster.is_some()));
+        let (first, latency) = (first.clone(), Histogram::new());
+        let inner = Inner { balancer, first, roster, latency, counters: SharedCounters::default() };
         Ok(Self { inner: Arc::new(inner), cache: None })
+    }
+
+    /// Several endpoints that come and go while requests are sent, as `roster` says every other second.
+    pub fn open_roster(roster: Roster) -> Result<Self> {
+        Self::open_these(&roster.read()?, Some(roster))
     }
 
     /// Looks answers up in `cache` first and keeps new ones there.
@@ -107,18 +119,23 @@ impl Http {
 
     /// What was opened; the first of several.
     pub fn endpoint(&self) -> &Endpoint {
-        &self.connections()[0].endpoint
+        &self.inner.first
+    }
+
+    /// The endpoints one by one.
+    pub fn endpoints(&self) -> Vec<Endpoint> {
+        self.connections().iter().map(|connection| connection.endpoint.clone()).collect()
     }
 
     /// What was spent so far, by all clones together.
     pub fn counters(&self) -> Counters {
-        let each = self.connections().iter().map(|connection| connection.counters.read());
+        let each = self.connections().into_iter().map(|connection| connection.counters.read());
         each.fold(self.inner.counters.read(), |sum, counters| sum.plus(&counters))
     }
 
     /// How many endpoints share the requests.
     pub(crate) fn number_of_endpoints(&self) -> usize {
-        self.connections().len()
+        self.inner.balancer.count().max(1)
     }
 
     /// What was spent at each endpoint, in the order in which they were opened. A call without an answer is the failure
@@ -167,9 +184,11 @@ impl Http {
             }
         };
         answer.map_err(|(endpoint, error)| {
-            let counters =
-                endpoint.map_or(&self.inner.counters, |endpoint| &self.connections()[endpoint].counters);
-            counters.add(|counters| counters.failures += 1);
+            let failed = |counters: &mut Counters| counters.failures += 1;
+            match endpoint {
+                Some(endpoint) => self.inner.balancer.connection(endpoint).counters.add(failed),
+                None => self.inner.counters.add(failed),
+            }
             match error {
                 CallError::Invalid(message) => CallError::Invalid(self.redact(message)),
                 CallError::Refused(message) => CallError::Refused(self.redact(message)),
@@ -185,7 +204,7 @@ impl Http {
         body: &[u8],
         accept: impl Fn(R, Usage) -> std::result::Result<T, CallError>,
     ) -> std::result::Result<T, Missing> {
-        let first = &self.connections()[0];
+        let first = self.inner.balancer.connection(0);
         // An endpoint without a model's name has one model, and only its address says which.
         let whose = if first.endpoint.model.is_empty() { first.api.as_str() } else { "" };
         // The seed is in the body all the same: it tells samples apart that are asked for with the same words.
@@ -201,7 +220,7 @@ impl Http {
         }
         let Raw { endpoint, booked, bytes } = self.exchange(path, body).await?;
         let blame = |error| (Some(endpoint), error);
-        let connection = &self.connections()[endpoint];
+        let connection = self.inner.balancer.connection(endpoint);
         let url = connection.url(path);
         let parsed = check(&url, &bytes).map(|()| (fields(&url, &bytes), usage(&bytes)));
         let usage = parsed.as_ref().map(|(_, usage)| *usage).unwrap_or_default();
@@ -219,13 +238,14 @@ impl Http {
     async fn exchange(&self, path: &str, body: &[u8]) -> std::result::Result<Raw, Missing> {
         let balancer = &self.inner.balancer;
         let Endpoint { retries, backoff_seconds, longest_wait_seconds: longest, model, .. } = self.endpoint();
-        let alone = self.connections().len() == 1;
+        let alone = self.inner.roster.is_none() && self.connections().len() == 1;
         let mut attempt = 0;
-        let mut tried = vec![false; self.connections().len()];
+        let mut tried = Vec::new();
+        let look = || self.inner.roster.as_ref().map(|roster| roster.look(balancer));
         let take = |left: u32| async move {
-            let permit = balancer.take(left, Duration::from_secs_f64(*longest)).await;
+            let permit = balancer.take(left, Duration::from_secs_f64(*longest), look).await;
             permit.map_err(|last| {
-                let all = self.connections().len();
+                let all = balancer.count();
                 (
                     None,
                     CallError::Failed(format!("all {all} endpoints are unavailable; the last error: {last}")),
@@ -234,7 +254,7 @@ impl Http {
         };
         let mut permit = take(*retries).await?;
         loop {
-            let connection = &self.connections()[permit.endpoint];
+            let connection = balancer.connection(permit.endpoint);
             let url = connection.url(path);
             let booked = connection.rate_limiter.wait().await;
             connection.counters.add(|counters| {
@@ -280,6 +300,7 @@ impl Http {
                 return failed(asked);
             }
             attempt += 1;
+            tried.resize(tried.len().max(permit.endpoint + 1), false);
             tried[permit.endpoint] = true;
             if let Some(other) = balancer.elsewhere(&tried) {
                 permit = other;
@@ -298,13 +319,14 @@ impl Http {
         }
     }
 
-    fn connections(&self) -> &[Connection] {
-        &self.inner.balancer.connections
+    fn connections(&self) -> Vec<Arc<Connection>> {
+        self.inner.balancer.connections()
     }
 
     /// An error without any endpoint's key: a word in place of a key may still stand in it.
     fn redact(&self, message: String) -> String {
-        let keys = self.connections().iter().filter_map(|connection| connection.key.as_ref());
+        let connections = self.connections();
+        let keys = connections.iter().filter_map(|connection| connection.key.as_ref());
         let text = keys.fold(message.into_bytes(), |text, key| key.hide_in_error(&text));
         String::from_utf8_lossy(&text).into_owned()
     }

@@ -3,6 +3,7 @@
 //! - [`Endpoint`]: a model's address and how it is called; serde reads it out of recipes
 //! - [`Http`]: connections to one endpoint or several of one model: retries, a limit on requests in flight,
 //!   rate limits, load balancing, usage ([`Counters`]) and latency ([`Latency`])
+//! - [`Roster`]: endpoints listed in a file, which is read again while requests are sent
 //! - [`Cache`]: responses on disk, so that none is paid for twice
 //! - [`Prices`]: what tokens cost
 //! - [`Chat`]: `Generate` over OpenAI-compatible servers (vLLM, SGLang, llama.cpp, hosted ones), and `LogProbs` over
@@ -46,6 +47,7 @@ mod pooling;
 mod prices;
 mod rate_limiter;
 mod reward;
+mod roster;
 mod scores;
 pub mod scripted;
 mod secrets;
@@ -66,5 +68,6 @@ pub use http::Http;
 pub use pooling::{Columns, Pooling, PoolingFormat, PoolingInput, PoolingPrompt, Reads};
 pub use prices::{Price, Prices};
 pub use reward::RewardServer;
+pub use roster::Roster;
 pub use scripted::Scripted;
 pub use token_scores::{TokenFormat, TokenScores};

@@ -173,7 +173,7 @@ impl Dataset {
 
 impl Dataset {
     fn written(&self, path: PathBuf, format: Format) -> Result<u64, String> {
-        let mut sink = Sink::create(Target::File(path)).map_err(|error| error.to_string())?;
+        let mut sink = Sink::create(Target::new(&path)).map_err(|error| error.to_string())?;
         for record in &self.records {
             let written = format.write(record);
             if let Some(reason) = written.dropped.first() {

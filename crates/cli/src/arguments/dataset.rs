@@ -21,7 +21,8 @@ pub(crate) enum OnError {
 /// Files of datasets.
 #[derive(Debug, Args)]
 pub(crate) struct DatasetFiles {
-    /// Input files, folders of shards, or - for standard input (JSON, JSONL, CSV, TSV or Parquet, optionally .gz or .zst)
+    /// Input files, folders of shards, addresses (hf://, s3://, gs://, az://, https://), or - for standard input (JSON, JSONL,
+    /// CSV, TSV or Parquet, optionally .gz or .zst)
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
     /// Input format (default: detected from the first record)

@@ -14,6 +14,7 @@ use crate::cost;
 use crate::exit::Status;
 use crate::input::{self, Need, standard_input};
 use crate::job;
+use crate::output;
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
 use gradus_core::count::counted;
@@ -131,7 +132,7 @@ fn write_file(path: &Path, texts: &[String], all: &Embeddings) -> Result<()> {
     } else {
         write_lines(&mut bytes, texts, all)?;
     }
-    Ok(gradus_durable::replace_file(path, &bytes)?)
+    output::write(path, &bytes)
 }
 
 /// NumPy's format, version 1: a magic number, a padded header, little-endian f32.

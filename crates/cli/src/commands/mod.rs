@@ -11,6 +11,7 @@ mod label;
 mod models;
 mod perplexity;
 mod pool;
+mod push;
 mod sample;
 mod score;
 mod select;
@@ -87,6 +88,8 @@ enum Command {
     /// Build and query a retrieval index of solved problems
     #[command(subcommand)]
     Pool(Box<pool::PoolCommand>),
+    /// Send files to the Hugging Face hub or an object store
+    Push(push::PushArgs),
     /// Train reward models and critics from recipes
     #[command(subcommand)]
     Train(train::TrainCommand),
@@ -138,6 +141,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Embed(args) => embed::run(&args),
         Command::Perplexity(args) => perplexity::run(&args),
         Command::Pool(command) => pool::run(&command),
+        Command::Push(args) => push::run(&args),
         Command::Train(command) => train::run(&command),
         Command::Bench(command) => bench::run(&command),
         Command::Models(command) => models::run(&command),

@@ -25,6 +25,7 @@ use crate::cost::{CostSummary, Running};
 use crate::exit::{Status, Usage};
 use crate::input::{self, Need};
 use crate::job::{self, JobEnd, JobPlan, JobRecords, SharedJob, TaskSource};
+use crate::output::working_folder;
 use crate::prompting::PromptedGenerator;
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
@@ -188,7 +189,7 @@ impl InputProblems {
     /// Reads them; one that occurs again with the same id and text is left out.
     fn read(args: &SampleArgs) -> Result<Self> {
         job::check_output(&args.output)?;
-        let mut writer = SpoolWriter::create(job::folder_of(&args.output))?;
+        let mut writer = SpoolWriter::create(&working_folder(&args.output))?;
         let (mut hasher, mut seen) = (ContentHash::default(), HashSet::new());
         let limit = args.run.limit.unwrap_or(usize::MAX);
         let tally = input::for_each(&args.input, Need::Records, |item| {

@@ -16,6 +16,7 @@ use crate::arguments::dataset::DatasetInput;
 use crate::arguments::values::{count, finite};
 use crate::exit::{Status, Usage};
 use crate::input::{self, JoinedFiles, Need};
+use crate::output;
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped};
 
@@ -138,10 +139,10 @@ fn of_another_kind(args: &ViewArgs) -> Result<Option<Status>> {
 fn write(output: &Path, html: &str) -> Result<()> {
     if output == Path::new("-") {
         std::io::stdout().write_all(html.as_bytes())?;
+        Ok(())
     } else {
-        gradus_durable::replace_file(output, html.as_bytes())?;
+        output::write(output, html.as_bytes())
     }
-    Ok(())
 }
 
 /// `scored.view.html` beside `scored.jsonl.gz`.

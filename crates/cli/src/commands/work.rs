@@ -44,8 +44,9 @@ pub(super) struct WorkArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Endpoints")]
 struct ServerOptions {
-    /// Base URL of a server to use instead of those in a job's command; repeatable
-    #[arg(long, value_name = "URL")]
+    /// Base URL of a server to use instead of those in a job's command, or a file with one on each line, which is read again
+    /// while requests are sent; repeatable
+    #[arg(long, visible_alias = "endpoints", value_name = "URL|FILE")]
     endpoint: Vec<String>,
     /// Environment variable that holds the API key of these servers
     #[arg(long, value_name = "VARIABLE", requires = "endpoint")]
@@ -147,8 +148,10 @@ fn work_on(store: &dyn Store, job: &Job, own: &ServerOptions) -> Result<()> {
 fn use_own(generator: &mut GeneratorSettings, own: &ServerOptions) {
     let of_job = std::mem::take(&mut generator.endpoints);
     let has_own = !own.endpoint.is_empty();
+    // Nor may it have a file of this machine read as a list of servers.
+    let named = of_job.endpoint.into_iter().filter(|endpoint| endpoint.contains("://")).collect();
     generator.endpoints = EndpointSettings {
-        endpoint: if has_own { own.endpoint.clone() } else { of_job.endpoint },
+        endpoint: if has_own { own.endpoint.clone() } else { named },
         key_env: own.key_env.clone(),
         key_file: own.key_file.clone(),
         concurrency: own.concurrency.or(of_job.concurrency),

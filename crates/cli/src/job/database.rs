@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 use gradus_engine::models::Store as Home;
+use gradus_remote::Address;
 use gradus_store::{PostgresStore, SqliteStore, Store};
 
 use crate::arguments::job::JobOptions;
@@ -35,9 +36,23 @@ pub(crate) fn command_line() -> Result<Vec<String>> {
 
 /// A word of a command line, `--store=URL` included, without the password of a URL.
 fn without_secrets(word: &str) -> String {
-    let at = word.find("postgres").filter(|at| *at == 0 || word[..*at].ends_with('=')).unwrap_or(word.len());
+    let address = ["postgres", "http"].iter().find_map(|scheme| word.find(scheme));
+    let at = address.filter(|at| *at == 0 || word[..*at].ends_with('=')).unwrap_or(word.len());
     let (option, value) = word.split_at(at);
-    if is_address(value) { format!("{option}{}", without_password(value)) } else { word.to_owned() }
+    match Address::parse(value) {
+        _ if is_address(value) => format!("{option}{}", without_password(value)),
+        Some(address @ Address::Web(_)) if is_secret(value) => format!("{option}{address}"),
+        _ => word.to_owned(),
+    }
+}
+
+/// Whether a web address has a password or is signed.
+fn is_secret(address: &str) -> bool {
+    let (place, query) = address.split_once('?').unwrap_or((address, ""));
+    let host = place.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    let query = query.to_lowercase();
+    let secrets = ["sig", "token", "key", "secret", "credential", "password", "auth"];
+    host.contains('@') || secrets.iter().any(|secret| query.contains(secret))
 }
 
 /// The address of a database server without its password.
@@ -134,7 +149,17 @@ mod tests {
         assert_eq!(without_secrets(&format!("--store={url}")), format!("--store={bare}"));
         let also = "postgresql://db/jobs?user=me&password=open-sesame&schema=s";
         assert_eq!(without_secrets(also), "postgresql://db/jobs?user=me&schema=s");
-        for word in ["annotate", "--model=postgres", "my-postgres://x:y@z", "-o"] {
+        let signed = "https://me:open-sesame@h/a.jsonl?X-Amz-Signature=open-sesame";
+        assert_eq!(without_secrets(signed), "https://h/a.jsonl");
+        assert_eq!(without_secrets(&format!("--data={signed}")), "--data=https://h/a.jsonl");
+        for word in [
+            "https://h/v1?api-version=2",
+            "s3://b/k",
+            "annotate",
+            "--model=postgres",
+            "my-postgres://x:y@z",
+            "-o",
+        ] {
             assert_eq!(without_secrets(word), word);
         }
     }

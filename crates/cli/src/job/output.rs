@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use gradus_data::files::manifest::{ShardEntry, ShardManifest, ShardNames};
+use gradus_data::files::manifest::{ShardManifest, ShardNames};
 use gradus_data::files::{Sink, Target};
 use gradus_store::{JobId, Store};
 use serde::de::DeserializeOwned;
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::records::{self, JobRecords};
@@ -67,7 +68,8 @@ impl<'a> JobOutput<'a> {
                 place.display()
             );
         }
-        if let Some(stale) = names.stale()? {
+        let existing = names.existing()?;
+        if let Some(stale) = names.stale(&existing) {
             bail!(
                 "{} is a shard of other work: remove it, or name another output, since a folder is read as a whole",
                 stale.display()
@@ -75,7 +77,7 @@ impl<'a> JobOutput<'a> {
         }
         let manifest = known.unwrap_or_else(|| ShardManifest::new(fingerprint, size));
         let shard = |number: usize| {
-            let state = match manifest.intact(&names, number) {
+            let state = match manifest.intact(&names, number, &existing) {
                 true => ShardState::WrittenBefore,
                 false => ShardState::Waiting,
             };
@@ -157,12 +159,13 @@ impl Shards {
         records: &impl JobRecords<T>,
     ) -> Result<()> {
         let path: PathBuf = self.names.path(number);
-        let mut sink = Sink::create(Target::File(path.clone()))?;
+        let mut sink = Sink::create(Target::new(&path))?;
         let range = self.shards[number].records.clone();
         let push = |record| Ok(sink.push(&record)?);
         records::assemble(store, job, records, range, push).await?;
-        let rows = sink.finish()?;
-        self.manifest.add(ShardEntry::of(&path, rows, failed)?);
+        // Sending a shard takes a while, in which tasks go on.
+        let entry = spawn_blocking(move || sink.finish_shard(failed)).await??;
+        self.manifest.add(entry);
         self.manifest.write(&self.names.manifest())?;
         self.shards[number].state = ShardState::Written;
         Ok(())

@@ -76,7 +76,7 @@ impl Registration {
             fingerprint: journal_key(&("registered", kind, folder.to_string_lossy(), &command)),
             command,
             folder,
-            output: output.map(Path::to_owned),
+            output: output.map(|output| crate::output::shown(output).into_owned()),
             tasks: 0,
         };
         let (job, before) = block_on(store.register(spec, &Worker::this()))??;

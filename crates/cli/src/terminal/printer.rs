@@ -13,6 +13,7 @@ use gradus_core::count::{counted, grouped, plural};
 
 use super::paint;
 use super::visible::{visible, visible_json};
+use crate::output;
 
 /// Prints a command's report: on standard output, or on standard error when the dataset itself goes to standard
 /// output.
@@ -171,7 +172,7 @@ pub(crate) fn written_to(output: &Path) -> String {
     if output == Path::new("-") {
         "written to standard output".to_owned()
     } else {
-        format!("written to {}", output.display())
+        format!("written to {}", output::shown(output).display())
     }
 }
 

@@ -71,7 +71,14 @@ fn recorded_scores_are_measured() {
     assert_eq!(report["inputs"][0]["blake3"].as_str().unwrap().len(), 64);
     let shown = folder.run("bench processbench scored.jsonl --scores unsure -o unsure").succeeds();
     insta::assert_snapshot!(timeless(&shown));
-    assert_eq!(folder.names("unsure"), ["facts.jsonl", "judged.jsonl", "report.html", "report.json"]);
+    assert_eq!(
+        folder.names("unsure"),
+        ["facts.jsonl", "judged.jsonl", "lm-eval.json", "report.html", "report.json"]
+    );
+    let as_lm_eval: serde_json::Value =
+        serde_json::from_slice(&folder.bytes("perfect/lm-eval.json")).unwrap();
+    assert_eq!(as_lm_eval["results"]["processbench"]["f1,none"], 1.0);
+    assert_eq!(as_lm_eval["n-samples"]["processbench"]["effective"], report["counts"]["samples"]);
     let page = String::from_utf8(folder.bytes("unsure/report.html")).unwrap();
     for part in
         ["F1 by subset", "Reliability", "F1 at other thresholds", "solutions judged wrongly", "BLAKE3"]

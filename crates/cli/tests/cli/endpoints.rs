@@ -1,6 +1,7 @@
 //! Models behind servers in every command: several endpoints, several solutions in one request, a killed run that
 //! resumes, and options that are refused in one sentence.
 
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use gradus_llm::scripted::server::{Act, Seen, Server, replies};
@@ -256,4 +257,37 @@ fn text_and_vectors_come_from_servers_too() {
         rows,
         [json!({ "text": "a", "embedding": [1.0, 0.0] }), json!({ "text": "b", "embedding": [1.0, 1.0] })]
     );
+}
+
+#[test]
+fn servers_in_a_file_come_and_go() {
+    let folder = Folder::with_world();
+    let busy = Server::in_thread(|_, _| Act::Say(503, "", "busy".to_owned()));
+    let other = server();
+    let list = folder.path("servers.txt");
+    std::fs::write(&list, format!("# where the model is\n{}\n", busy.url)).unwrap();
+    let line =
+        "score world.jsonl --endpoints servers.txt --model prm --profile gradus -o scored.jsonl --json";
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let mut command = folder.command(&words);
+    command.env("GRADUS_HOME", folder.path("home")).stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let begun = Instant::now();
+    while busy.seen().is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is asked");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // Half a list changes nothing.
+    std::fs::write(&list, "http").unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    std::fs::write(&list, format!("{}\n", other.url)).unwrap();
+    let done = child.wait_with_output().unwrap();
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(done.status.success(), "{said}");
+    assert!(said.contains("servers.txt:1: expected the address of a server"), "{said}");
+    assert!(said.contains("servers.txt: 1 server came, 1 server went"), "{said}");
+    assert_eq!(scored(&folder, "scored.jsonl", "prm/gradus"), 12);
+    assert_eq!(other.seen().iter().map(|seen| prompts(seen).len()).sum::<usize>(), 12);
+    let line = line.replace("--model prm ", "").replace("scored.jsonl", "other.jsonl");
+    assert!(folder.run_at_home(&line).fails(2).contains("name their model with --model"));
 }

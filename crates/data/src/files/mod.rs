@@ -31,6 +31,7 @@ use crate::{Error, Result, SourceLocation};
 use gradus_core::limits::Limit;
 use gradus_core::{Fault, Metadata, Record};
 use memchr::memchr_iter;
+use shards::InputFile;
 pub use sink::{Sink, Target};
 
 /// One record as read, with where it stood and what was odd about it.
@@ -62,7 +63,7 @@ pub struct ReadOptions {
     pub prefer_solutions: bool,
 }
 
-/// Opens `paths`: files, folders of shards, or `-`. Without a `format`, each file's first record decides.
+/// Opens `paths`: files, folders of shards, addresses such as `s3://bucket/key`, or `-`. Without a `format`, each file's first record decides.
 ///
 /// The iterator goes on after a bad record ([`Error::is_record`]) and moves to the next file after a broken one.
 pub fn open(paths: &[PathBuf], format: Option<Format>) -> Result<Records> {
@@ -72,13 +73,13 @@ pub fn open(paths: &[PathBuf], format: Option<Format>) -> Result<Records> {
 /// Opens `paths` as `options` say.
 pub fn open_with(paths: &[PathBuf], options: ReadOptions) -> Result<Records> {
     let files = shards::expand(paths)?;
-    let bytes = files.iter().filter_map(|file| file.metadata().ok()).map(|data| data.len()).sum();
+    let bytes = files.iter().filter_map(InputFile::size).sum();
     Ok(Records { files: files.into_iter(), options, current: None, read: Arc::default(), bytes })
 }
 
 /// Iterates over the records of several files.
 pub struct Records {
-    files: std::vec::IntoIter<PathBuf>,
+    files: std::vec::IntoIter<InputFile>,
     options: ReadOptions,
     current: Option<OpenFile>,
     read: Arc<AtomicU64>,
@@ -110,17 +111,39 @@ pub type Rows = Box<dyn Iterator<Item = Result<(u64, Value)>> + Send>;
 
 /// Opens one file of any container without converting its rows.
 pub fn rows(path: &Path) -> Result<Rows> {
-    Ok(match open_source(&path.into(), Arc::default())? {
+    let mut files = shards::expand(&[path.to_owned()])?;
+    let file = match files.len() {
+        1 => files.remove(0),
+        _ => {
+            return Err(Error::Output {
+                path: path.to_owned(),
+                message: "is a folder: name one file".to_owned(),
+            });
+        }
+    };
+    Ok(match open_source(&file, Arc::default())? {
         Source::Json(rows) => Box::new(rows),
         Source::Other(rows) => rows,
     })
 }
 
+/// The files behind `paths` and the BLAKE3 of their bytes; standard input is left out.
+pub fn digests(paths: &[PathBuf]) -> Result<Vec<(PathBuf, String)>> {
+    let mut found = Vec::new();
+    for file in shards::expand(paths)?.iter().filter(|file| &*file.path != Path::new("-")) {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(stream::bytes(file)?).map_err(|source| Error::io(&*file.path, source))?;
+        found.push((file.path.to_path_buf(), hasher.finalize().to_string()));
+    }
+    Ok(found)
+}
+
 /// How much of a file its container is guessed from.
 const SNIFF_BYTES: u64 = 16 << 10;
 
-fn open_source(path: &Arc<Path>, count: Arc<AtomicU64>) -> Result<Source> {
-    let mut input = match stream::open(path, count)? {
+fn open_source(file: &InputFile, count: Arc<AtomicU64>) -> Result<Source> {
+    let path = &file.path;
+    let mut input = match stream::open(file, count)? {
         stream::Opened::Text(input) => input,
         stream::Opened::Parquet(file) => {
             return Ok(Source::Other(Box::new(parquet::ParquetRows::open(file, path.clone())?)));
@@ -180,9 +203,10 @@ fn is_prose(head: &[u8]) -> bool {
 }
 
 /// A file of plain text as one row: a solution to `problem`.
-fn open_text(path: &Arc<Path>, count: Arc<AtomicU64>, problem: &str) -> Result<Source> {
+fn open_text(file: &InputFile, count: Arc<AtomicU64>, problem: &str) -> Result<Source> {
+    let path = &file.path;
     let place = SourceLocation { path: path.clone(), line: 1 };
-    let stream::Opened::Text(input) = stream::open(path, count)? else {
+    let stream::Opened::Text(input) = stream::open(file, count)? else {
         let message = "with --problem every input is a plain-text solution".to_owned();
         return Err(Error::Broken { place, message });
     };
@@ -214,19 +238,18 @@ impl Records {
         (self.read.load(Ordering::Relaxed).min(self.bytes), self.bytes)
     }
 
-    fn open_next(&self, path: PathBuf) -> Result<OpenFile> {
-        let path: Arc<Path> = path.into();
+    fn open_next(&self, file: &InputFile) -> Result<OpenFile> {
         let ReadOptions { format, map, problem, prefer_solutions } = &self.options;
         let source = match problem {
-            Some(problem) => open_text(&path, self.read.clone(), problem)?,
-            None => open_source(&path, self.read.clone())?,
+            Some(problem) => open_text(file, self.read.clone(), problem)?,
+            None => open_source(file, self.read.clone())?,
         };
         let format = match map {
             Some(_) => Some(Format::Outputs),
             None => *format,
         };
         Ok(OpenFile {
-            path,
+            path: file.path.clone(),
             format,
             map: map.clone(),
             prefer_solutions: *prefer_solutions,
@@ -352,8 +375,8 @@ impl Iterator for Records {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let Some(file) = &mut self.current else {
-                let path = self.files.next()?;
-                match self.open_next(path) {
+                let file = self.files.next()?;
+                match self.open_next(&file) {
                     Ok(file) => self.current = Some(file),
                     Err(error) => return Some(Err(error)),
                 }

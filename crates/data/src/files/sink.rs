@@ -1,7 +1,8 @@
 //! Writes records to a file in one piece: into a temporary file beside it, renamed when all is well.
 //!
 //! The name decides the container: `.json` is an array, `.parquet` is Parquet, `.csv` and `.tsv` are tables, anything
-//! else is JSONL; `.gz` and `.zst` compress. `-` is JSONL on standard output.
+//! else is JSONL; `.gz` and `.zst` compress. `-` is JSONL on standard output. A file for an address such as
+//! `s3://bucket/key` is sent there when it is whole.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -9,9 +10,12 @@ use std::path::{Path, PathBuf};
 
 use flate2::write::GzEncoder;
 use gradus_durable::PendingFile;
+use gradus_remote::{Address, Expected, Version};
 use serde::Serialize;
+use tempfile::NamedTempFile;
 
 use super::csv::CsvSink;
+use super::manifest::ShardEntry;
 use super::parquet::ParquetSink;
 use crate::readers::{own_columns, own_example};
 use crate::{Error, Result};
@@ -23,19 +27,26 @@ pub enum Target {
     Stdout,
     /// A file, replaced when everything has been written.
     File(PathBuf),
+    /// A file elsewhere, sent when everything has been written.
+    Remote(Address),
 }
 
 impl Target {
     /// `-` is standard output.
     pub fn new(path: &Path) -> Self {
-        if path == Path::new("-") { Self::Stdout } else { Self::File(path.to_path_buf()) }
+        match Address::of(path) {
+            _ if path == Path::new("-") => Self::Stdout,
+            Some(address) => Self::Remote(address),
+            None => Self::File(path.to_path_buf()),
+        }
     }
 
     /// What errors call it.
-    fn path(&self) -> &Path {
+    fn path(&self) -> PathBuf {
         match self {
-            Self::Stdout => Path::new("standard output"),
-            Self::File(path) => path,
+            Self::Stdout => PathBuf::from("standard output"),
+            Self::File(path) => path.clone(),
+            Self::Remote(address) => PathBuf::from(address.to_string()),
         }
     }
 }
@@ -88,32 +99,79 @@ enum Form {
 pub struct Sink {
     target: Target,
     form: Form,
-    /// What puts the file in its place; none for standard output and devices.
-    pending: Option<PendingFile>,
+    place: Place,
     rows: u64,
+}
+
+/// What puts the file in its place.
+enum Place {
+    /// Nothing: it is standard output or a device.
+    There,
+    Here(PendingFile),
+    Elsewhere(Outgoing),
+}
+
+/// A file that is sent when it is whole.
+struct Outgoing {
+    address: Address,
+    /// What was there when the output was begun.
+    expected: Expected,
+    file: NamedTempFile,
+}
+
+impl Outgoing {
+    fn begin(address: &Address) -> Result<Self> {
+        let expected = Expected::now(address)?;
+        let folder = std::env::temp_dir();
+        let ending = format!("-{}", address.file_name());
+        let file = tempfile::Builder::new().prefix("gradus-").suffix(&ending).tempfile_in(&folder);
+        let file = file.map_err(|source| Error::io(folder, source))?;
+        Ok(Self { address: address.clone(), expected, file })
+    }
+
+    /// Sends the file. One that cannot be sent is kept.
+    fn send(self) -> Result<Option<Version>> {
+        let Self { address, expected, file } = self;
+        match gradus_remote::put(&address, file.path(), &expected) {
+            Ok(version) => Ok(version),
+            Err(error) => {
+                let path = file.path().to_owned();
+                let (_, kept) = file.keep().map_err(|failed| Error::io(path, failed.error))?;
+                Err(Error::NotSent { error, kept })
+            }
+        }
+    }
 }
 
 impl Sink {
     /// Begins an output.
     pub fn create(target: Target) -> Result<Self> {
-        let Target::File(path) = &target else {
-            let form = Form::Lines(Box::new(BufWriter::new(io::stdout())));
-            return Ok(Self { target, form, pending: None, rows: 0 });
-        };
-        if path.is_dir() {
-            let message = "is a folder: name a file to write".to_owned();
-            return Err(Error::Output { path: path.clone(), message });
-        }
-        if path.exists() && !path.is_file() {
+        let shown = target.path();
+        let failed = |source| Error::io(&shown, source);
+        let (file, place) = match &target {
+            Target::Stdout => {
+                let form = Form::Lines(Box::new(BufWriter::new(io::stdout())));
+                return Ok(Self { target, form, place: Place::There, rows: 0 });
+            }
+            Target::Remote(address) => {
+                let outgoing = Outgoing::begin(address)?;
+                (outgoing.file.reopen().map_err(failed)?, Place::Elsewhere(outgoing))
+            }
+            Target::File(path) if path.is_dir() => {
+                let message = "is a folder: name a file to write".to_owned();
+                return Err(Error::Output { path: path.clone(), message });
+            }
             // A device or pipe, such as /dev/null or a shell's >(…): there is nothing to put in its place.
-            let file = File::options().write(true).open(path).map_err(|source| Error::io(path, source))?;
-            let form = form_for(path, BufWriter::with_capacity(256 << 10, file))?;
-            return Ok(Self { target, form, pending: None, rows: 0 });
-        }
-        let pending = PendingFile::create(path)?;
-        let file = pending.file().try_clone().map_err(|source| Error::io(path, source))?;
-        let form = form_for(path, BufWriter::with_capacity(256 << 10, file))?;
-        Ok(Self { target, form, pending: Some(pending), rows: 0 })
+            Target::File(path) if path.exists() && !path.is_file() => {
+                (File::options().write(true).open(path).map_err(failed)?, Place::There)
+            }
+            Target::File(path) => {
+                let pending = PendingFile::create(path)?;
+                (pending.file().try_clone().map_err(failed)?, Place::Here(pending))
+            }
+        };
+        let form = form_for(&shown, BufWriter::with_capacity(256 << 10, file))?;
+        Ok(Self { target, form, place, rows: 0 })
     }
 
     /// Adds one record.
@@ -146,10 +204,47 @@ impl Sink {
     }
 
     /// Completes the output and puts it in place. Returns the number of rows.
-    pub fn finish(self) -> Result<u64> {
-        let path = self.target.path().to_path_buf();
+    pub fn finish(mut self) -> Result<u64> {
+        let place = self.complete()?;
+        match place {
+            Place::There => {}
+            Place::Here(pending) => pending.commit()?,
+            Place::Elsewhere(outgoing) => drop(outgoing.send()?),
+        }
+        Ok(self.rows)
+    }
+
+    /// Completes a shard and puts it in place. Returns its entry in the manifest.
+    pub fn finish_shard(mut self, failed: usize) -> Result<ShardEntry> {
+        let path = self.target.path();
+        let no_shard =
+            || Error::Output { path: path.clone(), message: "cannot be a shard: name a file".to_owned() };
+        let name = match &self.target {
+            Target::Remote(address) => address.file_name().to_owned(),
+            _ => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        };
+        let place = self.complete()?;
+        let entry = |file: &Path| ShardEntry::of(file, name.clone(), self.rows, failed);
+        match place {
+            Place::There => Err(no_shard()),
+            Place::Here(pending) => {
+                let entry = entry(pending.path())?;
+                pending.commit()?;
+                Ok(entry)
+            }
+            Place::Elsewhere(outgoing) => {
+                let entry = entry(outgoing.file.path())?;
+                Ok(ShardEntry { version: outgoing.send()?, ..entry })
+            }
+        }
+    }
+
+    /// Writes what is left of the file, and gives what puts it in its place.
+    fn complete(&mut self) -> Result<Place> {
+        let path = self.target.path();
         let failed = |source| Error::io(&path, source);
-        match self.form {
+        let form = std::mem::replace(&mut self.form, Form::Lines(Box::new(io::sink())));
+        match form {
             Form::Lines(mut output) => output.flush().map_err(failed)?,
             Form::FileLines(output) => {
                 output.finish().and_then(|mut inner| inner.flush()).map_err(failed)?;
@@ -169,14 +264,11 @@ impl Sink {
                 inner.finish().and_then(|mut inner| inner.flush()).map_err(failed)?;
             }
         }
-        if let Some(pending) = self.pending {
-            pending.commit()?;
-        }
-        Ok(self.rows)
+        Ok(std::mem::replace(&mut self.place, Place::There))
     }
 
     fn failed(&self, message: String) -> Error {
-        Error::Output { path: self.target.path().to_path_buf(), message }
+        Error::Output { path: self.target.path(), message }
     }
 }
 

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gradus_core::limits::{FREE_EXPANSION, Limit};
+use gradus_remote::Opened as Source;
 
+use super::shards::InputFile;
 use crate::{Error, Result};
 
 /// Counts the bytes read from disk, for progress bars.
@@ -65,17 +67,35 @@ pub(crate) enum Opened {
     Zip(File),
 }
 
-/// Opens `path` (`-` is standard input), counting bytes into `count`.
-pub(crate) fn open(path: &Path, count: Arc<AtomicU64>) -> Result<Opened> {
+/// A file's bytes as they are.
+pub(crate) fn bytes(input: &InputFile) -> Result<Box<dyn Read + Send>> {
+    let opened = match &input.remote {
+        Some(remote) => gradus_remote::open(remote)?,
+        None => Source::Kept(File::open(&input.path).map_err(|source| Error::io(&*input.path, source))?),
+    };
+    Ok(match opened {
+        Source::Stream(input) => input,
+        Source::Kept(file) => Box::new(file),
+    })
+}
+
+/// Opens a file (`-` is standard input), counting bytes into `count`.
+pub(crate) fn open(input: &InputFile, count: Arc<AtomicU64>) -> Result<Opened> {
+    let path = &*input.path;
     let before = count.load(Ordering::Relaxed);
     let failed = |source| Error::io(path, source);
-    let (mut input, file): (Box<dyn Read + Send>, Option<File>) = if path == Path::new("-") {
-        (Box::new(io::stdin()), None)
-    } else {
-        let file = File::open(path).map_err(failed)?;
-        let is_file = file.metadata().map_err(failed)?.is_file();
-        let again = is_file.then(|| file.try_clone()).transpose().map_err(failed)?;
-        (Box::new(file), again)
+    let opened = match &input.remote {
+        Some(remote) => gradus_remote::open(remote)?,
+        None if path == Path::new("-") => Source::Stream(Box::new(io::stdin())),
+        None => Source::Kept(File::open(path).map_err(failed)?),
+    };
+    let (mut input, file): (Box<dyn Read + Send>, Option<File>) = match opened {
+        Source::Stream(input) => (input, None),
+        Source::Kept(file) => {
+            let is_file = file.metadata().map_err(failed)?.is_file();
+            let again = is_file.then(|| file.try_clone()).transpose().map_err(failed)?;
+            (Box::new(file), again)
+        }
     };
     let mut magic = [0; 4];
     let length = read_up_to(&mut input, &mut magic).map_err(failed)?;

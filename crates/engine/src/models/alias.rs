@@ -5,19 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde::{Deserialize, Serialize};
-
-/// A file, its size in bytes and its sha256 in hexadecimal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FileSum {
-    /// The path inside the model's folder, with `/` between its parts.
-    pub file: String,
-    /// Bytes.
-    pub size: u64,
-    /// 64 hexadecimal digits.
-    pub sha256: String,
-}
+use gradus_remote::hub::FileSum;
+use serde::Deserialize;
 
 /// A model with a short name.
 #[derive(Debug, Clone, Deserialize)]

@@ -1,28 +1,16 @@
-//! The Hugging Face hub: which files of a repository make the model, and its cache on disk.
-//!
-//! The cache is the one that Python's `huggingface_hub` keeps, so a model that either has fetched is there for both:
-//!
-//! ```text
-//! models--org--name/refs/main             the commit
-//! models--org--name/blobs/ETAG            a file's content
-//! models--org--name/snapshots/COMMIT/     links to blobs, under the files' names
-//! ```
-//!
-//! The name of a large file's blob is its sha256, and the content is compared with it. Small files are named by a Git
-//! hash; of those only the size is compared.
+//! The Hugging Face hub: which files of a repository make the model. How they are fetched and kept is
+//! [`gradus_remote::hub`].
 
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 
+use gradus_remote::hub::{self, Client, Fetch, FileSum, Kind, Repository};
 use serde_json::Value;
 
 use super::Events;
-use super::alias::FileSum;
-use super::fetch::Client;
 use super::folder::{self, ADAPTER, ADAPTER_CONFIG, CONFIG, INDEX, WEIGHTS, goes_with_weights};
 use super::name::{HubName, is_gguf, is_relative};
 use super::store::Store;
-use super::sum;
 use crate::{Error, Result};
 
 /// A model in the hub's cache.
@@ -35,27 +23,16 @@ pub(super) struct Fetched {
 
 /// The folder of a model in the hub's cache, if it is there, whole or not.
 pub(super) fn snapshot(store: &Store, name: &HubName) -> Option<PathBuf> {
-    let folder = repo_folder(store, &name.id);
-    let commit = fs::read_to_string(folder.join("refs").join(name.revision()));
-    let commit = commit.map_or_else(|_| name.revision().to_owned(), |commit| commit.trim().to_owned());
-    let snapshot = folder.join("snapshots").join(&commit);
-    (is_relative(&commit) && snapshot.is_dir()).then_some(snapshot)
+    hub::snapshot(&store.hub, &repository(name))
 }
 
-fn repo_folder(store: &Store, id: &str) -> PathBuf {
-    store.hub_cache.join(format!("models--{id}").replace('/', "--"))
-}
-
-/// Writes which commit a revision is. A revision may contain slashes and so be in folders.
-fn name_commit(store: &Store, name: &HubName, commit: &str) -> Result<()> {
-    let path = repo_folder(store, &name.id).join("refs").join(name.revision());
-    fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(|error| Error::io(&path, error))?;
-    Ok(gradus_durable::replace_file(&path, commit.trim().as_bytes())?)
+fn repository(name: &HubName) -> Repository {
+    Repository { kind: Kind::Model, id: name.id.clone(), revision: name.revision().to_owned() }
 }
 
 /// The ids of all models in the hub's cache.
 pub(super) fn ids(store: &Store) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(&store.hub_cache) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(&store.hub.cache) else { return Vec::new() };
     let id = |name: &str| Some(name.strip_prefix("models--")?.replacen("--", "/", 1));
     let mut ids: Vec<_> =
         entries.flatten().filter_map(|entry| id(&entry.file_name().to_string_lossy())).collect();
@@ -65,15 +42,15 @@ pub(super) fn ids(store: &Store) -> Vec<String> {
 
 /// Fetches what is missing of a model, and checks all of it. With `force` the files come anew.
 pub(super) fn fetch(store: &Store, name: &HubName, force: bool, events: &mut Events<'_>) -> Result<Fetched> {
-    if store.offline {
+    if store.hub.offline {
         return Err(Error::Fetch("HF_HUB_OFFLINE is set, so the hub is not asked".to_owned()));
     }
-    let client = Client::new(store)?;
+    let (client, repo) = (Client::new(&store.hub)?, repository(name));
     events.begin(format!("asking for {name}"), None);
-    let about = client.describe(&name.id, name.revision())?;
+    let about = client.describe(&repo, name.revision())?;
     let commit = about.get("sha").and_then(Value::as_str).filter(|commit| is_relative(commit));
     let commit = commit
-        .ok_or_else(|| Error::Fetch(format!("{} gives no commit of {}", store.endpoint, name.id)))?
+        .ok_or_else(|| Error::Fetch(format!("{} gives no commit of {}", store.hub.endpoint, name.id)))?
         .to_owned();
     let names: Vec<&str> = about["siblings"]
         .as_array()
@@ -83,7 +60,7 @@ pub(super) fn fetch(store: &Store, name: &HubName, force: bool, events: &mut Eve
         .filter(|file| is_relative(file))
         .collect();
 
-    let download = Download { store, client: &client, name, commit: &commit, force };
+    let download = Fetch { hub: &store.hub, client: &client, repo: &repo, commit: &commit, force };
     let mut files = Vec::new();
     let mut wanted = choose(name, &names)?;
     if let Some(place) = wanted.iter().position(|file| file == INDEX) {
@@ -95,7 +72,7 @@ pub(super) fn fetch(store: &Store, name: &HubName, force: bool, events: &mut Eve
         files.push(download.file(&file, events)?);
     }
     files.sort_by(|a, b| a.file.cmp(&b.file));
-    name_commit(store, name, &commit)?;
+    hub::name_commit(&store.hub, &repo, &commit)?;
     let license = about["cardData"]["license"].as_str().map(str::to_owned);
     Ok(Fetched { folder: download.snapshot(), commit, license, files })
 }
@@ -149,99 +126,6 @@ fn listing(names: &[&str]) -> String {
         1..=20 => names.join(", "),
         more => format!("{} and {} more", names[..20].join(", "), more - 20),
     }
-}
-
-struct Download<'a> {
-    store: &'a Store,
-    client: &'a Client,
-    name: &'a HubName,
-    commit: &'a str,
-    force: bool,
-}
-
-impl Download<'_> {
-    fn snapshot(&self) -> PathBuf {
-        repo_folder(self.store, &self.name.id).join("snapshots").join(self.commit)
-    }
-
-    /// Brings one file into the cache unless it is there, and sums it up.
-    fn file(&self, file: &str, events: &mut Events<'_>) -> Result<FileSum> {
-        let link = self.snapshot().join(file);
-        // What is here and in order is not fetched; what is damaged is.
-        if link.is_file()
-            && !self.force
-            && let Ok(here) = self.sum(file, &link, None, events)
-        {
-            return Ok(here);
-        }
-        let remote = self.client.about(&self.name.id, self.commit, file)?;
-        let blob = repo_folder(self.store, &self.name.id).join("blobs").join(&remote.etag);
-        let in_order = |path: &Path| fs::metadata(path).is_ok_and(|about| about.len() == remote.size);
-        let io = |path: &Path| {
-            let path = path.to_owned();
-            move |error| Error::io(path, error)
-        };
-        for folder in [blob.parent(), link.parent()].into_iter().flatten() {
-            fs::create_dir_all(folder).map_err(io(folder))?;
-        }
-        let expected = sum::is_sha256(&remote.etag).then_some(remote.etag.as_str());
-        let here = (in_order(&blob) && !self.force).then(|| self.sum(file, &blob, expected, events));
-        let done = if let Some(Ok(here)) = here {
-            here
-        } else {
-            let lock_path = blob.with_extension("lock");
-            let lock = File::create(&lock_path).map_err(io(&lock_path))?;
-            if lock.try_lock().is_err() {
-                return Err(Error::Fetch(format!("another program is downloading {file} right now")));
-            }
-            let part = blob.with_extension("part");
-            events.begin(format!("{} {file}", self.name.id), Some(remote.size));
-            self.client.download((&self.name.id, self.commit, file), remote.size, &part, events)?;
-            let done = self.sum(file, &part, expected, events).inspect_err(|_| {
-                // The part is wrong from end to end, so there is nothing to resume.
-                let _ = fs::remove_file(&part);
-            })?;
-            gradus_durable::move_file(&part, &blob)?;
-            let _ = fs::remove_file(lock_path);
-            done
-        };
-        let _ = fs::remove_file(&link);
-        point(&link, file, &remote.etag, &blob).map_err(io(&link))?;
-        Ok(done)
-    }
-
-    fn sum(
-        &self,
-        file: &str,
-        path: &Path,
-        expected: Option<&str>,
-        events: &mut Events<'_>,
-    ) -> Result<FileSum> {
-        let size = fs::metadata(path).map_err(|error| Error::io(path, error))?.len();
-        events.begin(format!("checking {file}"), Some(size));
-        let found = sum::sha256(path, events)?;
-        // A file of the cache is a link to the blob with its sum as the name.
-        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let blob = real.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let expected = expected.or_else(|| sum::is_sha256(&blob).then_some(blob.as_str()));
-        if let Some(expected) = expected {
-            sum::check(path, file, expected, &found)?;
-        }
-        Ok(FileSum { file: file.to_owned(), size, sha256: found })
-    }
-}
-
-/// Makes the file of a snapshot: a relative link to its blob, as Python makes it.
-#[cfg(unix)]
-fn point(link: &Path, file: &str, etag: &str, _blob: &Path) -> std::io::Result<()> {
-    let up = "../".repeat(2 + file.matches('/').count());
-    std::os::unix::fs::symlink(format!("{up}blobs/{etag}"), link)
-}
-
-/// Links need a privilege on some systems; a copy does not.
-#[cfg(not(unix))]
-fn point(link: &Path, _file: &str, _etag: &str, blob: &Path) -> std::io::Result<()> {
-    fs::copy(blob, link).map(|_| ())
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@
 //! `wheel` the two kinds of source, `show` what a model's files say about it, `trained` what a trained one says about itself.
 
 mod alias;
-mod fetch;
 mod fingerprint;
 mod folder;
 mod hub;
@@ -27,16 +26,16 @@ mod record;
 mod shipped;
 mod show;
 mod store;
-mod sum;
 mod trained;
 mod wheel;
 
-pub use alias::FileSum;
 pub use fingerprint::fingerprint;
 pub use folder::check_files;
 pub(crate) use folder::{is_adapter, shards};
+pub use gradus_remote::Event;
+pub use gradus_remote::hub::FileSum;
 pub use list::{Listed, list};
-pub use pull::{Event, Pull, Pulled, pull};
+pub use pull::{Pull, Pulled, pull};
 pub use record::Record;
 pub use shipped::{SHIPPED, SHIPPED_PROFILE};
 pub use show::{Facts, show};
@@ -46,8 +45,8 @@ pub use trained::{TrainedModel, base_of};
 use std::path::{Path, PathBuf};
 
 use alias::{AliasSource as Source, aliases};
+use gradus_remote::Events;
 use name::Name;
-use pull::Events;
 
 use crate::{Error, Result};
 

@@ -2,11 +2,15 @@
 
 use std::path::Path;
 
-use super::alias::{AliasSource, FileSum};
+use gradus_remote::hub::FileSum;
+use gradus_remote::{Event, sum};
+
+use super::Events;
+use super::alias::AliasSource;
 use super::name::{HubName, Name, WheelName, is_gguf};
 use super::record::Record;
 use super::store::{Stage, Store};
-use super::{ModelPath, SHIPPED, folder, hub, sum, wheel};
+use super::{ModelPath, SHIPPED, folder, hub, wheel};
 use crate::{Error, Result};
 
 /// What to pull.
@@ -31,44 +35,6 @@ pub struct Pulled {
     pub record: Option<Record>,
     /// False when it was there already and nothing was done.
     pub fresh: bool,
-}
-
-/// What happens during a pull.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// A piece of work begins, of so many bytes if that is known.
-    Begin {
-        /// Description of the work.
-        what: &'a str,
-        /// Size in bytes, where it is known.
-        bytes: Option<u64>,
-    },
-    /// So many bytes of it are done.
-    At(u64),
-    /// A source has failed and the next one is tried.
-    Failed {
-        /// `pypi:package` or `hub:org/name`.
-        source: &'a str,
-        /// Why.
-        reason: &'a str,
-    },
-}
-
-/// The listener of the events.
-pub(super) struct Events<'a>(&'a mut dyn FnMut(Event<'_>));
-
-impl<'a> Events<'a> {
-    pub(super) fn new(listener: &'a mut dyn FnMut(Event<'_>)) -> Self {
-        Self(listener)
-    }
-
-    pub(super) fn begin(&mut self, what: impl AsRef<str>, bytes: Option<u64>) {
-        (self.0)(Event::Begin { what: what.as_ref(), bytes });
-    }
-
-    pub(super) fn at(&mut self, bytes: u64) {
-        (self.0)(Event::At(bytes));
-    }
 }
 
 /// A source with what is known about its files.
@@ -199,7 +165,7 @@ fn from_source(
         Source::Wheel { name, wheel: expected, files } => {
             let downloaded = wheel::download(store, name, expected.as_ref(), &stage.folder, events)?;
             let unpacked = wheel::unpack(&downloaded, &stage.folder, events).and_then(|found| {
-                sum::check_all(&downloaded, files, &found)?;
+                check_all(&downloaded, files, &found)?;
                 folder::look(&stage.folder, None).map(|_| found)
             });
             // A wheel that will never do must not be taken again by the next pull.
@@ -221,4 +187,30 @@ fn finish(name: &Name, mut record: Record, stage: Stage) -> Result<Pulled> {
     let folder = stage.finish()?;
     let path = model_of(record.at.as_deref().unwrap_or(&folder), &record)?;
     Ok(Pulled { name: name.to_string(), path, record: Some(record), fresh: true })
+}
+
+/// Refuses a folder that lacks an expected file or has another one under its name.
+fn check_all(folder: &Path, expected: &[FileSum], found: &[FileSum]) -> Result<()> {
+    for sum in expected {
+        match found.iter().find(|other| other.file == sum.file) {
+            Some(other) => sum::check(folder, &sum.file, &sum.sha256, &other.sha256)?,
+            None => return Err(Error::model(folder, format!("{} is missing", sum.file))),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_has_what_is_expected() {
+        let sum = |file: &str, sha256: &str| FileSum { file: file.into(), size: 1, sha256: sha256.into() };
+        let found = [sum("a", "1"), sum("b", "2")];
+        let here = Path::new("here");
+        assert!(check_all(here, &[sum("a", "1")], &found).is_ok());
+        assert_eq!(check_all(here, &[sum("c", "1")], &found).unwrap_err().to_string(), "here: c is missing");
+        assert!(check_all(here, &[sum("b", "1")], &found).is_err());
+    }
 }

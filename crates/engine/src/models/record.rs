@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::alias::FileSum;
 use super::folder::{self, RECORD_FILE};
 use super::name::is_relative;
 use crate::{Error, Result};
+use gradus_remote::hub::FileSum;
 
 /// What is known about a pulled model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

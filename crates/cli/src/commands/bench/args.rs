@@ -11,6 +11,7 @@ use crate::arguments::dataset::DatasetInput;
 use crate::arguments::protocol::ProtocolOptions;
 use crate::arguments::values::{count_or_none, finite};
 use crate::exit::Usage;
+use crate::output::local_folder;
 
 /// The judge to measure.
 #[derive(Debug, Args)]
@@ -64,13 +65,13 @@ gradus bench processbench scored.jsonl --scores my-prm --threshold 0.3\n  \
 gradus bench best-of-n gsm8k_n32.jsonl.gz                  # all score columns of the file\n  \
 gradus bench prmbench prmbench.jsonl --endpoint http://localhost:8000 --model my-prm\n  \
 gradus bench processbench math.json --critic --protocol processbench --votes 8 --endpoint http://localhost:8000\n\n\
-A run is a folder with report.html, report.json and every answer; rerun an interrupted command to resume it."
+A run is a folder with report.html, report.json, lm-eval.json (as lm-evaluation-harness writes results) and every answer; rerun an interrupted command to resume it."
 )]
 pub(crate) struct BenchArgs {
     #[command(flatten)]
     pub(in crate::commands::bench) input: DatasetInput,
     /// Run folder (default: runs/ and the names of benchmark and judge)
-    #[arg(short, long, value_name = "FOLDER")]
+    #[arg(short, long, value_name = "FOLDER", value_parser = local_folder)]
     pub(in crate::commands::bench) output: Option<PathBuf>,
     /// Reuse the judgments of this run of the same judge; repeatable
     #[arg(long, alias = "answers", value_name = "RUN")]

@@ -10,6 +10,7 @@ use gradus_core::metrics::bootstrap::Settings;
 use crate::arguments::JsonOption;
 use crate::arguments::values::count_or_none;
 use crate::exit::Status;
+use crate::output;
 use crate::terminal::paint;
 use crate::terminal::printer::Printer;
 use gradus_core::count::{counted, grouped};
@@ -38,7 +39,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<Status> {
     let found = compare(&runs, &settings)?;
     let last = args.runs.last().context("clap asks for at least two runs")?;
     let output = args.output.clone().unwrap_or_else(|| last.join("compare.html"));
-    gradus_durable::replace_file(&output, page(&found).html().as_bytes())?;
+    output::write(&output, page(&found).html().as_bytes())?;
     let printer = Printer::new(None);
     if args.print.json {
         printer.json(&found)?;

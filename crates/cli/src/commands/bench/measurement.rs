@@ -8,10 +8,11 @@ use anyhow::{Context, Result};
 use gradus_backend::{Library, ScoreApi, block_on, check_profile};
 use gradus_bench::fact::{self, Fact};
 use gradus_bench::judge::Judged;
-use gradus_bench::report::{BenchmarkReport, BenchmarkResults, InputFile, SCHEMA, SampleCounts, input_file};
+use gradus_bench::report::{BenchmarkReport, BenchmarkResults, InputFile, SCHEMA, SampleCounts};
 use gradus_bench::run::{Progress as Done, Run, reasons};
 use gradus_bench::{Error, Sample};
 use gradus_core::metrics::bootstrap::Settings;
+use gradus_data::files;
 use gradus_plot::Section;
 use gradus_retrieve::two_stage::Target;
 use serde_json::{Value, json};
@@ -51,16 +52,15 @@ impl<'a> Measurement<'a> {
         }
         let began = Instant::now();
         let mut joined = JoinedFiles::default();
-        let mut paths: BTreeSet<PathBuf> = BTreeSet::new();
-        let tally = input::for_each(&args.input, Need::Steps, |item| {
-            paths.insert(item.place.path.to_path_buf());
-            joined.add(item).map(drop)
-        })?;
+        let tally = input::for_each(&args.input, Need::Steps, |item| joined.add(item).map(drop))?;
         let first_files = joined.paths.clone();
         let records = joined.into_records().into_iter().zip(first_files);
         let samples = records.flat_map(|(record, path)| Sample::of(record, &path)).collect();
-        let files = paths.iter().filter(|path| path.as_path() != Path::new("-"));
-        let inputs = files.map(|path| input_file(path)).collect::<Result<_, _>>()?;
+        let digests: BTreeMap<PathBuf, String> =
+            files::digests(&args.input.files.inputs)?.into_iter().collect();
+        let input =
+            |(path, blake3): (PathBuf, String)| InputFile { path: path.display().to_string(), blake3 };
+        let inputs = digests.into_iter().map(input).collect();
         let mut job = Self {
             benchmark,
             args,

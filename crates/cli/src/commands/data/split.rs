@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use gradus_data::files::{Sink, Target};
 use gradus_data::split;
+use gradus_remote::Address;
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
@@ -56,8 +57,10 @@ struct Part {
 pub(super) fn run(args: &SplitArgs) -> Result<Status> {
     let shares = parse(&args.splits)?;
     let is_new = !args.output.exists();
-    std::fs::create_dir_all(&args.output)
-        .with_context(|| format!("cannot create the folder {}", args.output.display()))?;
+    if Address::of(&args.output).is_none() {
+        std::fs::create_dir_all(&args.output)
+            .with_context(|| format!("cannot create the folder {}", args.output.display()))?;
+    }
     let report = write(args, &shares).inspect_err(|_| {
         // Nothing was written; a folder that holds other files by now is left alone.
         if is_new {
@@ -75,7 +78,7 @@ fn write(args: &SplitArgs, shares: &[(String, f64)]) -> Result<SplitSummary> {
         let path = args.output.join(format!("{name}.jsonl"));
         let file = path.display().to_string();
         parts.push(Part { name: name.clone(), share: *share, records: 0, solutions: 0, file });
-        sinks.push(Sink::create(Target::File(path))?);
+        sinks.push(Sink::create(Target::new(&path))?);
     }
     let tally = input::for_each(&args.input, Need::Records, |item| {
         let part = split::part_of(&item.record.problem, shares, args.seed);

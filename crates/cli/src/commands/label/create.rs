@@ -12,6 +12,7 @@ use crate::arguments::dataset::DatasetInput;
 use crate::arguments::values::{count, finite};
 use crate::exit::Status;
 use crate::input::{self, JoinedFiles, Need};
+use crate::output::local_folder;
 use crate::terminal::paint;
 use crate::terminal::printer::Printer;
 
@@ -23,7 +24,7 @@ pub(crate) struct CreateArgs {
     #[command(flatten)]
     input: DatasetInput,
     /// Folder of the new project
-    #[arg(short, long, value_name = "FOLDER")]
+    #[arg(short, long, value_name = "FOLDER", value_parser = local_folder)]
     output: PathBuf,
     /// Order of the queue: disagreement (of annotators, reward models and people about the first error), uncertainty (a
     /// score nearest the threshold) or file

@@ -20,6 +20,7 @@ use crate::arguments::values::at_least_one;
 use crate::cost;
 use crate::exit::{Status, Usage};
 use crate::input;
+use crate::output;
 use crate::terminal::interrupt;
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
@@ -152,7 +153,7 @@ pub(super) fn run(args: &MapArgs) -> Result<Status> {
         sections,
         data_json: Some(serde_json::to_string_pretty(&report)?),
     };
-    gradus_durable::replace_file(&args.output, page.html().as_bytes())?;
+    output::write(&args.output, page.html().as_bytes())?;
     let printer = Printer::new(None);
     if args.print.json {
         printer.json(&report)?;

@@ -19,6 +19,7 @@ use crate::arguments::dataset::DatasetInput;
 use crate::cost;
 use crate::exit::Status;
 use crate::input::{self, Need};
+use crate::output;
 use crate::terminal::printer::{self, Printer};
 use crate::terminal::progress::Progress;
 use gradus_core::count::{counted, grouped};
@@ -184,7 +185,7 @@ fn write(path: &Path, rows: &[impl Serialize]) -> Result<()> {
         text += &serde_json::to_string(row)?;
         text.push('\n');
     }
-    Ok(gradus_durable::replace_file(path, text.as_bytes())?)
+    output::write(path, text.as_bytes())
 }
 
 fn show(args: &CriticDataArgs, report: &CriticDataSummary) -> Result<Status> {

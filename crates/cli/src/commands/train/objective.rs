@@ -12,6 +12,7 @@ use super::display::Display;
 use crate::arguments::JsonOption;
 use crate::exit::Status;
 use crate::job;
+use crate::output::local_folder;
 use crate::terminal::printer::Printer;
 use gradus_core::count::{counted, grouped};
 
@@ -32,7 +33,7 @@ pub(crate) struct TrainArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     /// Run folder for metrics, checkpoints and the result (default: runs/ and the recipe's name)
-    #[arg(short, long, value_name = "FOLDER")]
+    #[arg(short, long, value_name = "FOLDER", value_parser = local_folder)]
     output: Option<PathBuf>,
     #[command(flatten)]
     print: JsonOption,

@@ -8,6 +8,7 @@ use gradus_train::curves;
 use gradus_train::run::metrics;
 
 use crate::exit::Status;
+use crate::output;
 use crate::terminal::printer::Printer;
 
 #[derive(Debug, Args)]
@@ -22,7 +23,7 @@ pub(crate) struct PlotArgs {
 
 pub(super) fn run(args: &PlotArgs) -> Result<Status> {
     let output = args.output.clone().unwrap_or_else(|| args.runs[0].join("curves.html"));
-    gradus_durable::replace_file(&output, curves_page(&args.runs)?.as_bytes())?;
+    output::write(&output, curves_page(&args.runs)?.as_bytes())?;
     Printer::new(None).line(format!("written to {}", output.display()))?;
     Ok(Status::Done)
 }

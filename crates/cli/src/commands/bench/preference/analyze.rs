@@ -17,6 +17,7 @@ use crate::arguments::JsonOption;
 use crate::arguments::dataset::OnError;
 use crate::exit::Status;
 use crate::input;
+use crate::output;
 use crate::terminal::printer::Printer;
 use gradus_core::count::grouped;
 
@@ -75,7 +76,7 @@ pub(super) fn run(args: &AnalyzeArgs) -> Result<Status> {
         data_json: serde_json::to_string_pretty(&found).ok(),
     };
     let output = args.output.clone().unwrap_or_else(|| args.runs[0].join("analysis.html"));
-    gradus_durable::replace_file(&output, page.html().as_bytes())?;
+    output::write(&output, page.html().as_bytes())?;
     if args.print.json {
         printer.json(&found)?;
         return Ok(Status::Done);

@@ -9,72 +9,86 @@ use std::path::Path;
 use std::time::Duration;
 
 use gradus_http::{USER_AGENT, Url, cause, is_loopback, tls};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use reqwest::blocking::{Client as Connections, RequestBuilder, Response};
-use reqwest::{StatusCode, redirect};
+use reqwest::{Method, StatusCode, redirect};
 use serde_json::Value;
 
-use super::Events;
-use super::store::Store;
-use crate::{Error, Result};
+use super::{Hub, Repository};
+use crate::resume::{CONNECT, silence};
+use crate::{Error, Events, Result};
 
-/// A silent server is given up after this: before its answer, or between two pieces of it.
-const SILENCE: Duration = Duration::from_secs(60);
-const CONNECT: Duration = Duration::from_secs(20);
 /// Attempts in a row that brought nothing.
 const ATTEMPTS: u32 = 4;
+/// What a file's path must not contain as it is in an address.
+const PATH: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'`')
+    .add(b'{')
+    .add(b'}');
 /// A description of a repository is never larger.
 const DESCRIPTION: u64 = 64 << 20;
 
-pub(super) struct Client {
+/// Asks the hub.
+pub struct Client {
     /// Follows redirects, without the token where they lead to another host.
     following: Connections,
     /// Shows a redirect instead of following it.
     staying: Connections,
-    endpoint: String,
-    token: Option<String>,
+    pub(super) endpoint: String,
+    pub(super) token: Option<String>,
 }
 
 /// What the hub says about a file before it sends it.
 #[derive(Debug)]
-pub(super) struct Remote {
+pub struct Remote {
     /// The name of the file's content: a sha256 for large files, a Git hash for small ones.
-    pub(super) etag: String,
-    pub(super) size: u64,
+    pub etag: String,
+    /// Bytes.
+    pub size: u64,
 }
 
 impl Client {
-    pub(super) fn new(store: &Store) -> Result<Self> {
+    /// A client of this hub.
+    pub fn new(hub: &Hub) -> Result<Self> {
         Ok(Self {
-            following: connections(&store.endpoint, redirect::Policy::default())?,
-            staying: connections(&store.endpoint, redirect::Policy::none())?,
-            endpoint: store.endpoint.clone(),
-            token: store.token.clone(),
+            following: connections(&hub.endpoint, redirect::Policy::default())?,
+            staying: connections(&hub.endpoint, redirect::Policy::none())?,
+            endpoint: hub.endpoint.clone(),
+            token: hub.token.clone(),
         })
     }
 
     /// The hub's description of a repository at a revision.
-    pub(super) fn describe(&self, id: &str, revision: &str) -> Result<Value> {
-        let url = format!("{}/api/models/{id}/revision/{}", self.endpoint, revision.replace('/', "%2F"));
-        let response = self.send(self.following.get(&url)).map_err(|error| self.unreachable(&error))?;
-        self.refuse(response.status(), id, revision, None)?;
+    pub fn describe(&self, repo: &Repository, revision: &str) -> Result<Value> {
+        let revision_part = revision.replace('/', "%2F");
+        let url = format!("{}/revision/{revision_part}?blobs=true", self.api(repo));
+        let response = self.ask(|| self.following.get(&url))?;
+        self.refuse(response.status(), repo, revision, None)?;
         let mut body = Vec::new();
         let read = response.take(DESCRIPTION).read_to_end(&mut body);
         read.map_err(|error| self.unreachable(&error))?;
         gradus_core::json::from_slice(&body).map_err(|_| {
-            Error::Fetch(format!(
-                "{} does not speak the hub's protocol: its description of {id} is not JSON",
-                self.endpoint
+            Error::Remote(format!(
+                "{} does not speak the hub's protocol: its description of {} is not JSON",
+                self.endpoint, repo.id
             ))
         })
     }
 
     /// Asks for a file's size and name without its content.
-    pub(super) fn about(&self, id: &str, commit: &str, file: &str) -> Result<Remote> {
-        let mut url = self.url(id, commit, file);
+    pub fn about(&self, repo: &Repository, commit: &str, file: &str) -> Result<Remote> {
+        let mut url = self.url(repo, commit, file);
         for _ in 0..5 {
             // The first answer has the headers that count; where it sends us to is another server's business, unless it
             // only moves the repository to another name.
-            let response = self.send(self.staying.head(&url)).map_err(|error| self.unreachable(&error))?;
+            let response = self.ask(|| self.staying.head(&url))?;
             let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
             let moved = header("location").filter(|to| to.starts_with('/') && !to.starts_with("//"));
             if let (true, Some(to)) = (response.status().is_redirection(), moved) {
@@ -82,7 +96,7 @@ impl Client {
                 continue;
             }
             if !response.status().is_redirection() {
-                self.refuse(response.status(), id, commit, Some(file))?;
+                self.refuse(response.status(), repo, commit, Some(file))?;
             }
             let etag = header("x-linked-etag")
                 .or_else(|| header("etag"))
@@ -91,24 +105,24 @@ impl Client {
             let size = size.and_then(|size| size.parse().ok());
             return match (etag, size) {
                 (Some(etag), Some(size)) if is_plain(&etag) => Ok(Remote { etag, size }),
-                _ => Err(Error::Fetch(format!(
+                _ => Err(Error::Remote(format!(
                     "{} does not speak the hub's protocol: no usable ETag or size for {file}",
                     self.endpoint
                 ))),
             };
         }
-        Err(Error::Fetch(format!("{} moves {file} in circles", self.endpoint)))
+        Err(Error::Remote(format!("{} moves {file} in circles", self.endpoint)))
     }
 
     /// Downloads a file to `part`, going on where an earlier attempt stopped.
-    pub(super) fn download(
+    pub fn download(
         &self,
-        (id, commit, file): (&str, &str, &str),
+        (repo, commit, file): (&Repository, &str, &str),
         size: u64,
         part: &Path,
         events: &mut Events<'_>,
     ) -> Result<()> {
-        let io = |error| Error::io(part, error);
+        let io = |error| Error::local(part, error);
         let mut out = OpenOptions::new().create(true).append(true).open(part).map_err(io)?;
         let length = |out: &File| out.metadata().map(|about| about.len()).map_err(io);
         if length(&out)? > size {
@@ -121,17 +135,17 @@ impl Client {
             if have == size {
                 return out.sync_all().map_err(io);
             }
-            let reason = match self.rest((id, commit, file), have, size, &mut out, events)? {
+            let reason = match self.rest((repo, commit, file), have, size, &mut out, events)? {
                 None => continue,
                 Some(reason) => reason,
             };
             fruitless = if length(&out)? > have { 0 } else { fruitless + 1 };
             if fruitless == ATTEMPTS {
                 let kept = format!(
-                    "{} of {size} bytes are kept, and the next pull goes on from there",
+                    "{} of {size} bytes are kept, and the next attempt goes on from there",
                     length(&out)?
                 );
-                return Err(Error::Fetch(format!("{}: {file}: {reason}; {kept}", self.endpoint)));
+                return Err(Error::Remote(format!("{}: {file}: {reason}; {kept}", self.endpoint)));
             }
             std::thread::sleep(Duration::from_millis(100 << fruitless));
         }
@@ -140,14 +154,14 @@ impl Client {
     /// One attempt at what is missing of a file. A reason that may pass is returned, one that will not is an error.
     fn rest(
         &self,
-        (id, commit, file): (&str, &str, &str),
+        (repo, commit, file): (&Repository, &str, &str),
         have: u64,
         size: u64,
         out: &mut File,
         events: &mut Events<'_>,
     ) -> Result<Option<String>> {
         let request =
-            self.following.get(self.url(id, commit, file)).header("Range", format!("bytes={have}-"));
+            self.following.get(self.url(repo, commit, file)).header("Range", format!("bytes={have}-"));
         let mut response = match self.send(request) {
             Ok(response) => response,
             Err(error) => return Ok(Some(reason_of(&error))),
@@ -156,7 +170,7 @@ impl Client {
         let begins = response.headers().get("content-range").and_then(|value| value.to_str().ok());
         let begins =
             begins.and_then(|text| text.strip_prefix("bytes ")?.split('-').next()?.parse::<u64>().ok());
-        let cut = |out: &File| out.set_len(0).map_err(|error| Error::Fetch(format!("{file}: {error}")));
+        let cut = |out: &File| out.set_len(0).map_err(|error| Error::Remote(format!("{file}: {error}")));
         let mut have = have;
         match status {
             StatusCode::PARTIAL_CONTENT if begins == Some(have) => {}
@@ -169,11 +183,11 @@ impl Client {
                 cut(out)?;
                 return Ok(Some("the server sent another part than the one asked for".to_owned()));
             }
-            status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+            status if will_pass(status) => {
                 return Ok(Some(format!("the server answers {status}")));
             }
             status => {
-                self.refuse(status, id, commit, Some(file))?;
+                self.refuse(status, repo, commit, Some(file))?;
                 return Ok(Some(format!("the server answers {status}")));
             }
         }
@@ -193,19 +207,54 @@ impl Client {
             have += read as u64;
             if have > size {
                 cut(out)?;
-                return Err(Error::Fetch(format!(
+                return Err(Error::Remote(format!(
                     "{}: {file} is longer than the {size} bytes announced",
                     self.endpoint
                 )));
             }
             out.write_all(&piece[..read])
-                .map_err(|error| Error::Fetch(format!("{file} cannot be written: {error}")))?;
+                .map_err(|error| Error::Remote(format!("{file} cannot be written: {error}")))?;
             events.at(have);
         }
     }
 
-    fn url(&self, id: &str, commit: &str, file: &str) -> String {
-        format!("{}/{id}/resolve/{commit}/{file}", self.endpoint)
+    /// Where the hub's interface for a repository is.
+    pub(super) fn api(&self, repo: &Repository) -> String {
+        format!("{}/api/{}/{}", self.endpoint, repo.kind.plural(), repo.id)
+    }
+
+    /// Where a repository's own pages and files are.
+    pub(super) fn home(&self, repo: &Repository) -> String {
+        format!("{}/{}{}", self.endpoint, repo.kind.prefix(), repo.id)
+    }
+
+    fn url(&self, repo: &Repository, commit: &str, file: &str) -> String {
+        format!("{}/resolve/{commit}/{}", self.home(repo), utf8_percent_encode(file, PATH))
+    }
+
+    /// Sends a request, again after answers that may pass.
+    pub(super) fn ask(&self, request: impl Fn() -> RequestBuilder) -> Result<Response> {
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            match self.send(request()) {
+                Ok(response) if will_pass(response.status()) && attempt < ATTEMPTS => {}
+                Ok(response) => return Ok(response),
+                Err(error) if (error.is_connect() || error.is_request()) && attempt < ATTEMPTS => {}
+                Err(error) => return Err(self.unreachable(&error)),
+            }
+            std::thread::sleep(Duration::from_millis(100 << attempt));
+        }
+    }
+
+    /// Starts a request to an address that the hub gave; the token is not for it.
+    pub(super) fn foreign(&self, method: Method, url: &str) -> RequestBuilder {
+        self.following.request(method, url)
+    }
+
+    /// Starts a request that may follow redirects.
+    pub(super) fn request(&self, method: Method, url: &str) -> RequestBuilder {
+        self.following.request(method, url)
     }
 
     fn send(&self, mut request: RequestBuilder) -> reqwest::Result<Response> {
@@ -215,8 +264,8 @@ impl Client {
         request.send()
     }
 
-    fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> Error {
-        Error::Fetch(format!(
+    pub(super) fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> Error {
+        Error::Remote(format!(
             "{} cannot be reached: {}; HF_ENDPOINT may name a mirror",
             self.endpoint,
             reason_of(error)
@@ -224,27 +273,37 @@ impl Client {
     }
 
     /// Turns a refusal into a sentence.
-    fn refuse(&self, status: StatusCode, id: &str, revision: &str, file: Option<&str>) -> Result<()> {
-        let endpoint = &self.endpoint;
+    fn refuse(
+        &self,
+        status: StatusCode,
+        repo: &Repository,
+        revision: &str,
+        file: Option<&str>,
+    ) -> Result<()> {
+        let (endpoint, id, noun) = (&self.endpoint, &repo.id, repo.kind.noun());
         let what = file.map_or_else(|| id.to_owned(), |file| format!("{file} of {id}"));
-        Err(Error::Fetch(match status.as_u16() {
+        Err(Error::Remote(match status.as_u16() {
             200..300 => return Ok(()),
             401 | 403 if self.token.is_some() => {
                 format!(
-                    "{endpoint} refuses {what} ({status}): the token is wrong, or its owner may not read this model"
+                    "{endpoint} refuses {what} ({status}): the token is wrong, or its owner may not read this {noun}"
                 )
             }
-            // The hub answers so for models that do not exist, too.
+            // The hub answers so for what does not exist, too.
             401 | 403 => format!(
                 "{endpoint} refuses {what} ({status}): it does not exist, or it needs a token in HF_TOKEN"
             ),
             404 => match file {
                 Some(file) => format!("{endpoint} has no file {file} in {id} at {revision}"),
-                None => format!("{endpoint} has no model {id} at revision {revision}"),
+                None => format!("{endpoint} has no {noun} {id} at revision {revision}"),
             },
             _ => format!("{endpoint} answers {status} for {what}"),
         }))
     }
+}
+
+fn will_pass(status: StatusCode) -> bool {
+    status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
 }
 
 /// An ETag becomes a file name.
@@ -255,19 +314,19 @@ fn is_plain(etag: &str) -> bool {
 
 fn connections(endpoint: &str, redirects: redirect::Policy) -> Result<Connections> {
     let address = Url::parse(endpoint)
-        .map_err(|error| Error::Fetch(format!("HF_ENDPOINT is no address ({error}): {endpoint}")))?;
+        .map_err(|error| Error::Remote(format!("HF_ENDPOINT is no address ({error}): {endpoint}")))?;
     // The hub's answer may lead to another host, so certificates are read even where its own address needs none.
-    let tls = tls(!is_loopback(&address)).map_err(|error| Error::Fetch(error.to_string()))?;
+    let tls = tls(!is_loopback(&address)).map_err(|error| Error::Remote(error.to_string()))?;
     let mut client = Connections::builder()
         .tls_backend_preconfigured(tls)
         .user_agent(USER_AGENT)
         .redirect(redirects)
         .connect_timeout(CONNECT)
-        .timeout(SILENCE);
+        .timeout(silence());
     if is_loopback(&address) {
         client = client.no_proxy();
     }
-    client.build().map_err(|error| Error::Fetch(cause(&error)))
+    client.build().map_err(|error| Error::Remote(cause(&error)))
 }
 
 fn reason_of(error: &(dyn std::error::Error + 'static)) -> String {

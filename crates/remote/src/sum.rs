@@ -5,13 +5,11 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use super::Events;
-use super::alias::FileSum;
-use crate::{Error, Result};
+use crate::{Error, Events, Result};
 
 /// Hashes a file piece by piece and says how far it is.
-pub(super) fn sha256(path: &Path, events: &mut Events<'_>) -> Result<String> {
-    let io = |error| Error::io(path, error);
+pub fn sha256(path: &Path, events: &mut Events<'_>) -> Result<String> {
+    let io = |error| Error::local(path, error);
     let mut file = std::fs::File::open(path).map_err(io)?;
     let mut hash = Sha256::new();
     let mut piece = vec![0; 1 << 20];
@@ -28,35 +26,24 @@ pub(super) fn sha256(path: &Path, events: &mut Events<'_>) -> Result<String> {
 }
 
 /// Lower-case hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// True for 64 hexadecimal digits: what the hub calls a large file by.
-pub(super) fn is_sha256(text: &str) -> bool {
+pub fn is_sha256(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Refuses a file whose sum is not the expected one.
-pub(super) fn check(path: &Path, file: &str, expected: &str, found: &str) -> Result<()> {
+pub fn check(path: &Path, file: &str, expected: &str, found: &str) -> Result<()> {
     if expected.eq_ignore_ascii_case(found) {
         return Ok(());
     }
-    Err(Error::model(
-        path,
-        format!("{file} is damaged or another file: its sha256 is {found}, expected {expected}"),
-    ))
-}
-
-/// Refuses a folder that lacks an expected file or has another one under its name.
-pub(super) fn check_all(folder: &Path, expected: &[FileSum], found: &[FileSum]) -> Result<()> {
-    for sum in expected {
-        match found.iter().find(|other| other.file == sum.file) {
-            Some(other) => check(folder, &sum.file, &sum.sha256, &other.sha256)?,
-            None => return Err(Error::model(folder, format!("{} is missing", sum.file))),
-        }
-    }
-    Ok(())
+    Err(Error::Damaged(format!(
+        "{}: {file} is damaged or another file: its sha256 is {found}, expected {expected}",
+        path.display()
+    )))
 }
 
 #[cfg(test)]
@@ -77,15 +64,5 @@ mod tests {
         assert!(check(&path, "abc", &found.to_uppercase(), &found).is_ok());
         let error = check(&path, "abc", "0000", &found).unwrap_err().to_string();
         assert!(error.ends_with(&format!("its sha256 is {found}, expected 0000")), "{error}");
-    }
-
-    #[test]
-    fn a_folder_has_what_is_expected() {
-        let sum = |file: &str, sha256: &str| FileSum { file: file.into(), size: 1, sha256: sha256.into() };
-        let found = [sum("a", "1"), sum("b", "2")];
-        let here = Path::new("here");
-        assert!(check_all(here, &[sum("a", "1")], &found).is_ok());
-        assert_eq!(check_all(here, &[sum("c", "1")], &found).unwrap_err().to_string(), "here: c is missing");
-        assert!(check_all(here, &[sum("b", "1")], &found).is_err());
     }
 }
