@@ -51,7 +51,7 @@ impl Running {
     }
 }
 
-fn add(all: &mut Cost, one: &Cost) {
+pub(crate) fn add(all: &mut Cost, one: &Cost) {
     all.requests += one.requests;
     all.prompt_tokens += one.prompt_tokens;
     all.completion_tokens += one.completion_tokens;

@@ -8,6 +8,7 @@ mod output;
 mod records;
 mod registration;
 mod shared;
+mod speed;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -38,6 +39,7 @@ pub(crate) use database::{absolute, command_line, is_foreign, open, resume};
 pub(crate) use records::JobRecords;
 pub(crate) use registration::{registered, registered_with_output};
 pub(crate) use shared::{SharedJob, TaskSource};
+pub(crate) use speed::JobSpeed;
 
 /// Inputs that are given to a shared store at once.
 const PUT_AT_ONCE: usize = 1_000;

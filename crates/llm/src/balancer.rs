@@ -517,10 +517,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn endpoints_come_and_go() {
-        let at = |port: u16| Endpoint {
-            concurrency: 1,
-            ..Endpoint::new(&format!("http://127.0.0.1:{port}"), "m")
-        };
+        let at =
+            |port: u16| Endpoint { concurrency: 1, ..Endpoint::new(format!("http://127.0.0.1:{port}"), "m") };
         let balancer = Arc::new(Balancer::new(vec![Connection::open(&at(1)).unwrap()], true));
         let first = balancer.take(0, LONGEST, || None).await.unwrap();
         // Who waits gets a permit at the endpoint that comes.

@@ -117,6 +117,8 @@ pub struct WorkerStatus {
     pub leased: usize,
     /// Results of it that were kept.
     pub done: usize,
+    /// When it first called the store for this job, in seconds since 1970.
+    pub began: f64,
     /// When it last called the store for this job, in seconds since 1970.
     pub seen: f64,
 }

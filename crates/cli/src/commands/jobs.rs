@@ -6,13 +6,15 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use gradus_annotate::Annotated;
 use gradus_backend::block_on;
+use gradus_core::Cost;
 use gradus_store::{Job, JobState, Store, TaskFault, WorkerStatus};
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
 use crate::arguments::job::JobOptions;
+use crate::cost;
 use crate::exit::Status;
-use crate::job;
+use crate::job::{self, JobSpeed};
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped};
@@ -97,7 +99,15 @@ pub(super) fn run(command: &JobsCommand) -> Result<Next> {
 
 fn list(args: &ListArgs) -> Result<Status> {
     let store = job::open(&args.jobs)?;
-    let jobs: Vec<Job> = block_on(store.jobs())??.into_iter().map(as_shown).collect();
+    let jobs = block_on(async {
+        let mut listed = Vec::new();
+        for job in store.jobs().await?.into_iter().map(as_shown) {
+            let is_worked_on = job.state == JobState::Running && !job.registered;
+            let workers = if is_worked_on { store.workers(job.id).await? } else { Vec::new() };
+            listed.push(ListedJob { speed: JobSpeed::of(&job, &workers, now()), job });
+        }
+        Ok::<_, gradus_store::Error>(listed)
+    })??;
     let printer = Printer::new(None);
     if args.print.json {
         printer.json(&jobs)?;
@@ -109,7 +119,7 @@ fn list(args: &ListArgs) -> Result<Status> {
     }
     let rows: Vec<Vec<String>> = jobs
         .iter()
-        .map(|job| {
+        .map(|ListedJob { job, speed }| {
             let tasks = job.tasks;
             vec![
                 job.id.to_string(),
@@ -117,19 +127,31 @@ fn list(args: &ListArgs) -> Result<Status> {
                 job.kind.clone(),
                 done(job),
                 grouped(tasks.failed),
+                speed.as_ref().map_or_else(String::new, JobSpeed::shown),
                 ago(job.updated),
                 job.output.as_ref().map_or_else(String::new, |path| path.display().to_string()),
             ]
         })
         .collect();
-    printer.table(&["job", "state", "kind", "done", "failed", "updated", "output"], &rows)?;
+    printer.table(&["job", "state", "kind", "done", "failed", "speed", "updated", "output"], &rows)?;
     Ok(Status::Done)
+}
+
+#[derive(Serialize)]
+struct ListedJob {
+    #[serde(flatten)]
+    job: Job,
+    #[serde(flatten)]
+    speed: Option<JobSpeed>,
 }
 
 #[derive(Serialize)]
 struct JobDetails {
     #[serde(flatten)]
     job: Job,
+    #[serde(flatten)]
+    speed: Option<JobSpeed>,
+    cost: Cost,
     undecided: usize,
     faults: Vec<TaskFault>,
     workers: Vec<WorkerStatus>,
@@ -146,19 +168,23 @@ struct UndecidedTask {
 
 fn show(args: &ShowArgs) -> Result<Status> {
     let store = job::open(&args.jobs)?;
-    let (job, undecided, said, faults, workers) = block_on(async {
+    let (job, found, faults, workers) = block_on(async {
         let job = store.job(args.id).await?;
         let show = if args.print.json { usize::MAX } else { args.show };
-        let (undecided, said) = undecided_tasks(&*store, &job, show).await?;
+        let found = read_results(&*store, &job, show).await?;
         let faults = store.faults(args.id, 0, show).await?;
         let workers = store.workers(args.id).await?;
-        Ok::<_, gradus_store::Error>((job, undecided, said, faults, workers))
+        Ok::<_, gradus_store::Error>((job, found, faults, workers))
     })??;
     let job = as_shown(job);
+    let FoundResults { undecided, said, cost } = found;
+    let speed = JobSpeed::of(&job, &workers, now());
     let printer = Printer::new(None);
     if args.print.json {
         printer.json(&JobDetails {
             job,
+            speed,
+            cost,
             undecided,
             faults,
             workers,
@@ -191,6 +217,17 @@ fn show(args: &ShowArgs) -> Result<Status> {
         grouped(tasks.leased),
         grouped(tasks.failed),
     ))?;
+    if let Some(speed) = speed {
+        printer.line(format!("speed     {}", speed.shown()))?;
+    }
+    if cost.requests > 0 {
+        printer.line(format!(
+            "cost      {}, {} prompt tokens, {} completion tokens",
+            counted(cost.requests, "request"),
+            grouped(cost.prompt_tokens),
+            grouped(cost.completion_tokens),
+        ))?;
+    }
     show_workers(printer, &workers)?;
     for fault in &faults {
         printer.line(format!(
@@ -232,26 +269,35 @@ fn show_workers(printer: Printer, workers: &[WorkerStatus]) -> Result<()> {
     Ok(())
 }
 
-/// How many tasks are undecided, and what models said in the first `show` of them.
-async fn undecided_tasks(
-    store: &dyn Store,
-    job: &Job,
-    show: usize,
-) -> gradus_store::Result<(usize, Vec<UndecidedTask>)> {
-    let (mut undecided, mut said) = (0, Vec::new());
+/// What the results of a job say.
+#[derive(Default)]
+struct FoundResults {
+    /// Tasks that are undecided.
+    undecided: usize,
+    /// What models said in the first of them.
+    said: Vec<UndecidedTask>,
+    /// What all tasks cost.
+    cost: Cost,
+}
+
+/// Reads the results of a job, and what models said in the first `show` tasks that are undecided.
+async fn read_results(store: &dyn Store, job: &Job, show: usize) -> gradus_store::Result<FoundResults> {
+    let mut all = FoundResults::default();
     for first in (0..job.tasks.total()).step_by(RESULTS_AT_ONCE) {
         for (task, result) in store.results(job.id, first..first + RESULTS_AT_ONCE).await? {
-            // Only annotation jobs have undecided results.
-            let Ok(Annotated { undecided: Some(found), .. }) = serde_json::from_str(&result) else {
+            // Only annotation jobs have such results.
+            let Ok(Annotated { undecided, cost, .. }) = serde_json::from_str(&result) else {
                 continue;
             };
-            undecided += 1;
-            if said.len() < show {
-                said.push(UndecidedTask { task, reason: found.reason, said: found.said });
+            cost::add(&mut all.cost, &cost);
+            let Some(found) = undecided else { continue };
+            all.undecided += 1;
+            if all.said.len() < show {
+                all.said.push(UndecidedTask { task, reason: found.reason, said: found.said });
             }
         }
     }
-    Ok((undecided, said))
+    Ok(all)
 }
 
 /// Enters the job's folder; its command is parsed and run by the caller.
@@ -361,10 +407,15 @@ fn as_shown(mut job: Job) -> Job {
     job
 }
 
+/// Seconds since 1970.
+fn now() -> f64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0.0, |now| now.as_secs_f64())
+}
+
 /// `5 min ago`.
 fn ago(time: f64) -> String {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let seconds = now.map_or(0.0, |now| now.as_secs_f64() - time).max(0.0);
+    let seconds = (now() - time).max(0.0);
     match seconds {
         0.0..90.0 => format!("{seconds:.0} s ago"),
         90.0..5400.0 => format!("{:.0} min ago", seconds / 60.0),

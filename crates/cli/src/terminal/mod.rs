@@ -4,5 +4,5 @@ pub(crate) mod interrupt;
 pub(crate) mod paint;
 pub(crate) mod printer;
 pub(crate) mod progress;
-mod progress_log;
+pub(crate) mod progress_log;
 pub(crate) mod visible;

@@ -37,18 +37,20 @@ impl Position {
     }
 
     fn amount(&self, number: f64) -> String {
-        if self.in_bytes {
-            HumanBytes(number as u64).to_string()
-        } else if number < 10.0 && number.fract() != 0.0 {
-            format!("{number:.1}")
-        } else {
-            grouped(number.round() as u64)
-        }
+        if self.in_bytes { HumanBytes(number as u64).to_string() } else { rate(number) }
+    }
+}
+
+/// `411`, and below ten `0.5`.
+pub(crate) fn rate(number: f64) -> String {
+    match number < 10.0 && number.fract() != 0.0 {
+        true => format!("{number:.1}"),
+        false => grouped(number.round() as u64),
     }
 }
 
 /// `3 h 22 min`.
-fn duration(seconds: f64) -> String {
+pub(crate) fn duration(seconds: f64) -> String {
     let minutes = (seconds / 60.0).round() as u64;
     match seconds {
         0.0..90.0 => format!("{seconds:.0} s"),

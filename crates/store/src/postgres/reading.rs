@@ -20,7 +20,8 @@ SELECT number, coalesce(name, ''), attempts, fault FROM gradus_tasks
 WHERE job = $1 AND number >= $2 AND fault IS NOT NULL AND state <> 2 ORDER BY number LIMIT $3";
 
 const WORKERS: &str = "
-SELECT w.worker, coalesce(l.leased, 0), w.done, extract(epoch FROM w.seen)::float8
+SELECT w.worker, coalesce(l.leased, 0), w.done, extract(epoch FROM w.seen)::float8,
+    extract(epoch FROM w.began)::float8
 FROM gradus_workers w LEFT JOIN (
     SELECT worker, count(*) AS leased FROM gradus_tasks WHERE job = $1 AND state = 1 GROUP BY worker
 ) l USING (worker)
@@ -91,6 +92,7 @@ pub(super) async fn workers(connection: &mut Connection, job: JobId) -> Attempt<
         leased: row.get::<_, i64>(1) as usize,
         done: row.get::<_, i64>(2) as usize,
         seen: row.get(3),
+        began: row.get(4),
     };
     Ok(rows.iter().map(worker).collect())
 }

@@ -17,7 +17,7 @@ pub(super) fn beat(t: &Savepoint<'_>, job: JobId, worker: &str, done: usize) -> 
 
 pub(super) fn workers(t: &Savepoint<'_>, job: JobId) -> rusqlite::Result<Vec<WorkerStatus>> {
     let mut workers = t.prepare(
-        "SELECT worker, seen, done, (SELECT count(*) FROM tasks WHERE tasks.job = workers.job \
+        "SELECT worker, seen, done, began, (SELECT count(*) FROM tasks WHERE tasks.job = workers.job \
          AND tasks.state = 'leased' AND tasks.worker = workers.worker) FROM workers WHERE job = ?1 ORDER BY worker",
     )?;
     let rows = workers.query_map([job], |row| {
@@ -25,7 +25,8 @@ pub(super) fn workers(t: &Savepoint<'_>, job: JobId) -> rusqlite::Result<Vec<Wor
             worker: text(row, 0)?,
             seen: row.get(1).unwrap_or_default(),
             done: row.get::<_, i64>(2).unwrap_or_default().max(0) as usize,
-            leased: row.get::<_, i64>(3)? as usize,
+            began: row.get(3).unwrap_or_default(),
+            leased: row.get::<_, i64>(4)? as usize,
         })
     })?;
     rows.collect()
