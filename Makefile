@@ -32,7 +32,7 @@
 # make bench-retrieve   references of 400 solutions from a real pool, ours and two peers with sentence-transformers; fails where one differs
 # make bench-growth     search among 10 thousand to 10 million vectors, exact and approximate (10 GB of memory, and an hour on two cores)
 # make bench-llm        1,000 requests in flight at a scripted server: share of the ideal rate, memory; fails below 95 % or beyond 300 MB
-# make bench-store      tasks per second of the job stores, SQLite and PostgreSQL, and of a plain queue in PostgreSQL, in one run
+# make bench-store      tasks per second of the job stores, SQLite and PostgreSQL, of a plain queue in PostgreSQL and of Graphile Worker, in one run
 # make default-prm      the default PRM anew: its data, training, ProcessBench; DEVICE=cuda on an NVIDIA GPU (minutes), on two CPU cores 16 to 29 hours
 # make docs          the book, into target/book; make check-docs: widths, links and paths; make test-docs: every command of a guide is run
 # make same-outputs OLD=program   do that program and this checkout's write the same bytes?
@@ -125,7 +125,7 @@ bench-llm:
 
 bench-store:
 	$(CARGO) build --release --locked -p gradus-store --features postgres --example bench_store
-	scripts/postgres_server.py -- $(TARGET)/release/examples/bench_store
+	scripts/postgres_server.py -- sh benches/store.sh $(TARGET)/release/examples/bench_store
 
 test-models:
 	$(CARGO) test --locked --workspace --test cli -- --ignored models
