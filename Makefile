@@ -17,6 +17,7 @@
 # make test-vllm   a real vLLM (CPU build, gigabytes) beside gradus serve: the same requests, fields and numbers; RECORD=1 keeps its answers
 # make test-store   the tests of the job stores, with a real PostgreSQL server from PyPI
 # make test-cluster   four workers share a job in PostgreSQL while processes are killed 50 times and the server is disturbed; SOLUTIONS=2000 KILLS=8 is short
+# make test-deploy   what is in deploy/: Kubernetes manifests against their schemas, Slurm arrays, a Ray job, all really started; SOLUTIONS=4000
 # make test-faults   every long command killed, on a full or failing disk, with damage in what it keeps; ROUNDS=200
 # make test-train    training really teaches: a real small model on the synthetic world, about ten minutes
 # make test-metamorphic  a million pairs of answers that rules keep or break, with SymPy; about ten minutes
@@ -50,7 +51,7 @@ export GRADUS_HOME ?= $(TARGET)/gradus-home
 export GRADUS_TEST_MODELS ?= $(TARGET)/models
 TOKENIZERS := $(GRADUS_TEST_MODELS)/tokenizers
 
-.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-vllm test-python test-frameworks bench-python wheel test-wheel test-models test-train test-store test-cluster test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-store bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
+.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-vllm test-python test-frameworks bench-python wheel test-wheel test-models test-train test-store test-cluster test-deploy test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-store bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
 
 build:
 	$(CARGO) build --locked
@@ -164,6 +165,9 @@ test-store:
 
 test-cluster: test-build
 	scripts/postgres_server.py -- scripts/test_cluster.py
+
+test-deploy: test-build
+	scripts/postgres_server.py -- scripts/slurm_cluster.py -- scripts/test_deploy.py
 
 ROUNDS := 200
 test-faults: test-build

@@ -45,6 +45,7 @@ def main(parts):
         return 0
     folder = Path(tempfile.mkdtemp(prefix="gradus-deploy-"))
     server = subprocess.Popen([SERVER], stdout=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         bench = Bench(folder, url, server.stdout.readline().strip())
         for name, part in (("kubernetes", kubernetes), ("slurm", slurm), ("ray", on_ray)):
@@ -149,7 +150,8 @@ def until(what, seconds=120.0, every=0.1):
         if found := what():
             return found
         time.sleep(every)
-    raise AssertionError(f"not so after {seconds:.0f} s: {what}")
+    logs = "".join(f"\n{group.log.name}: {group.log.read_text()[-600:]}" for group in Group.all)
+    raise AssertionError(f"not so after {seconds:.0f} s{logs}")
 
 
 def ports():
@@ -276,9 +278,8 @@ class Pods:
 
     @staticmethod
     def mounted(text, mounts):
-        for path, place in mounts.items():
-            text = re.sub(rf"(^|=){re.escape(path)}(?=/|$)", lambda found: found[1] + place, text)
-        return text
+        paths = "|".join(re.escape(path) for path in mounts)
+        return re.sub(rf"(^|=)({paths})(?=/|$)", lambda found: found[1] + mounts[found[2]], text)
 
     def probe(self, group, manifest):
         """The readiness probe, in the container's environment."""
@@ -404,7 +405,7 @@ class Slurm:
         until(turned)
 
     def kill(self, job, number):
-        """SIGKILL to a task, which is then requeued by hand."""
+        """Ends a task as a preemption does: it is requeued."""
         subprocess.run(["scontrol", "requeue", f"{job}_{number}"], check=True)
 
     def wait(self, job):
@@ -491,8 +492,8 @@ def on_ray(bench):
     # Ray's sockets need short paths, and its state is of no interest afterwards.
     state = Path(tempfile.mkdtemp(prefix="gr-"))
     port, dashboard, *others = ports()
-    environment = dict(bench.environment(folder / "home"), RAY_JOB_STOP_WAIT_TIME_S="60", RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0",
-                       RAY_USAGE_STATS_ENABLED="0", GRADUS_JOBS=bench.store("ray"))
+    environment = dict(bench.environment(folder / "home"), RAY_JOB_STOP_WAIT_TIME_S="60", RAY_USAGE_STATS_ENABLED="0",
+                       GRADUS_JOBS=bench.store("ray"))
     environment["PATH"] = f"{VENV}/bin:{environment['PATH']}"
     start = [f"{VENV}/bin/ray", "start", "--block", "--num-cpus=1", "--object-store-memory=100000000", "--disable-usage-stats"]
     head = Group("head", [*start, "--head", "--node-ip-address=127.0.0.1", f"--port={port}", f"--temp-dir={state}",
@@ -507,15 +508,15 @@ def on_ray(bench):
 
         until(lambda: ray("list").returncode == 0, 120, 1)
         node = Group("node", [*start, f"--address=127.0.0.1:{port}"], environment, folder)
-        begin = Group("ray-begin", [str(PROGRAM), "annotate", "judge", str(bench.folder / "solutions.jsonl"), "-o",
-                                    str(folder / "labels/judged.jsonl.zst"), "--shard-size", "100", *bench.judge],
-                      dict(environment, GRADUS_HOME=str(folder / "begin-home")), folder)
-        until(lambda: bench.results("ray") > 0)
         work = ["--endpoint", bench.endpoint, "--key-env", "API_KEY", "--concurrency", "4", "--no-cache"]
         submitted = ray("submit", "--no-wait", "--submission-id", "gradus-work", "--working-dir", str(DEPLOY / "ray"), "--",
                         "python", "work.py", "--workers", "2", "--env", "PGPASSWORD", "--env", "API_KEY", "--", *work)
         assert submitted.returncode == 0, submitted.stderr
         programs = until(lambda: found if len(found := workers(environment)) == 2 else None, 120)
+        begin = Group("ray-begin", [str(PROGRAM), "annotate", "judge", str(bench.folder / "solutions.jsonl"), "-o",
+                                    str(folder / "labels/judged.jsonl.zst"), "--shard-size", "100", *bench.judge],
+                      dict(environment, GRADUS_HOME=str(folder / "begin-home")), folder)
+        until(lambda: bench.results("ray") > 0)
         # A program alone, then an actor with its program.
         os.kill(programs[0], signal.SIGKILL)
         os.kill(parent_of(programs[1]), signal.SIGKILL)

@@ -26,7 +26,9 @@ import ray
 
 # Seconds before a program that died is started again: doubled while it dies at once, up to a minute.
 FIRST_WAIT, LONGEST_WAIT, SOON = 1.0, 60.0, 10.0
-# Actors that wait, and the calls beside it.
+# Seconds until an actor that does not answer is given up when all are drained.
+PATIENCE = 15.0
+# `wait` of an actor, and the calls beside it.
 CALLS_AT_ONCE = 4
 
 
@@ -118,19 +120,25 @@ def main():
     make = Worker.options(num_cpus=asked.num_cpus, num_gpus=asked.num_gpus, scheduling_strategy="SPREAD")
     workers = [make.remote(program, asked.options, variables, asked.restarts) for _ in range(asked.workers)]
     left = {worker.wait.remote(): worker for worker in workers}
-    draining, failed = False, []
+    answers, patience, failed = {}, None, []
     while left:
         if stop.is_set():
-            if not draining:
+            if patience is None:
                 print(f"draining {len(left)} workers", flush=True)
-            draining = True
-            # An actor that was just started again has not heard of it.
-            for worker in left.values():
-                worker.drain.remote()
-        done, _ = ray.wait(list(left), timeout=0.5)
-        for one in done:
+                patience = time.monotonic() + PATIENCE
+            for one, worker in left.items():
+                # Again and again: an actor that was just started again has not heard of it.
+                if one not in answers or ray.wait([answers[one]], timeout=0)[0]:
+                    answers[one] = worker.drain.remote()
+                elif time.monotonic() > patience:
+                    # It waits for a node, and runs nothing.
+                    ray.kill(worker)
+        for one in ray.wait(list(left), timeout=0.5)[0]:
             left.pop(one)
-            status = ray.get(one)
+            try:
+                status = ray.get(one)
+            except ray.exceptions.RayActorError as error:
+                status = 0 if stop.is_set() else str(error)
             failed += [status] if status != 0 else []
     for status in failed:
         print(f"a worker ended with {status}", file=sys.stderr)
