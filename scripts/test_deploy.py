@@ -7,7 +7,7 @@
   with rules of our own. Then each container's command runs as a process group with the environment and the volumes that
   its manifest gives it, and nothing else of this machine's environment.
 - **slurm**: the batch scripts are submitted with sbatch to a real cluster of one node, with arrays, a time limit that
-  really comes, and requeued tasks. Without Slurm they run as process groups with SLURM_… variables and a scontrol of ours.
+  really comes, and requeued tasks. Without Slurm they are process groups with SLURM_… variables and a scontrol of ours.
 - **ray**: `ray job submit` runs deploy/ray/work.py on a cluster of two nodes; a program, an actor and a node are killed.
 
 Workers and the command that begins the job are killed on the way. Each time the output must be that of one machine, to the
@@ -70,9 +70,15 @@ class Bench:
         self.password = url.split("://", 1)[1].split("@")[0].split(":", 1)[1]
         self.bare = url.replace(f":{self.password}@", "@")
         data(folder / "solutions.jsonl")
-        self.judge = ["--endpoint", endpoint, "--model", "scripted", "--key-env", "API_KEY", "--concurrency", "4", "--no-cache"]
+        self.server = ["--endpoint", endpoint, "--key-env", "API_KEY", "--concurrency", "4", "--no-cache"]
         self.alone = folder / "alone"
-        self.run("annotate", "judge", "solutions.jsonl", "-o", "alone/judged.jsonl.zst", "--shard-size", "100", *self.judge)
+        self.run(*self.judge("alone"))
+
+    def judge(self, output):
+        """The command that begins the job, and its one-machine twin."""
+        target = self.folder / output / "judged.jsonl.zst"
+        words = ["annotate", "judge", self.folder / "solutions.jsonl", "-o", target, "--shard-size=100", "--model=scripted"]
+        return [*map(str, words), *self.server]
 
     def environment(self, home):
         """The environment of a machine: nothing of this one's but the PATH."""
@@ -154,15 +160,10 @@ def until(what, seconds=120.0, every=0.1):
     raise AssertionError(f"not so after {seconds:.0f} s{logs}")
 
 
-def ports():
-    """Free ports of the loopback address."""
-    held = [socket.socket() for _ in range(8)]
-    for one in held:
-        one.bind(("127.0.0.1", 0))
-    found = [str(one.getsockname()[1]) for one in held]
-    for one in held:
-        one.close()
-    return found
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
 # Kubernetes.
@@ -209,7 +210,8 @@ def kubernetes(bench):
         assert worker.process.wait(timeout=120) == 0, worker.log.read_text()[-2000:]
     assert [worker.drain(grace(manifests["work"])) for worker in workers] == [0, 0]
     same = bench.same(cluster.data / "labels")
-    return f"{len(manifests)} manifests valid for {' and '.join(KUBERNETES)}; {same} with {kills} kills; {score_job(cluster, manifests['score-job'])}"
+    valid = f"{len(manifests)} manifests valid for {' and '.join(KUBERNETES)}"
+    return f"{valid}; {same} with {kills} kills; {score_job(cluster, manifests['score-job'])}"
 
 
 def grace(manifest):
@@ -305,17 +307,21 @@ def score_job(cluster, manifest):
         (shards / f"sampled-{number:05}-of-{SHARDS:05}.jsonl").write_text(part)
     more = {"MODEL": "gradus-prm", "DEVICE": "cpu", "SHARDS_OF": "2", "GRADUS_HOME": str(home),
             "GRADUS_JOBS": str(cluster.folder / "score-jobs.sqlite")}
-    pods = [cluster.start(f"score{index}", manifest, (), {**more, "JOB_COMPLETION_INDEX": str(index)}) for index in range(2)]
+    pods = []
+    for index in range(2):
+        pods.append(cluster.start(f"score{index}", manifest, (), {**more, "JOB_COMPLETION_INDEX": str(index)}))
     scored = cluster.data / "scored"
     until(lambda: scored.is_dir() and any(scored.glob("*.jsonl")), 300)
     pods[0].kill_and_restart()
     pods[1].drain(grace(manifest))
     pods[1].start()
     assert [pod.process.wait(timeout=400) for pod in pods] == [0, 0], [pod.log.read_text()[-1000:] for pod in pods]
+    environment = cluster.bench.environment(cluster.folder / "home")
+    environment.update(GRADUS_HOME=str(home), GRADUS_JOBS=str(cluster.folder / "expected.sqlite"))
     for shard in sorted(shards.iterdir()):
         target = cluster.folder / "expected" / shard.name
-        environment = dict(cluster.bench.environment(cluster.folder / "home"), GRADUS_HOME=str(home), GRADUS_JOBS=str(cluster.folder / "e.sqlite"))
-        subprocess.run([PROGRAM, "score", shard, "-o", target, "--show", "0"], env=environment, check=True, capture_output=True)
+        line = [PROGRAM, "score", shard, "-o", target, "--show", "0"]
+        subprocess.run(line, env=environment, check=True, capture_output=True)
         assert target.read_bytes() == (scored / shard.name).read_bytes(), f"{shard.name} differs"
     return f"{SHARDS} scored shards by 2 pods, the same to the byte"
 
@@ -329,12 +335,10 @@ def slurm(bench):
     for script in sorted((DEPLOY / "slurm").glob("*.sbatch")):
         subprocess.run(["bash", "-n", script], check=True)
     cluster = (Slurm if "SLURM_CONF" in os.environ else NoSlurm)(bench, folder)
-    words = ["annotate", "judge", bench.folder / "solutions.jsonl", "-o", folder / "labels/judged.jsonl.zst", "--shard-size", "100", *bench.judge]
     store = {"GRADUS_JOBS": bench.store("slurm")}
-    begin = cluster.submit("gradus.sbatch", words, store)
-    work = ["work", "--endpoint", bench.endpoint, "--key-env", "API_KEY", "--concurrency", "4", "--no-cache"]
+    begin = cluster.submit("gradus.sbatch", bench.judge("slurm/labels"), store)
     # A limit that comes while there is nothing left to do: the workers wait, drain, and are requeued.
-    workers = cluster.submit("gradus.sbatch", work, store, array=2, limit=True)
+    workers = cluster.submit("gradus.sbatch", ["work", *bench.server], store, array=2, limit=True)
     until(lambda: bench.results("slurm") > SOLUTIONS // 20)
     cluster.warn(begin)
     cluster.kill(workers, 1)
@@ -349,7 +353,7 @@ def slurm(bench):
     for number in range(SHARDS):
         part = "\n".join(lines[number * 40 : number * 40 + 40]) + "\n"
         (shards / f"problems-{number:05}-of-{SHARDS:05}.jsonl").write_text(part)
-    sample = ["sample", "-n", "2", "--endpoint", bench.endpoint, "--model", "scripted", "--key-env", "API_KEY", "--no-cache", "--concurrency", "1"]
+    sample = ["sample", "-n", "2", "--model", "scripted", *bench.server]
     array = cluster.submit("shards.sbatch", [shards, folder / "sampled", *sample], {}, array=3)
     until(lambda: (folder / "sampled").is_dir() and any((folder / "sampled").glob("*.jsonl")))
     cluster.warn(array, 0)
@@ -450,7 +454,8 @@ class NoSlurm:
             home = dict(home, SLURM_JOB_ID=str(int(job) * 1000 + number), **environment)
             home["PATH"] = f"{self.folder}/bin:{home['PATH']}"
             if array:
-                home.update(SLURM_ARRAY_JOB_ID=job, SLURM_ARRAY_TASK_ID=str(number), SLURM_ARRAY_TASK_MIN="0", SLURM_ARRAY_TASK_COUNT=str(array))
+                home.update(SLURM_ARRAY_JOB_ID=job, SLURM_ARRAY_TASK_ID=str(number))
+                home.update(SLURM_ARRAY_TASK_MIN="0", SLURM_ARRAY_TASK_COUNT=str(array))
             command = ["bash", str(DEPLOY / "slurm" / script), *map(str, words)]
             group = Group(f"slurm-{job}-{number}", command, home, self.folder)
             group.task = f"{job}_{number}" if array else home["SLURM_JOB_ID"]
@@ -487,57 +492,53 @@ class NoSlurm:
 
 
 def on_ray(bench):
+    from ray.cluster_utils import Cluster
+
     folder = bench.folder / "ray"
-    folder.mkdir()
-    # Ray's sockets need short paths, and its state is of no interest afterwards.
-    state = Path(tempfile.mkdtemp(prefix="gr-"))
-    port, dashboard, *others = ports()
     environment = dict(bench.environment(folder / "home"), RAY_JOB_STOP_WAIT_TIME_S="60", RAY_USAGE_STATS_ENABLED="0",
                        GRADUS_JOBS=bench.store("ray"))
     environment["PATH"] = f"{VENV}/bin:{environment['PATH']}"
-    start = [f"{VENV}/bin/ray", "start", "--block", "--num-cpus=1", "--object-store-memory=100000000", "--disable-usage-stats"]
-    head = Group("head", [*start, "--head", "--node-ip-address=127.0.0.1", f"--port={port}", f"--temp-dir={state}",
-                          "--include-dashboard=true", "--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}",
-                          f"--ray-client-server-port={others[0]}"], environment, folder)
+    # The nodes are children of this process, with its environment.
+    os.environ.update(environment)
+    port = free_port()
+    node = {"num_cpus": 1, "object_store_memory": 100 * 1024**2}
+    dashboard = {"include_dashboard": True, "dashboard_host": "127.0.0.1", "dashboard_port": port}
+    cluster = Cluster(initialize_head=True, head_node_args={**node, **dashboard})
     try:
-        address = {"RAY_ADDRESS": f"http://127.0.0.1:{dashboard}"}
-        jobs = [f"{VENV}/bin/ray", "job"]
+        second = cluster.add_node(**node)
+        os.environ["RAY_ADDRESS"] = f"http://127.0.0.1:{port}"
 
         def ray(*words):
-            return subprocess.run([*jobs, *words], env={**environment, **address}, capture_output=True, text=True)
+            return subprocess.run([f"{VENV}/bin/ray", "job", *words], capture_output=True, text=True)
 
         until(lambda: ray("list").returncode == 0, 120, 1)
-        node = Group("node", [*start, f"--address=127.0.0.1:{port}"], environment, folder)
-        work = ["--endpoint", bench.endpoint, "--key-env", "API_KEY", "--concurrency", "4", "--no-cache"]
         submitted = ray("submit", "--no-wait", "--submission-id", "gradus-work", "--working-dir", str(DEPLOY / "ray"), "--",
-                        "python", "work.py", "--workers", "2", "--env", "PGPASSWORD", "--env", "API_KEY", "--", *work)
+                        "python", "work.py", "--workers", "2", "--env", "PGPASSWORD", "--env", "API_KEY", "--",
+                        *bench.server)
         assert submitted.returncode == 0, submitted.stderr
-        programs = until(lambda: found if len(found := workers(environment)) == 2 else None, 120)
-        begin = Group("ray-begin", [str(PROGRAM), "annotate", "judge", str(bench.folder / "solutions.jsonl"), "-o",
-                                    str(folder / "labels/judged.jsonl.zst"), "--shard-size", "100", *bench.judge],
+        programs = until(lambda: found if len(found := workers(environment)) == 2 else None, 180)
+        begin = Group("begin", [str(PROGRAM), *bench.judge("ray/labels")],
                       dict(environment, GRADUS_HOME=str(folder / "begin-home")), folder)
         until(lambda: bench.results("ray") > 0)
         # A program alone, then an actor with its program.
         os.kill(programs[0], signal.SIGKILL)
         os.kill(parent_of(programs[1]), signal.SIGKILL)
-        fresh = until(lambda: found if len(found := workers(environment)) == 2 and not set(found) & set(programs) else None, 120)
+        until(lambda: len(found := workers(environment)) == 2 and not set(found) & set(programs), 180)
         assert begin.process.wait(timeout=300) == 0, begin.log.read_text()[-2000:]
         same = bench.same(folder / "labels")
-        # A node: its worker is started on the other as soon as there is room, so the second worker waits.
-        node.signal(signal.SIGTERM)
-        until(lambda: len(workers(environment)) < 2, 60)
+        # A node: its worker waits for room on the other, which has none, and is given up when all are drained.
+        cluster.remove_node(second)
+        until(lambda: len(workers(environment)) == 1, 60)
         stopped = ray("stop", "gradus-work")
         assert stopped.returncode == 0, stopped.stderr
-        until(lambda: not workers(environment), 60)
         log = ray("logs", "gradus-work").stdout
-        assert "draining 2 workers" in log, log
+        assert "draining 2 workers" in log and "2 workers ended" in log, log
+        assert not workers(environment)
         told = ray("list").stdout + log
         assert bench.password not in told and KEY not in told, "a secret is on the dashboard"
-        return f"{same}; a program and an actor killed and started again ({len(fresh)} workers), then drained"
+        return f"{same}; a program, an actor and a node were killed, the rest was drained"
     finally:
-        head.signal(signal.SIGTERM)
-        time.sleep(2)
-        shutil.rmtree(state, ignore_errors=True)
+        cluster.shutdown()
 
 
 def workers(environment):
@@ -547,7 +548,8 @@ def workers(environment):
     for process in Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_bytes().split(b"\0")
-            if words[0].endswith(b"/gradus") and words[1] == b"work" and mine in (process / "environ").read_bytes().split(b"\0"):
+            is_worker = words[0].endswith(b"/gradus") and words[1] == b"work"
+            if is_worker and mine in (process / "environ").read_bytes().split(b"\0"):
                 found.append(int(process.name))
         except (OSError, IndexError):
             pass

@@ -129,7 +129,7 @@ impl Generator {
                 let ask = asked.ask(&problem)?;
                 let model = &asked.opened.model;
                 let sampled = sample(model, &model.name, ask.as_ref(), &problem, &config).await?;
-                Ok(Record::new(problem, sampled.solutions))
+                Ok::<_, CallError>(Record::new(problem, sampled.solutions))
             }
         });
         let done = self.answers(py, work, skips)?;

@@ -280,11 +280,7 @@ def _files(inputs: StrPath | Sequence[StrPath]) -> list[Path]:
             continue
         for manifest in sorted(path.glob(f"*{_MANIFEST}")):
             _check_input(manifest)
-        found = [
-            one
-            for one in sorted(path.rglob("*"))
-            if one.is_file() and _is_data(one.name) and not any(part.startswith(".") for part in one.relative_to(path).parts)
-        ]
+        found = [one for one in sorted(path.rglob("*")) if one.is_file() and _is_data(one.relative_to(path))]
         if not found:
             raise GradusError(f"{path} has no data files ({', '.join(_ENDINGS)}, also with .gz or .zst)")
         files += found
@@ -293,9 +289,11 @@ def _files(inputs: StrPath | Sequence[StrPath]) -> list[Path]:
     return files
 
 
-def _is_data(name: str) -> bool:
+def _is_data(path: Path) -> bool:
+    name = path.name
+    is_hidden = any(part.startswith(".") for part in path.parts)
     plain = name.removesuffix(".gz").removesuffix(".zst")
-    return plain.endswith(_ENDINGS) and name not in _NOT_DATA and not name.endswith(_MANIFEST)
+    return not is_hidden and plain.endswith(_ENDINGS) and name not in _NOT_DATA and not name.endswith(_MANIFEST)
 
 
 def _check_input(path: Path) -> None:

@@ -189,7 +189,8 @@ def test_what_a_model_cannot_take_is_refused_or_counted(model: str, tmp_path: Pa
         sample_shards(inputs, tmp_path / "out" / "s.jsonl", model=model, **SAMPLE)
     report = sample_shards(inputs, tmp_path / "skip" / "s.jsonl", model=model, on_error="skip", **SAMPLE)
     assert (report.records, report.failed) == (1, 1)
-    gradus.run("sample", inputs, output=tmp_path / "cli.jsonl", model=model, jobs=tmp_path / "jobs", skip_failed=True, progress=False, **SAMPLE)
+    how = {"jobs": tmp_path / "jobs", "skip_failed": True, "progress": False, "model": model}
+    gradus.run("sample", inputs, output=tmp_path / "cli.jsonl", **how, **SAMPLE)
     assert data(tmp_path / "skip")[0].read_bytes() == (tmp_path / "cli.jsonl").read_bytes()
     again = sample_shards(inputs, tmp_path / "skip" / "s.jsonl", model=model, on_error="skip", **SAMPLE)
     assert again.kept == 0, "a shard that lacks something is tried again"
