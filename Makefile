@@ -18,6 +18,7 @@
 # make test-store   the tests of the job stores, with a real PostgreSQL server from PyPI
 # make test-cluster   four workers share a job in PostgreSQL while processes are killed 50 times and the server is disturbed; SOLUTIONS=2000 KILLS=8 is short
 # make test-remote    data in S3 (moto), on a hub and on the web, with errors, cut and truncated answers, silence and a token that ends
+# make test-deploy   what is in deploy/: Kubernetes manifests against their schemas, Slurm arrays, a Ray job, all really started; SOLUTIONS=4000
 # make test-faults   every long command killed, on a full or failing disk, with damage in what it keeps; ROUNDS=200
 # make test-train    training really teaches: a real small model on the synthetic world, about ten minutes
 # make test-metamorphic  a million pairs of answers that rules keep or break, with SymPy; about ten minutes
@@ -51,7 +52,7 @@ export GRADUS_HOME ?= $(TARGET)/gradus-home
 export GRADUS_TEST_MODELS ?= $(TARGET)/models
 TOKENIZERS := $(GRADUS_TEST_MODELS)/tokenizers
 
-.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-vllm test-python test-frameworks bench-python wheel test-wheel test-models test-train test-store test-cluster test-remote test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-store bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
+.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-vllm test-python test-frameworks bench-python wheel test-wheel test-models test-train test-store test-cluster test-remote test-deploy test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-store bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
 
 build:
 	$(CARGO) build --locked
@@ -168,6 +169,9 @@ test-cluster: test-build
 
 test-remote: test-build
 	GRADUS_PROGRAM=$(GRADUS) python3 scripts/test_remote.py
+
+test-deploy: test-build
+	scripts/postgres_server.py -- scripts/slurm_cluster.py -- scripts/test_deploy.py
 
 ROUNDS := 200
 test-faults: test-build

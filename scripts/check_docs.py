@@ -22,7 +22,7 @@ README_LINES = 120
 # Prompts are read by models, and published numbers are described beside their data.
 LEFT_OUT = ("assets/prompts/", "crates/", "fuzz/", "target/", "demo-out/", "runs/")
 # Folders whose paths, in backticks, must exist.
-ROOTS = ("crates/", "assets/", "recipes/", "scripts/", "benches/", "docs/", "fuzz/", ".ci/")
+ROOTS = ("crates/", "assets/", "recipes/", "scripts/", "benches/", "deploy/", "docs/", "fuzz/", ".ci/")
 # The book's list of chapters, one to a line.
 SUMMARY = "docs/SUMMARY.md"
 # Names paths that are gone.

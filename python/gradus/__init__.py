@@ -13,6 +13,7 @@ from gradus import metrics
 from gradus._gradus import (
     Dataset,
     Embedder,
+    Generator,
     Grade,
     GradusError,
     Pool,
@@ -34,6 +35,7 @@ from gradus.training import TrainingRun
 __all__ = [
     "Dataset",
     "Embedder",
+    "Generator",
     "Grade",
     "GradusError",
     "Pool",

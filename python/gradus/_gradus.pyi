@@ -65,6 +65,41 @@ class EmbedderOptions(LocalOptions, EndpointOptions, total=False):
 
     recorded: StrPath | None
 
+class GeneratorOptions(LocalOptions, EndpointOptions, total=False):
+    """Further options of `gradus sample` and `gradus annotate monte-carlo` that choose a model."""
+
+    adapter: StrPath | None
+    recorded: StrPath | None
+    system: str | None
+    raw: bool
+    template: StrPath | None
+
+class SampleOptions(TypedDict, total=False):
+    """How solutions are drawn: options of `gradus sample`."""
+
+    solutions: int
+    max_tokens: int
+    temperature: float
+    top_p: float
+    stop: str | Sequence[str]
+    steps: SplitStrategy
+    prompt: StrPath | None
+    seed: int
+
+class MonteCarloOptions(TypedDict, total=False):
+    """How steps are labeled: options of `gradus annotate monte-carlo`."""
+
+    samples: int
+    threshold: int
+    labels: Literal["hard", "soft"]
+    search: Literal["linear", "binary"]
+    no_early_stop: bool
+    max_tokens: int
+    temperature: float
+    prompt: StrPath | None
+    continue_prompt: StrPath | None
+    seed: int
+
 class PoolOptions(LocalOptions, EndpointOptions, RetrievalOptions, total=False):
     """Further options of `gradus pool search`."""
 
@@ -184,6 +219,26 @@ class Scorer:
     ) -> asyncio.Future[list[ScoredSolution | None]]:
         """As `score_batch`, to be awaited; one that cannot be scored is None."""
 
+    def score_dataset(self, dataset: Dataset, *, name: str | None = None, on_error: OnError = "fail") -> Dataset:
+        """Scores the solutions of a dataset, as `gradus score` does; `skipped` counts those without scores."""
+
+@final
+class Generator:
+    """A language model: local, or behind servers."""
+
+    def __new__(
+        cls, model: StrPath | None = None, *, device: str | None = None, **settings: Unpack[GeneratorOptions]
+    ) -> Generator:
+        """Loads a model, or prepares connections to servers. Nothing is downloaded: `gradus models pull` does that."""
+    @property
+    def model(self) -> str: ...
+    def sample(self, problems: Dataset, *, on_error: OnError = "fail", **settings: Unpack[SampleOptions]) -> Dataset:
+        """Samples solutions, as `gradus sample` does; `skipped` counts problems that are left out."""
+    def monte_carlo(
+        self, solutions: Dataset, *, on_error: OnError = "fail", **settings: Unpack[MonteCarloOptions]
+    ) -> Dataset:
+        """Labels steps by rollouts, as `gradus annotate monte-carlo` does; `skipped` counts solutions without labels."""
+
 @final
 class Embedder:
     """An embedding model: local, or behind servers."""
@@ -195,6 +250,8 @@ class Embedder:
     def model(self) -> str: ...
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector of length 1 for each text."""
+    def embed_dataset(self, dataset: Dataset, path: StrPath) -> int:
+        """Writes the embeddings of a dataset's problems, as `gradus embed` does: `.npy`, or JSONL."""
     def embed_async(self, texts: Sequence[str]) -> asyncio.Future[list[list[float]]]:
         """As `embed`, to be awaited. Cancelling stops the work."""
 
@@ -225,6 +282,7 @@ class Dataset(Sequence[dict[str, Any]]):
         map: str | None = None,
         problem: str | None = None,
         on_error: OnError = "fail",
+        solutions: bool = True,
     ) -> Dataset:
         """Reads files, folders of shards, or "-"; formats are recognized. Texts are split into steps."""
     @staticmethod
@@ -247,13 +305,19 @@ class Dataset(Sequence[dict[str, Any]]):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     @property
     def skipped(self) -> int:
-        """Invalid records that were left out."""
+        """Invalid records that were left out, or what a model could not take."""
     @property
     def solutions(self) -> int:
         """Solutions in all."""
     def __len__(self) -> int: ...
     def __getitem__(self, index: int) -> dict[str, Any]: ...  # type: ignore[override]
     def _repr_html_(self) -> str: ...
+
+def shard_names(output: StrPath, count: int) -> tuple[list[os.PathLike[str]], os.PathLike[str]]:
+    """The files of an output in `count` shards, and its manifest."""
+
+def shard_entry(path: StrPath, records: int, failed: int = 0) -> dict[str, Any]:
+    """What a manifest says of a shard: its name, records, size and BLAKE3 hash."""
 
 def select(
     *,

@@ -1,7 +1,10 @@
 """The type stubs name what is there, and nothing else."""
 
 import ast
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 import gradus
 from gradus import _gradus
@@ -10,6 +13,7 @@ STUB = Path(gradus.__file__).with_name("_gradus.pyi")
 # Names for type checkers only.
 TYPES = {"StrPath", "Aggregation", "OnError", "SplitStrategy", "LocalOptions", "EndpointOptions"}
 TYPES |= {"RetrievalOptions", "ScorerOptions", "EmbedderOptions", "PoolOptions"}
+TYPES |= {"GeneratorOptions", "SampleOptions", "MonteCarloOptions"}
 
 
 def test_every_name_and_method() -> None:
@@ -29,21 +33,33 @@ def test_every_name_and_method() -> None:
             assert own == named[name], name
 
 
-def test_options_are_those_of_the_command_line() -> None:
+def options_of(*types: str) -> set[str]:
     stub = ast.parse(STUB.read_text(encoding="utf-8"))
-    options = {
+    return {
         item.target.id
         for node in stub.body
-        if isinstance(node, ast.ClassDef) and node.name in TYPES
+        if isinstance(node, ast.ClassDef) and node.name in types
         for item in node.body
         if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
     }
-    try:
-        gradus.Scorer(nothing=1)  # type: ignore[call-arg]
-    except TypeError as error:
-        known = set(str(error).split("it has ")[1].split(", "))
+
+
+def known_to(call: Callable[..., object], *arguments: object) -> set[str]:
+    with pytest.raises(TypeError) as refused:
+        call(*arguments, nothing=1)
+    return set(str(refused.value).split("it has ")[1].split(", "))
+
+
+def test_options_are_those_of_the_command_line(tmp_path: Path) -> None:
+    shared = "LocalOptions", "EndpointOptions"
     named = {"model", "adapter", "profile", "pool", "device"}
-    assert known - named == options - {"recorded"}
+    assert known_to(gradus.Scorer) - named == options_of(*shared, "RetrievalOptions", "ScorerOptions")
+    assert known_to(gradus.Generator) - {"model", "device"} == options_of(*shared, "GeneratorOptions")
+    recorded = tmp_path / "recorded.jsonl"
+    recorded.write_text('{"prompt": "2 + 3?", "completions": ["5"]}\n', encoding="utf-8")
+    generator, nothing = gradus.Generator(recorded=recorded), gradus.Dataset.from_rows([])
+    assert known_to(generator.sample, nothing) == options_of("SampleOptions")
+    assert known_to(generator.monte_carlo, nothing) == options_of("MonteCarloOptions")
 
 
 def test_all_is_there() -> None:

@@ -20,9 +20,9 @@ use crate::table;
 #[pyclass(frozen, module = "gradus", sequence)]
 pub(crate) struct Dataset {
     pub(crate) records: Vec<Record>,
-    /// Invalid records that were left out.
+    /// Invalid records that were left out, or what a model could not take.
     #[pyo3(get)]
-    skipped: u64,
+    pub(crate) skipped: u64,
 }
 
 /// Records that a notebook shows.
@@ -30,9 +30,11 @@ const SHOWN: usize = 20;
 
 #[pymethods]
 impl Dataset {
-    /// Reads files, folders of shards, or "-"; formats are recognized. Solutions that are text are split into steps.
+    /// Reads files, folders of shards, or "-"; formats are recognized. Solutions that are text are split into steps. A
+    /// format with a solution to each problem is read as solved problems, or with `solutions=False` as problems that
+    /// have it as their reference.
     #[staticmethod]
-    #[pyo3(signature = (*paths, format=None, map=None, problem=None, on_error="fail"))]
+    #[pyo3(signature = (*paths, format=None, map=None, problem=None, on_error="fail", solutions=true))]
     fn read(
         py: Python<'_>,
         paths: &Bound<'_, PyTuple>,
@@ -40,12 +42,13 @@ impl Dataset {
         map: Option<&str>,
         problem: Option<String>,
         on_error: &str,
+        solutions: bool,
     ) -> PyResult<Self> {
         let paths: Vec<PathBuf> = paths.extract()?;
         if paths.is_empty() {
             return Err(raised("Dataset.read needs the path of a file or folder"));
         }
-        let options = read_options(format, map, problem)?;
+        let options = ReadOptions { prefer_solutions: solutions, ..read_options(format, map, problem)? };
         let skips = skips(on_error)?;
         py.detach(|| read(&paths, options, skips)).map_err(raised)
     }
@@ -227,7 +230,7 @@ fn format_named(name: &str) -> PyResult<Format> {
     Format::from_name(name).ok_or_else(unknown)
 }
 
-fn skips(on_error: &str) -> PyResult<bool> {
+pub(crate) fn skips(on_error: &str) -> PyResult<bool> {
     match on_error {
         "fail" => Ok(false),
         "skip" => Ok(true),

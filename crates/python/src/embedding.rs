@@ -1,15 +1,27 @@
 //! Texts as vectors.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use gradus_backend::EmbedderSettings;
 use gradus_core::contracts::{CallError, Embed, Embeddings};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde::Serialize;
 
+use crate::dataset::Dataset;
 use crate::error::raised;
 use crate::options::{keywords, options};
 use crate::waiting::{promise, refuse_forked, wait};
+
+/// Texts of a dataset that are embedded in one call.
+const AT_ONCE: usize = 256;
+
+#[derive(Serialize)]
+struct EmbeddingRow<'a> {
+    text: &'a str,
+    embedding: &'a [f32],
+}
 
 /// An embedding model: local, or behind servers.
 #[pyclass(frozen, module = "gradus")]
@@ -51,6 +63,27 @@ impl Embedder {
         })
     }
 
+    /// Embeds the problems of a dataset and writes them as `gradus embed` does: NumPy's format for a name that ends in
+    /// `.npy`, JSONL otherwise. Returns the number of texts.
+    fn embed_dataset(&self, py: Python<'_>, dataset: &Bound<'_, Dataset>, path: PathBuf) -> PyResult<usize> {
+        let texts: Vec<String> =
+            dataset.get().records.iter().map(|record| record.problem.text.clone()).collect();
+        let (embedder, asked) = (Arc::clone(&self.0), texts.clone());
+        let all = wait(py, async move {
+            let mut all =
+                Embeddings { dimension: 0, values: Vec::new(), truncated: 0, usage: Default::default() };
+            for chunk in asked.chunks(AT_ONCE) {
+                let part = embedder.embed(chunk.to_vec()).await?;
+                all.dimension = part.dimension;
+                all.values.extend(part.values);
+            }
+            Ok::<_, CallError>(all)
+        });
+        let all = all?.map_err(raised)?;
+        py.detach(|| gradus_durable::replace_file(&path, &file(&path, &texts, &all)?).map_err(raised))?;
+        Ok(texts.len())
+    }
+
     fn __repr__(&self) -> String {
         format!("Embedder({:?})", self.0.name)
     }
@@ -67,4 +100,28 @@ fn embedded(
 fn rows(found: Result<Option<Embeddings>, CallError>) -> PyResult<Vec<Vec<f32>>> {
     let found = found.map_err(raised)?;
     Ok(found.map_or_else(Vec::new, |found| found.rows().map(<[f32]>::to_vec).collect()))
+}
+
+/// The bytes of a file of vectors, as `gradus embed` writes them.
+fn file(path: &std::path::Path, texts: &[String], all: &Embeddings) -> PyResult<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if path.extension().is_some_and(|extension| extension == "npy") {
+        // NumPy's format, version 1: a magic number, a padded header, little-endian f32.
+        let shape = format!("({}, {})", texts.len(), all.dimension);
+        let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
+        while (10 + header.len() + 1) % 64 != 0 {
+            header.push(' ');
+        }
+        header.push('\n');
+        bytes.extend(b"\x93NUMPY\x01\x00");
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        bytes.extend(all.values.iter().flat_map(|value| value.to_le_bytes()));
+        return Ok(bytes);
+    }
+    for (text, embedding) in texts.iter().zip(all.rows()) {
+        serde_json::to_writer(&mut bytes, &EmbeddingRow { text, embedding }).map_err(raised)?;
+        bytes.push(b'\n');
+    }
+    Ok(bytes)
 }

@@ -8,6 +8,7 @@
 mod dataset;
 mod embedding;
 mod error;
+mod generation;
 mod grading;
 mod json;
 mod metrics;
@@ -16,6 +17,7 @@ mod options;
 mod pool;
 mod scoring;
 mod selection;
+mod shards;
 mod splitting;
 mod table;
 mod waiting;
@@ -35,6 +37,8 @@ mod _gradus {
     #[pymodule_export]
     use super::error::GradusError;
     #[pymodule_export]
+    use super::generation::Generator;
+    #[pymodule_export]
     use super::grading::{Grade, compare, extract_answer, grade, grade_batch};
     #[pymodule_export]
     use super::metrics::{average_precision, brier, ece, process_scores, roc_auc};
@@ -44,6 +48,8 @@ mod _gradus {
     use super::scoring::{ScoredSolution, Scorer};
     #[pymodule_export]
     use super::selection::{aggregate, expected_best_of_n, pass_at_n, select};
+    #[pymodule_export]
+    use super::shards::{shard_entry, shard_names};
     #[pymodule_export]
     use super::splitting::{split_steps, step_spans};
     use super::{Bound, PyModule, PyModuleMethods, PyResult};

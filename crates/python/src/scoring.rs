@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use clap::Args;
 use gradus_backend::{Augmentation, Library, ScorerSettings, check_profile, with_profile};
+use gradus_core::Record;
 use gradus_core::contracts::{CallError, ScoreRequest, ScoreSteps, StepScores};
 use gradus_core::metrics::process::first_error;
 use gradus_core::select::Aggregation;
-use gradus_retrieve::two_stage::{self, Target};
+use gradus_retrieve::two_stage::{self, Seen, Target};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::dataset::Dataset;
 use crate::error::raised;
 use crate::notebook;
 use crate::options::{keywords, options};
@@ -84,19 +86,84 @@ impl OnError {
 
 type Scored = Vec<Result<StepScores, CallError>>;
 
+/// Solutions of a dataset that are scored in one call.
+const AT_ONCE: usize = 4096;
+/// Metadata key of a solution's references, by the name of the scores.
+const RETRIEVAL: &str = "retrieval";
+
 impl Opened {
+    /// Gives requests their references where there is a pool; which ones each has, for its metadata.
+    async fn retrieve(&self, requests: &mut [ScoreRequest]) -> Result<Vec<Seen>, String> {
+        let Some(library) = &self.library else { return Ok(Vec::new()) };
+        let targets: Vec<Target> = requests.iter().map(Target::from).collect();
+        let found = library.retrieve(&targets, &self.retrieval, |_, _| true).await;
+        let found = found.map_err(|error| error.to_string())?;
+        let found = requests.iter_mut().zip(found.targets).map(|(request, found)| {
+            request.references = found.references.questions;
+            request.step_references = found.references.steps;
+            found.seen
+        });
+        Ok(found.collect())
+    }
+
     /// The scores of all requests, with references where there is a pool.
     async fn answer(&self, mut requests: Vec<ScoreRequest>) -> Result<Scored, String> {
-        if let Some(library) = &self.library {
-            let targets: Vec<Target> = requests.iter().map(Target::from).collect();
-            let found = library.retrieve(&targets, &self.retrieval, |_, _| true).await;
-            let found = found.map_err(|error| error.to_string())?;
-            for (request, found) in requests.iter_mut().zip(found.targets) {
-                request.references = found.references.questions;
-                request.step_references = found.references.steps;
+        self.retrieve(&mut requests).await?;
+        self.scorer.score_steps(requests).await.map_err(|error| error.to_string())
+    }
+
+    /// Scores the solutions of records, each text of a problem once; the number of solutions that have no scores.
+    async fn score_records(
+        &self,
+        records: &mut [Record],
+        name: &str,
+        on_error: OnError,
+    ) -> Result<u64, String> {
+        let places: Vec<(usize, usize)> = records
+            .iter()
+            .enumerate()
+            .flat_map(|(record, of)| (0..of.solutions.len()).map(move |solution| (record, solution)))
+            .collect();
+        let requests = places.iter().map(|&(record, solution)| {
+            let record = &records[record];
+            ScoreRequest::of(&record.problem, &record.solutions[solution])
+        });
+        let mut requests: Vec<ScoreRequest> = requests.collect();
+        let seen = self.retrieve(&mut requests).await?;
+        // For each request the number of the one that is sent for it.
+        let mut sent: Vec<usize> = Vec::new();
+        let mut numbers: Vec<usize> = Vec::with_capacity(requests.len());
+        for (at, request) in requests.iter().enumerate() {
+            let of_record =
+                sent.iter().rposition(|&other| places[other].0 != places[at].0).map_or(0, |last| last + 1);
+            let known = sent[of_record..].iter().position(|&other| is_same(&requests[other], request));
+            numbers.push(known.map_or(sent.len(), |known| of_record + known));
+            if known.is_none() {
+                sent.push(at);
             }
         }
-        self.scorer.score_steps(requests).await.map_err(|error| error.to_string())
+        let distinct = sent.iter().map(|&at| requests[at].clone()).collect();
+        let answers = self.scorer.score_steps(distinct).await.map_err(|error| error.to_string())?;
+        let mut skipped = 0;
+        for (at, &(record, solution)) in places.iter().enumerate() {
+            let solution = &mut records[record].solutions[solution];
+            match (&answers[numbers[at]], on_error) {
+                (Ok(found), _) => {
+                    solution.scores.insert(name.to_owned(), found.scores.clone());
+                }
+                (Err(CallError::Invalid(_)), OnError::Skip) => skipped += 1,
+                (Err(error), _) => return Err(unscored(error)),
+            }
+            let Some(seen) = seen.get(at) else { continue };
+            // Their names are kept, their texts are in the pool.
+            solution.references = None;
+            let noted = solution.metadata.entry(RETRIEVAL).or_insert_with(|| serde_json::json!({}));
+            if let serde_json::Value::Object(noted) = noted {
+                let seen = serde_json::to_value(seen).map_err(|error| error.to_string())?;
+                noted.insert(name.to_owned(), seen);
+            }
+        }
+        Ok(skipped)
     }
 
     /// Solutions with their scores; None for one that has none, with `on_error="skip"`.
@@ -113,14 +180,27 @@ impl Opened {
                 Ok(Some(ScoredSolution { problem, steps, scores, name: name.clone() }))
             }
             (Err(CallError::Invalid(_)), OnError::Skip) => Ok(None),
-            (Err(error @ CallError::Invalid(_)), OnError::Fail) => {
-                let hint = "use on_error=\"skip\" to leave such solutions unscored";
-                Err(raised(format!("{error} ({hint})")))
-            }
-            (Err(error), _) => Err(raised(error)),
+            (Err(error), _) => Err(raised(unscored(&error))),
         });
         scored.collect()
     }
+}
+
+/// Why a solution has no scores, and what can be done.
+fn unscored(error: &CallError) -> String {
+    match error {
+        CallError::Invalid(_) => {
+            format!("{error} (use on_error=\"skip\" to leave such solutions unscored)")
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// Whether two requests of one problem ask the same.
+fn is_same(one: &ScoreRequest, other: &ScoreRequest) -> bool {
+    one.steps == other.steps
+        && one.references == other.references
+        && one.step_references == other.step_references
 }
 
 /// Pairs problems with solutions. One problem may go with all solutions.
@@ -224,6 +304,36 @@ impl Scorer {
         let (opened, requests) = (Arc::clone(&self.0), requests(&solutions));
         let answers = wait(py, async move { opened.answer(requests).await })?;
         self.0.scored(solutions, answers, on_error)
+    }
+
+    /// Scores the solutions of a dataset, as `gradus score` does; `skipped` counts those that have no scores, which is
+    /// an error without `on_error="skip"`.
+    #[pyo3(signature = (dataset, *, name=None, on_error="fail"))]
+    fn score_dataset(
+        &self,
+        py: Python<'_>,
+        dataset: &Bound<'_, Dataset>,
+        name: Option<String>,
+        on_error: &str,
+    ) -> PyResult<Dataset> {
+        let on_error = OnError::named(on_error)?;
+        let mut records = dataset.get().records.clone();
+        let name = name.unwrap_or_else(|| self.0.scorer.name());
+        let opened = Arc::clone(&self.0);
+        let scored = wait(py, async move {
+            let (mut skipped, mut begin) = (0, 0);
+            while begin < records.len() {
+                let (mut end, mut solutions) = (begin, 0);
+                while end < records.len() && solutions < AT_ONCE {
+                    solutions += records[end].solutions.len();
+                    end += 1;
+                }
+                skipped += opened.score_records(&mut records[begin..end], &name, on_error).await?;
+                begin = end;
+            }
+            Ok::<_, String>(Dataset { records, skipped })
+        });
+        scored?.map_err(raised)
     }
 
     /// As `score`, to be awaited. Cancelling stops the work.

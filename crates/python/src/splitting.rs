@@ -36,7 +36,7 @@ pub(crate) fn step_spans(
     Ok(py.detach(|| in_characters(text, &split(text, &config))))
 }
 
-fn config(strategy: &str, min_chars: usize) -> PyResult<SplitConfig> {
+pub(crate) fn config(strategy: &str, min_chars: usize) -> PyResult<SplitConfig> {
     let unknown = || {
         let names = Strategy::ALL.map(Strategy::name).join(", ");
         raised(format!("strategy `{strategy}` is not one of {names}"))

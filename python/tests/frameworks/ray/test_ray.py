@@ -8,46 +8,24 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow
 import pytest
 import ray
-from ray.cluster_utils import Cluster
 
 import gradus
 from gradus.ray import EmbedBatches, GradeBatches, MonteCarloBatches, SampleBatches, ScoreBatches
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from guide import run_guide
-from tiny_model import write_tiny_model
 
 SOLUTIONS = 2_000
 BATCH = 40
 POOL = {"compute": ray.data.ActorPoolStrategy(size=2), "num_cpus": 1}
 FORMATS = ["numpy", "pandas", "pyarrow"]
 TOO_LONG = "and so on " * 1_000
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cluster() -> Iterator[Cluster]:
-    node = {"num_cpus": 1, "object_store_memory": 128 * 1024**2}
-    nodes = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
-    nodes.add_node(**node)
-    # Workers import this module: they need its folder.
-    paths = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[2])])
-    ray.init(address=nodes.address, runtime_env={"env_vars": {"PYTHONPATH": paths}}, logging_level="warning")
-    ray.data.DataContext.get_current().enable_progress_bars = False
-    yield nodes
-    ray.shutdown()
-    nodes.shutdown()
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(write_tiny_model(tmp_path_factory.mktemp("model") / "tiny"))
 
 
 class ReportingScoreBatches(ScoreBatches):

@@ -1,75 +1,39 @@
 """Classes for `map_batches` of Ray Data: each actor of a pool loads its model once and works through batches.
 
->>> import ray
->>> from gradus.ray import ScoreBatches
->>> rows = ray.data.from_items([{"problem": "What is 2 + 3?", "solution": "2 + 3 = 5.\\n\\nThe answer is 5."}])
->>> pool = ray.data.ActorPoolStrategy(size=2)
->>> scored = rows.map_batches(ScoreBatches, batch_size=64, batch_format="pyarrow", compute=pool)
->>> scored.take(1)[0]["step_scores"]
-[0.9460879986043461, 0.9949818041223204]
-
 Batches are dicts of NumPy arrays, pandas frames or pyarrow tables, and stay what they are. A row without a result gets
 None in the new columns; such rows are counted in `skipped`, in the log and in the Ray metric `gradus_skipped_rows`.
 """
 
 from __future__ import annotations
 
-import json
-import logging
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gradus._gradus import Dataset, Embedder, GradusError, Scorer, grade_batch
+from gradus._gradus import Dataset, Embedder, Generator, GradusError, Scorer, grade_batch
 from gradus.columns import Solution, joined, solution_of, text_of, where_known
-from gradus.program import run
+from gradus.ray.actor import Actor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from gradus._gradus import Aggregation, EmbedderOptions, ScorerOptions, StrPath
 
-try:
-    import numpy
-    import pandas
-    import pyarrow
-    import ray
-    from ray.util.metrics import Counter
-except ImportError as error:
-    raise ImportError("gradus.ray needs Ray Data: pip install 'ray[data]'") from error
+import numpy
+import pandas
+import pyarrow
 
 __all__ = ["EmbedBatches", "GradeBatches", "MonteCarloBatches", "SampleBatches", "ScoreBatches"]
 
 # A dict of arrays, a pandas.DataFrame or a pyarrow.Table.
 Batch: TypeAlias = Any
 
-_LOG = logging.getLogger(__name__)
 _TEXT = pyarrow.string()
 _NUMBER = pyarrow.float64()
 _FLAG = pyarrow.bool_()
 
 
-class _Actor:
-    """What all the classes share: their part of the node's cores, and a count of rows without a result."""
-
-    def __init__(self) -> None:
-        self.skipped = 0
-        self._metric = Counter("gradus_skipped_rows", "Rows without a result", ("step",))
-        _use_assigned_cores()
-
-    def _count(self, results: Sequence[object]) -> None:
-        missing = sum(result is None for result in results)
-        if missing:
-            self.skipped += missing
-            step = type(self).__name__
-            self._metric.inc(missing, {"step": step})
-            _LOG.warning("%s: %d of %d rows have no result", step, missing, len(results))
-
-
-class ScoreBatches(_Actor):
+class ScoreBatches(Actor):
     """Scores the steps of solutions with a process reward model, as `gradus score` does."""
 
     def __init__(
@@ -98,7 +62,7 @@ class ScoreBatches(_Actor):
         problem, solution = self._inputs
         score_all = partial(self._scorer.score_batch, on_error="skip")
         scored = where_known(score_all, _texts(batch, problem), _solutions(batch, solution))
-        self._count(scored)
+        self.count(scored)
         step_scores, score, steps = self._outputs
         columns = {
             step_scores: (_each(scored, lambda one: one.scores), pyarrow.list_(_NUMBER)),
@@ -109,7 +73,7 @@ class ScoreBatches(_Actor):
         return _with_columns(batch, columns)
 
 
-class GradeBatches(_Actor):
+class GradeBatches(Actor):
     """Compares the final answers of solutions with the right ones; `correct` is None where it cannot be told."""
 
     def __init__(
@@ -128,7 +92,7 @@ class GradeBatches(_Actor):
         answer, solution = self._inputs
         whole = [joined(solution) for solution in _solutions(batch, solution)]
         grades = where_known(grade_batch, _texts(batch, answer), whole)
-        self._count(grades)
+        self.count(grades)
         verdict, correct = self._outputs
         columns = {
             verdict: (_each(grades, lambda grade: grade.verdict), _TEXT),
@@ -137,7 +101,7 @@ class GradeBatches(_Actor):
         return _with_columns(batch, columns)
 
 
-class EmbedBatches(_Actor):
+class EmbedBatches(Actor):
     """Embeds the texts of a column, as `gradus embed` does: vectors of length 1."""
 
     def __init__(
@@ -156,15 +120,14 @@ class EmbedBatches(_Actor):
 
     def __call__(self, batch: Batch) -> Batch:
         vectors = where_known(self._embedder.embed, _texts(batch, self._input))
-        self._count(vectors)
+        self.count(vectors)
         return _with_columns(batch, {self._output: (vectors, pyarrow.list_(_NUMBER))})
 
 
-class SampleBatches(_Actor):
+class SampleBatches(Actor):
     """Samples solutions to problems, as `gradus sample` does: a row for each solution, with its problem's columns.
 
-    Further options are those of the command, such as `max_tokens=256` or `endpoint="http://localhost:8000"`. The
-    program runs once for each batch and loads a local model each time, so batches should be large.
+    Further options are those of the command, such as `max_tokens=256` or `endpoint="http://localhost:8000"`.
     """
 
     def __init__(
@@ -180,29 +143,33 @@ class SampleBatches(_Actor):
         super().__init__()
         self._inputs = problem, problem_id
         self._output = solution
-        self._options = {"model": model, "solutions": solutions, **options}
+        self._sampling, settings = split_options(SAMPLE_OPTIONS, options)
+        self._sampling["solutions"] = solutions
+        self._generator = Generator(model, **settings)
 
     def __call__(self, batch: Batch) -> Batch:
         problem, name = self._inputs
         named = [_texts(batch, name)] if name is not None else []
         records = where_known(_problem_records, _texts(batch, problem), *named)
-        sampled: dict[str, list[str | None]] = {}
-        for row in _run(["sample"], records, self._options).to_arrow().to_pylist():
-            sampled.setdefault(row["problem_id"], []).append(row["solution"])
+        known = Dataset.from_rows({_problem_key(record): record for record in records if record}.values())
+        sampled = {
+            _problem_key(record): [one["text"] for one in record.get("solutions", [])]
+            for record in self._generator.sample(known, on_error="skip", **self._sampling)
+        }
         # A problem without solutions keeps one row.
-        found = [sampled.get(record["problem"]["id"], [None]) if record else [None] for record in records]
-        self._count([solutions[0] for solutions in found])
+        found = [(sampled.get(_problem_key(record)) or [None]) if record else [None] for record in records]
+        self.count([solutions[0] for solutions in found])
         places = [place for place, solutions in enumerate(found) for _ in solutions]
         column = [solution for solutions in found for solution in solutions]
         return _with_columns(_take(batch, places), {self._output: (column, _TEXT)})
 
 
-class MonteCarloBatches(_Actor):
+class MonteCarloBatches(Actor):
     """Labels steps by rollouts, as `gradus annotate monte-carlo` does: does a step still lead to the right answer?
 
     `step_labels` are True, False, or None for steps after the first wrong one. `step_values` are the shares of
     rollouts that reach the answer, with the option `labels="soft"`. Further options are those of the command, such as
-    `samples=8`; the program runs once for each batch and loads a local model each time, so batches should be large.
+    `samples=8`.
     """
 
     def __init__(
@@ -220,20 +187,22 @@ class MonteCarloBatches(_Actor):
         super().__init__()
         self._inputs = problem, solution, answer
         self._outputs = step_labels, step_values, steps
-        self._options = {"model": model, **options}
+        self._labeling, settings = split_options(MONTE_CARLO_OPTIONS, options)
+        self._generator = Generator(model, **settings)
 
     def __call__(self, batch: Batch) -> Batch:
         problem, solution, answer = self._inputs
         inputs = _texts(batch, problem), _solutions(batch, solution), _texts(batch, answer)
         records = where_known(_solution_records, *inputs)
+        known = Dataset.from_rows({_solution_key(record): record for record in records if record}.values())
         labeled = {
             (one["problem_id"], one["id"]): one
-            for record in _run(["annotate", "monte-carlo"], records, self._options)
+            for record in self._generator.monte_carlo(known, on_error="skip", **self._labeling)
             for one in record.get("solutions", [])
             if one.get("annotations")
         }
-        found = _each(records, lambda record: labeled.get(_key(record)))
-        self._count(found)
+        found = _each(records, lambda record: labeled.get(_solution_key(record)))
+        self.count(found)
         step_labels, step_values, steps = self._outputs
         columns = {
             step_labels: (_each(found, _labels), pyarrow.list_(_FLAG)),
@@ -244,22 +213,25 @@ class MonteCarloBatches(_Actor):
         return _with_columns(batch, columns)
 
 
-def _use_assigned_cores() -> None:
-    """Computes with as many threads as Ray assigned cores, so that the actors of a node do not fight for them."""
-    here = ray.get_runtime_context() if ray.is_initialized() else None
-    if here is None or here.get_actor_id() is None:
-        return
-    assigned: dict[str, float] = here.get_assigned_resources()  # type: ignore[no-untyped-call]
-    cores = int(assigned.get("CPU", 0))
-    if cores > 0:
-        os.environ.setdefault("RAYON_NUM_THREADS", str(cores))
+# What the methods of a generator take; the other options of the commands are the model's.
+SAMPLE_OPTIONS = {"solutions", "max_tokens", "temperature", "top_p", "stop", "steps", "prompt", "seed"}
+MONTE_CARLO_OPTIONS = {
+    "samples", "threshold", "labels", "search", "no_early_stop", "max_tokens", "temperature", "prompt",
+    "continue_prompt", "seed",
+}  # fmt: skip
+
+
+def split_options(of_method: set[str], options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of a method of a generator, and those of the model."""
+    method = {name: value for name, value in options.items() if name in of_method}
+    return method, {name: value for name, value in options.items() if name not in of_method}
 
 
 def _each(values: Iterable[Any], compute: Callable[[Any], Any]) -> list[Any]:
     return [None if value is None else compute(value) for value in values]
 
 
-# The program: it reads a file of records and writes another.
+# Rows as records.
 
 
 def _record(format: str, **fields: Any) -> dict[str, Any]:
@@ -284,20 +256,12 @@ def _field(solution: Solution) -> str:
     return "solution" if isinstance(solution, str) else "steps"
 
 
-def _key(record: Mapping[str, Any]) -> tuple[str, str]:
+def _problem_key(record: Mapping[str, Any]) -> tuple[str, str]:
+    return record["problem"]["id"], record["problem"]["text"]
+
+
+def _solution_key(record: Mapping[str, Any]) -> tuple[str, str]:
     return record["problem"]["id"], record["solutions"][0]["id"]
-
-
-def _run(command: Sequence[str], records: Iterable[dict[str, Any] | None], options: Mapping[str, Any]) -> Dataset:
-    """Runs a command on records, each of them once. Those that fail are missing in what it returns."""
-    lines = dict.fromkeys(json.dumps(record) for record in records if record is not None)
-    if not lines:
-        return Dataset.from_rows([])
-    with TemporaryDirectory(prefix="gradus-") as folder:
-        source, target, jobs = (Path(folder, name) for name in ("batch.jsonl", "done.jsonl", "jobs.sqlite"))
-        source.write_text("\n".join(lines), encoding="utf-8")
-        run(*command, source, output=target, jobs=jobs, skip_failed=True, progress=False, **options)
-        return Dataset.read(target)
 
 
 def _labels(solution: Mapping[str, Any]) -> list[bool | None]:
