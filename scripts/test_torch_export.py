@@ -86,6 +86,7 @@ def main() -> int:
     parser.add_argument("--base", help="train this base, in the four objectives only, instead of tiny models")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--examples", type=int, default=5, help="examples per step")
+    parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--keep", type=Path, help="work in this folder and keep it")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -113,7 +114,7 @@ def write_recipe(work: Path, name: str, base: str | None = None, steps: int = 50
         "base": base or MODELS / other.get("model", "llama"),
         "tuning": LORA,
         "tokens": 512 if objective in ("prm", "orm") or base else 2048,
-        "rate": 5e-4 if base else 1e-2,
+        "rate": 5e-4 if base else 1e-3,
         "examples": examples,
         "length": f"total = {steps}",
         "section": section.format(objective=objective),
@@ -129,7 +130,7 @@ def case(work: Path, name: str, args: argparse.Namespace) -> list[str]:
     gradus(work, f"train export {name}.toml --to torch -o {name}-export")
     ours = metrics(work / f"{name}-ours")
     faults = []
-    for processes in 1, 2:
+    for processes in args.processes:
         run = work / f"{name}-torch-{processes}"
         launch(work / f"{name}-export", run, processes)
         theirs = metrics(run)
@@ -278,12 +279,15 @@ def gradus(work: Path, arguments: str | list) -> str:
 
 def launch(export: Path, run: Path, processes: int, *more: str, config: Path | None = None, fails: bool = False) -> None:
     """Runs train.py on so many processes of this machine's CPU."""
-    options = ["--config_file", str(config)] if config else ["--cpu", "--mixed_precision", "no"]
-    options += ["--num_processes", str(processes), "--num_machines", "1", "--num_cpu_threads_per_process", "1"]
-    options += ["--main_process_port", "0"] if processes > 1 else []
-    command = [PYTHON, "-m", "accelerate.commands.launch", *options, "train.py", "--output", str(run), *more]
-    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "CUDA_VISIBLE_DEVICES": "", "TOKENIZERS_PARALLELISM": "false"}
+    # With --cpu, accelerate's own launcher starts one process, whatever --num_processes says.
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)]
+    if config is not None:
+        launcher = ["-m", "accelerate.commands.launch", "--config_file", str(config), "--num_processes", str(processes)]
+    command = [PYTHON, *launcher, "train.py", "--output", str(run), *more]
+    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=export, capture_output=True, text=True, env=environment)
+    if f"processes: {processes}" not in done.stdout:
+        raise SystemExit(f"not {processes} processes: {' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
     if bool(done.returncode) != fails:
         raise SystemExit(f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
 

@@ -403,6 +403,7 @@ def main():
 
     accelerator = Accelerator()
     set_seed(CONFIG["seed"], device_specific=True)
+    accelerator.print(f"processes: {accelerator.num_processes} ({accelerator.distributed_type.value}, {accelerator.device.type})")
     output = args.output
     if accelerator.is_main_process:
         (output / "checkpoints").mkdir(parents=True, exist_ok=True)

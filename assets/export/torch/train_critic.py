@@ -211,6 +211,7 @@ def main():
         eval_dataset=prompts("eval.jsonl") if STEPS["eval_every"] else None,
         callbacks=[MetricsFile(args.output / "metrics.jsonl")],
     )
+    trainer.accelerator.print(f"processes: {trainer.accelerator.num_processes}")
     trainer.train(resume_from_checkpoint=get_last_checkpoint(config.output_dir) if Path(config.output_dir).exists() else None)
     save_result(trainer, args.output / MODEL["result"])
     trainer.accelerator.print(f"result: {args.output / MODEL['result']}")

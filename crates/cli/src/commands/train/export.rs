@@ -16,7 +16,7 @@ use crate::terminal::printer::Printer;
 
 pub(super) const EXAMPLES: &str = "Examples:
   gradus train export recipes/tiny/prm.toml --to torch -o exported
-  accelerate launch --num_processes 8 exported/train.py --output run
+  accelerate launch --multi_gpu --num_processes 8 exported/train.py --output run
   gradus score solutions.jsonl --model run/adapter";
 
 #[derive(Debug, Args)]
