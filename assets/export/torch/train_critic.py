@@ -165,7 +165,9 @@ def settings(output):
         "load_best_model_at_end": best is not None,
         "metric_for_best_model": f"eval_{best['metric']}" if best else None,
         "greater_is_better": best["is"] == "highest" if best else None,
-        "report_to": [],
+        "bf16": torch.cuda.is_available(),
+        "use_cpu": not torch.cuda.is_available(),
+        "report_to": "none",
     }
 
 
@@ -197,11 +199,9 @@ def main():
     order = load_file(HERE / "order.safetensors")["order"].tolist()
     # TRL drops a batch that is not full: the last one is filled with the first examples.
     order += order[: -len(order) % CONFIG["batch"]["examples"]]
-    [config] = HfArgumentParser(GRPOConfig).parse_args_into_dataclasses(
-        ["--output_dir", str(args.output / "checkpoints"), *args.options]
-    )
-    given = {option.removeprefix("--").partition("=")[0] for option in args.options if option.startswith("--")}
-    config = GRPOConfig(**{**settings(args.output), **{name: getattr(config, name) for name in given}})
+    parser = HfArgumentParser(GRPOConfig)
+    parser.set_defaults(**settings(args.output))
+    [config] = parser.parse_args_into_dataclasses(args.options)
     trainer = CriticTrainer(
         model=load_model(args.base),
         processing_class=AutoTokenizer.from_pretrained(HERE / "tokenizer"),
