@@ -25,6 +25,7 @@
 # make wheel       the optimized library and program as a Python wheel, into target/wheels; PLATFORM=x86_64 or aarch64
 # make test-python the wheel in a fresh virtual environment: its own tests, stubs, abi3audit, twine; nothing that needs torch
 # make test-frameworks  TRL, verl, OpenRLHF, Ray, distilabel, lm-evaluation-harness, Inspect, PEFT, Jupyter, trackers: gigabytes; FRAMEWORKS=trl
+# make test-torch-export  runs of gradus train against their exports, trained by PyTorch on one and two processes: gigabytes; ONLY=prm,orpo
 # make bench-python  calls from Python: overhead, and math-verify and transformers in one run
 # make bench-grade   answers graded per second, ours and math-verify's, in one run
 # make bench-serve   64 clients on gradus serve against the offline throughput of gradus score, in one run
@@ -52,7 +53,7 @@ export GRADUS_HOME ?= $(TARGET)/gradus-home
 export GRADUS_TEST_MODELS ?= $(TARGET)/models
 TOKENIZERS := $(GRADUS_TEST_MODELS)/tokenizers
 
-.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-vllm test-python test-frameworks bench-python wheel test-wheel test-models test-train test-store test-cluster test-remote test-deploy test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-store bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
+.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-vllm test-python test-frameworks bench-python wheel test-wheel test-models test-train test-store test-cluster test-remote test-deploy test-torch-export test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-store bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
 
 build:
 	$(CARGO) build --locked
@@ -157,6 +158,14 @@ test-python: test-wheel
 
 test-frameworks: test-wheel
 	WHEELS=$(TEST_WHEELS) sh scripts/test_frameworks.sh
+
+# Losses, scores, kills and FSDP on CPUs.
+TORCH_VENV := target/torch-export
+test-torch-export: test-wheel
+	[ -x $(TORCH_VENV)/bin/python ] || python3 -m venv $(TORCH_VENV)
+	$(TORCH_VENV)/bin/pip install -q -r assets/export/torch/requirements.txt -r assets/export/torch/requirements_critic.txt
+	$(TORCH_VENV)/bin/pip install -q --force-reinstall --no-deps $(TEST_WHEELS)/*.whl
+	GRADUS=$(GRADUS) PYTHON=$(TORCH_VENV)/bin/python python3 scripts/test_torch_export.py $(if $(ONLY),--only $(ONLY))
 
 bench-python: wheel
 	sh benches/python.sh

@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import torch
 
 import gradus
+from gradus import critic
 
 if TYPE_CHECKING:
     from gradus._gradus import Aggregation, SplitStrategy
@@ -47,7 +48,7 @@ try:
 except ImportError as error:
     raise ImportError(f"gradus.trl needs TRL: pip install 'trl>=1.16' ({error})") from error
 
-__all__ = ["AsyncPrmReward", "Credit", "OutcomeReward", "PrmReward", "StepGRPOTrainer", "StepScorer"]
+__all__ = ["AsyncPrmReward", "Credit", "CriticReward", "OutcomeReward", "PrmReward", "StepGRPOTrainer", "StepScorer"]
 
 Credit: TypeAlias = Literal["sum", "min"]
 Scores: TypeAlias = list[list[float] | None]
@@ -118,6 +119,36 @@ class OutcomeReward:
             "undecided": self.undecided,
         }
         return [rewards[verdict] for verdict in verdicts]
+
+
+class CriticReward:
+    """Rewards a critique by the rule of `gradus train grpo` (`gradus.critic`).
+
+    The dataset has the solution's steps in a column, and in another the 0-based first wrong one, or None.
+    """
+
+    def __init__(self, steps: str = "steps", truth: str = "truth", *, name: str = "critic") -> None:
+        self.steps = steps
+        self.truth = truth
+        self.__name__ = name
+
+    def __call__(
+        self,
+        prompts: Sequence[Any],
+        completions: Sequence[Any],
+        log_metric: LogMetric | None = None,
+        **columns: Any,
+    ) -> list[float | None]:
+        """One reward for each completion."""
+        steps = _column(columns, self.steps, self.__name__)
+        truths = _column(columns, self.truth, self.__name__)
+        parsed = [critic.parse(_text(text), len(own)) for text, own in zip(completions, steps, strict=True)]
+        if log_metric is not None and parsed:
+            undecided = sum(one.verdict is None for one in parsed) / len(parsed)
+            right = [one.verdict == ("correct" if truth is None else "wrong") for one, truth in zip(parsed, truths)]
+            log_metric(f"{self.__name__}/undecided", undecided)
+            log_metric(f"{self.__name__}/verdict_accuracy", fmean(right))
+        return [critic.reward(one, truth, own) for one, truth, own in zip(parsed, truths, steps, strict=True)]
 
 
 class _PrmReward:

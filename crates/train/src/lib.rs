@@ -2,6 +2,7 @@
 //! fine-tuning.
 //!
 //! - [`train`]: runs a recipe in a run folder, or resumes it
+//! - [`export()`]: writes a recipe for a trainer of another framework
 //! - [`run`]: recipes and metrics of runs
 //! - [`curves`]: metrics of runs as an HTML page
 //! - [`critic`]: the critic's prompt, how its answer is parsed and rewarded, and its training data
@@ -27,6 +28,7 @@ pub mod curves;
 mod data;
 mod error;
 mod example;
+mod export;
 mod full_model;
 mod heads;
 mod layer;
@@ -46,14 +48,16 @@ mod session;
 #[cfg(test)]
 mod tests;
 mod trainable;
+mod trained;
 
 use std::path::Path;
 
 pub use data::LeftOut;
 pub use error::{Error, Result};
+pub use export::{ExportSummary, ExportTarget, export};
 pub use observer::{MetricValues, StepProgress, TrainingEnd, TrainingObserver, TrainingStart};
 
-use prepared::PreparedRecipe;
+use prepared::{PreparedRecipe, RunFolder};
 use run::{Objective, Recipe};
 
 /// Runs a recipe in `folder`, or resumes the run that is there. `command` is kept in the run's record.
@@ -63,12 +67,13 @@ pub fn train(
     command: Vec<String>,
     observer: &mut dyn TrainingObserver,
 ) -> Result<TrainingEnd> {
-    let prepared = PreparedRecipe::new(recipe, folder, command)?;
+    let folder = RunFolder::find(recipe, folder, command)?;
+    let prepared = PreparedRecipe::new(recipe)?;
     match &recipe.objective {
-        Objective::Sft(config) => objectives::sft::train(prepared, config, observer),
-        Objective::Prm(config) => objectives::prm::train(prepared, config, observer),
-        Objective::Orm(config) => objectives::orm::train(prepared, config, observer),
-        Objective::Orpo(config) => objectives::orpo::train(prepared, config, observer),
-        Objective::Grpo(config) => objectives::grpo::train(prepared, config, observer),
+        Objective::Sft(config) => objectives::sft::train(prepared, folder, config, observer),
+        Objective::Prm(config) => objectives::prm::train(prepared, folder, config, observer),
+        Objective::Orm(config) => objectives::orm::train(prepared, folder, config, observer),
+        Objective::Orpo(config) => objectives::orpo::train(prepared, folder, config, observer),
+        Objective::Grpo(config) => objectives::grpo::train(prepared, folder, config, observer),
     }
 }

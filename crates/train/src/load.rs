@@ -37,6 +37,26 @@ fn cpu() -> String {
     "cpu".to_owned()
 }
 
+/// Loads the base model and adds its trainable parameters, for their names, shapes and first values only: on the CPU,
+/// and with a GGUF file's weights as the file has them.
+pub(crate) fn load_untrained(config: &ModelConfig, tuning: &Tuning, seed: u64) -> Result<TrainableModel> {
+    let path = models::resolve(&config.base)?;
+    let precision = config.precision.unwrap_or(Precision::Bf16x3);
+    let frozen = *tuning != Tuning::Full;
+    let options = LoadOptions {
+        device: Device::Cpu,
+        precision: Some(precision),
+        dequantize: Some(!frozen),
+        adapter: None,
+    };
+    let model = Model::load(&path, &options)?;
+    let tuning = tuning.clone();
+    TrainableModel::new(
+        model,
+        TrainableOptions { tuning, precision, quantized: frozen, activation_bytes: 0, seed },
+    )
+}
+
 /// Loads the base model and adds its trainable parameters.
 pub(crate) fn load(config: &ModelConfig, tuning: &Tuning, seed: u64) -> Result<TrainableModel> {
     let device: Device = config.device.parse().map_err(Error::Model)?;

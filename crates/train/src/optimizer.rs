@@ -74,6 +74,11 @@ impl OptimizerConfig {
         AdamW { beta1, beta2, epsilon, weight_decay }
     }
 
+    /// Steps of the warmup in a run of `total` steps.
+    pub(crate) fn warmup_steps(&self, total: u64) -> u64 {
+        self.warmup.steps(total)
+    }
+
     /// The learning rate of the optimizer step that follows `step` others, in a run of `total` steps.
     ///
     /// With a warmup the very first step has the rate 0, as in transformers.

@@ -1,16 +1,17 @@
-//! A prepared recipe: the run folder found, the base model loaded, the examples read. A session runs it.
+//! A prepared recipe: the base model loaded, the examples read. A session runs it in a run folder; an export writes it
+//! for another trainer.
 //!
 //! A new run folder is created as the last thing before training starts: what cannot be trained leaves none behind.
 
 use std::path::{Path, PathBuf};
 
 use crate::data::{DataSource, Examples, LeftOut};
-use crate::load::load;
+use crate::load::{load, load_untrained};
 use crate::run::folder::{self, ResumedRun, Run, RunContext};
 use crate::run::inputs::RunInput;
 use crate::run::recipe::Recipe;
 use crate::trainable::TrainableModel;
-use crate::{Error, Result};
+use crate::{Error, Result, adapter};
 
 /// A recipe whose base model is loaded, and that is ready to read its examples.
 pub(crate) struct PreparedRecipe {
@@ -18,8 +19,6 @@ pub(crate) struct PreparedRecipe {
     pub(crate) recipe: Recipe,
     /// The base model with its trainable parameters.
     pub(crate) trainable: TrainableModel,
-    /// Where the run is recorded.
-    pub(crate) folder: RunFolder,
 }
 
 /// Where the run is recorded.
@@ -41,17 +40,24 @@ pub(crate) struct ExampleSets<T> {
 }
 
 impl PreparedRecipe {
-    /// Loads the recipe's model. A run that `folder` already holds is resumed, if it has the same recipe.
-    pub(crate) fn new(recipe: &Recipe, folder: &Path, command: Vec<String>) -> Result<Self> {
-        let folder = if folder::exists(folder) {
-            let resumed = Run::resume(folder)?;
-            resumed.run.follows(recipe)?;
-            RunFolder::Resumed(Box::new(resumed))
-        } else {
-            RunFolder::New { path: folder.to_owned(), command }
-        };
+    /// Loads the recipe's model.
+    pub(crate) fn new(recipe: &Recipe) -> Result<Self> {
         let trainable = load(&recipe.model, &recipe.tuning, recipe.seed)?;
-        Ok(Self { recipe: recipe.clone(), trainable, folder })
+        Ok(Self { recipe: recipe.clone(), trainable })
+    }
+
+    /// Like [`PreparedRecipe::new`] for a model that is not trained here.
+    pub(crate) fn untrained(recipe: &Recipe) -> Result<Self> {
+        let trainable = load_untrained(&recipe.model, &recipe.tuning, recipe.seed)?;
+        Ok(Self { recipe: recipe.clone(), trainable })
+    }
+
+    /// Starts from the adapter that the recipe names, if it names one. A reward head must be there by then.
+    pub(crate) fn restore_adapter(&mut self) -> Result<()> {
+        match &self.recipe.model.adapter {
+            Some(folder) => adapter::restore(folder, &mut self.trainable),
+            None => Ok(()),
+        }
     }
 
     /// Maximum tokens of an example: what the recipe allows and the model's context holds.
@@ -78,6 +84,16 @@ impl PreparedRecipe {
 }
 
 impl RunFolder {
+    /// A run that `folder` already holds is resumed, if it has the same recipe.
+    pub(crate) fn find(recipe: &Recipe, folder: &Path, command: Vec<String>) -> Result<Self> {
+        if !folder::exists(folder) {
+            return Ok(Self::New { path: folder.to_owned(), command });
+        }
+        let resumed = Run::resume(folder)?;
+        resumed.run.follows(recipe)?;
+        Ok(Self::Resumed(Box::new(resumed)))
+    }
+
     /// Creates the folder of a new run.
     pub(crate) fn open(self, recipe: &Recipe) -> Result<ResumedRun> {
         match self {

@@ -46,7 +46,7 @@ impl Default for Warmup {
 
 impl Warmup {
     /// The warmup in steps.
-    fn steps(self, total: u64) -> u64 {
+    pub(crate) fn steps(self, total: u64) -> u64 {
         match self {
             Self::Steps(steps) => steps,
             Self::Share(share) => (total as f64 * share).ceil() as u64,

@@ -1,7 +1,7 @@
 //! A running session: what every objective's training loop uses.
 //!
 //! ```text
-//! let mut session = Session::start(prepared, &examples, observer)?;
+//! let mut session = Session::start(prepared, folder, &examples, observer)?;
 //! while let Some(batch) = session.next_batch() {
 //!     …                                             forward, loss, backward
 //!     session.update(gradients, metrics)?;
@@ -14,21 +14,20 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use gradus_engine::models::TrainedModel;
 use rand::Rng as _;
 
 use crate::example::Packed;
 use crate::observer::{MetricValues, StepProgress, TrainingEnd, TrainingObserver, TrainingStart};
 use crate::parameters::Gradients;
-use crate::prepared::{ExampleSets, PreparedRecipe};
+use crate::prepared::{ExampleSets, PreparedRecipe, RunFolder};
 use crate::run::card::{self, ModelCard};
 use crate::run::checkpoint::Checkpoint;
 use crate::run::folder::{ResumedRun, Run};
 use crate::run::metrics::{self, MetricsLine};
 use crate::run::order::{self, Order};
 use crate::run::recipe::Recipe;
-use crate::trainable::{TrainableModel, Tuning};
-use crate::{Error, Result, adapter, full_model};
+use crate::trainable::TrainableModel;
+use crate::{Error, Result, trained};
 
 /// A run in progress.
 pub(crate) struct Session<'a> {
@@ -68,14 +67,13 @@ impl Throughput {
 impl<'a> Session<'a> {
     /// Starts training: opens the run folder, and restores the checkpoint of an earlier process.
     pub(crate) fn start<T>(
-        prepared: PreparedRecipe,
+        mut prepared: PreparedRecipe,
+        folder: RunFolder,
         examples: &ExampleSets<T>,
         observer: &'a mut dyn TrainingObserver,
     ) -> Result<Self> {
-        let PreparedRecipe { recipe, mut trainable, folder } = prepared;
-        if let Some(adapter) = &recipe.model.adapter {
-            adapter::restore(adapter, &mut trainable)?;
-        }
+        prepared.restore_adapter()?;
+        let PreparedRecipe { recipe, mut trainable } = prepared;
         let ResumedRun { run, checkpoint, warnings } = folder.open(&recipe)?;
         let (count, per_step) = (examples.train.len(), recipe.batch.examples);
         let order = Order::new(recipe.seed, recipe.data.shuffle, count, per_step, recipe.steps.length);
@@ -249,24 +247,8 @@ impl<'a> Session<'a> {
 
     /// Writes the adapter, or the model when all weights were trained, and what it is beside it.
     fn write_result(&self) -> Result<PathBuf> {
-        let recipe = &self.recipe;
-        let mut trained = TrainedModel::new(recipe.objective.name(), &recipe.model.base);
-        if let Some((profile, head)) = recipe.objective.reward_model() {
-            (trained.profile, trained.head) = (Some(profile.to_owned()), Some(head));
-        }
-        let name = match &recipe.tuning {
-            Tuning::Lora(_) => "adapter",
-            Tuning::Full => "model",
-        };
-        self.run.write_folder(name, |folder| {
-            match &recipe.tuning {
-                Tuning::Lora(lora) => {
-                    adapter::save(folder, &self.trainable, lora, trained.base_for_peft())?;
-                }
-                Tuning::Full => full_model::save(folder, &self.trainable, &recipe.model.base)?,
-            }
-            Ok(trained.write(folder)?)
-        })
+        let name = trained::folder_name(&self.recipe);
+        self.run.write_folder(name, |folder| trained::save(folder, &self.trainable, &self.recipe))
     }
 
     /// Writes the model card.

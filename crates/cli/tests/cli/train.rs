@@ -364,3 +364,76 @@ fn solutions_of_a_problem_share_their_beginning() {
     first("half", "lora.stored=bf16");
     assert!(size("half") < size("apart") * 7 / 10, "{} {}", size("half"), size("apart"));
 }
+
+/// A recipe for PyTorch: which files it has, that the first weights are an adapter of ours, and what is not replaced.
+#[test]
+fn an_export_is_whole_and_its_start_scores() {
+    let folder = prepared();
+    let report = folder.run("train export prm.toml --to torch -o out --set steps.total=3 --json").json();
+    assert_eq!((&report["objective"], &report["steps"]), (&"prm".into(), &3.into()), "{report}");
+    assert_eq!((&report["examples"], &report["held_out"]), (&48.into(), &12.into()), "{report}");
+    let files = [
+        "README.md",
+        "config.json",
+        "deepspeed.json",
+        "deepspeed.yaml",
+        "eval.safetensors",
+        "fsdp.yaml",
+        "recipe.toml",
+        "requirements.txt",
+        "start",
+        "train.py",
+        "train.safetensors",
+    ];
+    assert_eq!(folder.names("out"), files);
+    assert_eq!(
+        folder.names("out/start"),
+        ["adapter_config.json", "adapter_model.safetensors", "gradus.json"]
+    );
+    let config: Value = serde_json::from_slice(&folder.bytes("out/config.json")).unwrap();
+    assert_eq!((&config["steps"]["total"], &config["optimizer"]["clip"]), (&3.into(), &1.0.into()));
+    assert_eq!(
+        serde_json::from_slice::<Value>(&folder.bytes("out/deepspeed.json")).unwrap()["gradient_clipping"],
+        1
+    );
+    let scored = folder.run("score eval.jsonl --model out/start -o scored.jsonl --json").json();
+    assert_eq!(scored["solutions"], 12);
+
+    // The same command again replaces it with the same bytes; another objective has other files.
+    let before = folder.bytes("out/train.safetensors");
+    let said = folder.run("train export prm.toml --to torch -o out --set steps.total=3").succeeds();
+    assert!(said.ends_with("written to out: README.md has the commands\n"), "{said}");
+    assert_eq!(folder.bytes("out/train.safetensors"), before);
+    let full = folder.run("train export prm.toml --to torch -o full --set full={} --json");
+    assert_eq!(full.code, Some(0), "{full}");
+    assert!(folder.names("full/start").contains(&"model.safetensors".to_owned()));
+
+    // Nothing that is not an export's is replaced.
+    std::fs::create_dir(folder.path("out/run")).unwrap();
+    folder.file("mine.txt", "");
+    std::fs::create_dir(folder.path("mine")).unwrap();
+    folder.file("mine/config.json", "{}");
+    let mut said = String::new();
+    let lines = [
+        "prm.toml --to torch -o out",
+        "prm.toml --to torch -o mine",
+        "prm.toml --to torch -o mine.txt",
+        "missing.toml --to torch -o new",
+        "prm.toml --to torch -o new --set lora.ranks=3",
+        "prm.toml --to torch -o new --set data.max_tokens=16",
+        "prm.toml --to torch -o new --set model.base=no-such-model",
+        "prm.toml --to torch -o new --set prm.head=value",
+    ];
+    for line in lines {
+        said += &format!(
+            "$ gradus train export {line}\n{}\n",
+            folder.run(&format!("train export {line}")).fails(3)
+        );
+        assert!(!folder.path("new").exists(), "{line}");
+    }
+    for line in ["prm.toml --to jax -o new", "prm.toml -o new", "prm.toml --to torch"] {
+        let refused = folder.run(&format!("train export {line}"));
+        assert_eq!(refused.code, Some(2), "{refused}");
+    }
+    insta::assert_snapshot!(said.replace(&model("llama"), "MODELS/llama"));
+}

@@ -18,9 +18,9 @@ mod orpo;
 mod stable;
 
 pub(crate) use advantages::{JudgedCritique, advantages, perplexity_weights};
-pub(crate) use grpo::{GrpoConfig, GrpoLossConfig, GrpoSample, grpo};
 #[cfg(test)]
-pub(crate) use grpo::{LengthNormalization, LengthWeight};
+pub(crate) use grpo::LengthNormalization;
+pub(crate) use grpo::{GrpoConfig, GrpoLossConfig, GrpoSample, LengthWeight, grpo};
 pub(crate) use labels::{
     LabelLoss, binary_cross_entropy, cross_entropy, squared_error_of_probability, squared_error_of_sigmoid,
 };

@@ -14,4 +14,4 @@ mod verdict;
 
 #[cfg(test)]
 pub(crate) use verdict::Readout;
-pub(crate) use verdict::{OrmConfig, PrmConfig};
+pub(crate) use verdict::{OrmConfig, PrmConfig, Verdict};

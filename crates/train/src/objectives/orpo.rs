@@ -11,33 +11,27 @@ use crate::example::{Example, Packed, pack};
 use crate::losses::{self, OrpoBatch, OrpoConfig, OrpoLoss, OrpoPair};
 use crate::observer::{MetricValues, TrainingEnd, TrainingObserver};
 use crate::parameters::Gradients;
-use crate::prepared::PreparedRecipe;
+use crate::prepared::{ExampleSets, PreparedRecipe, RunFolder};
 use crate::readout::{scatter, select};
 use crate::session::Session;
 
 /// A pair as the model reads it: the prompt once, then both answers. The first reads are the chosen answer's.
-struct PairExample {
-    example: Example<u32>,
+pub(crate) struct PairExample {
+    pub(crate) example: Example<u32>,
     /// Tokens of the chosen answer.
-    chosen: usize,
+    pub(crate) chosen: usize,
 }
 
 /// Trains until the recipe's last step.
 pub(crate) fn train(
     prepared: PreparedRecipe,
+    folder: RunFolder,
     config: &OrpoConfig,
     observer: &mut dyn TrainingObserver,
 ) -> Result<TrainingEnd> {
-    let tokenizer = prepared.trainable.model.tokenizer();
-    let labels = prepared.recipe.data.step_labels();
     let prompt = SolvePrompt::find(&config.prompt)?;
-    let max_tokens = prepared.max_tokens();
-    let examples = prepared.read_examples(|set| {
-        let most = config.max_pairs_per_problem;
-        let found = set.examples(|records| Ok(pairs(records, config.pairs, labels, most, &prompt)))?;
-        tokenize(found, tokenizer, max_tokens)
-    })?;
-    let mut session = Session::start(prepared, &examples, observer)?;
+    let examples = read(&prepared, config, &prompt)?;
+    let mut session = Session::start(prepared, folder, &examples, observer)?;
     let (problems, tokens) = (config.answer_problems, config.answer_tokens);
     let exact_match = ExactMatch::new(&session.recipe.data, problems, tokens, &prompt)?;
     while let Some(chosen) = session.next_batch() {
@@ -77,6 +71,20 @@ pub(crate) fn train(
         session.save_if_due()?;
     }
     session.finish()
+}
+
+/// Reads the pairs.
+pub(crate) fn read(
+    prepared: &PreparedRecipe,
+    config: &OrpoConfig,
+    prompt: &SolvePrompt,
+) -> Result<ExampleSets<PairExample>> {
+    let (tokenizer, max_tokens) = (prepared.trainable.model.tokenizer(), prepared.max_tokens());
+    let (labels, most) = (prepared.recipe.data.step_labels(), config.max_pairs_per_problem);
+    prepared.read_examples(|set| {
+        let found = set.examples(|records| Ok(pairs(records, config.pairs, labels, most, prompt)))?;
+        tokenize(found, tokenizer, max_tokens)
+    })
 }
 
 /// Parts of the loss, added up over passes.

@@ -10,7 +10,7 @@ use crate::heads;
 use crate::losses::LabelLoss;
 use crate::observer::{MetricValues, TrainingEnd, TrainingObserver};
 use crate::parameters::Gradients;
-use crate::prepared::{ExampleSets, PreparedRecipe};
+use crate::prepared::{ExampleSets, PreparedRecipe, RunFolder};
 use crate::readout::{scatter, select};
 use crate::run::best::BestMetric;
 use crate::session::Session;
@@ -22,9 +22,19 @@ const THRESHOLD: f64 = 0.5;
 /// Trains until the recipe's last step.
 pub(crate) fn train(
     mut prepared: PreparedRecipe,
+    folder: RunFolder,
     config: &PrmConfig,
     observer: &mut dyn TrainingObserver,
 ) -> Result<TrainingEnd> {
+    let (verdict, examples) = prepare(&mut prepared, config)?;
+    train_on(prepared, folder, verdict, &examples, true, observer)
+}
+
+/// Adds the head to what is trained, and reads the examples.
+pub(crate) fn prepare(
+    prepared: &mut PreparedRecipe,
+    config: &PrmConfig,
+) -> Result<(Verdict, ExampleSets<Example<f32>>)> {
     let tokenizer = prepared.trainable.model.tokenizer().clone();
     let assembler = Assembler::new(Profile::find(&config.profile)?, &tokenizer)?;
     let verdict =
@@ -43,7 +53,7 @@ pub(crate) fn train(
         set.examples(|records| labeled_steps(records, &prompts, labels, soft))
     })?;
     check_best(prepared.recipe.steps.best.as_ref(), &examples.held_out)?;
-    train_on(prepared, verdict, &examples, true, observer)
+    Ok((verdict, examples))
 }
 
 /// Refuses a metric of the best checkpoint that needs solutions which the evaluation set does not have.
@@ -70,12 +80,13 @@ fn check_best(best: Option<&BestMetric>, held_out: &[Example<f32>]) -> Result<()
 /// The loop, shared with outcome reward models, which differ only in the steps that they read.
 pub(super) fn train_on(
     prepared: PreparedRecipe,
+    folder: RunFolder,
     verdict: Verdict,
     examples: &ExampleSets<Example<f32>>,
     by_step: bool,
     observer: &mut dyn TrainingObserver,
 ) -> Result<TrainingEnd> {
-    let mut session = Session::start(prepared, examples, observer)?;
+    let mut session = Session::start(prepared, folder, examples, observer)?;
     while let Some(chosen) = session.next_batch() {
         let chosen: Vec<&Example<f32>> = chosen.into_iter().map(|index| &examples.train[index]).collect();
         let total: usize = chosen.iter().map(|example| example.reads.len()).sum();

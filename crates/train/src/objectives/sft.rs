@@ -9,23 +9,20 @@ use crate::example::{Example, pack};
 use crate::losses::{Loss, SftConfig, negative_log_likelihood};
 use crate::observer::{MetricValues, TrainingEnd, TrainingObserver};
 use crate::parameters::Gradients;
-use crate::prepared::PreparedRecipe;
+use crate::prepared::{ExampleSets, PreparedRecipe, RunFolder};
 use crate::readout::{scatter, select};
 use crate::session::Session;
 
 /// Trains until the recipe's last step.
 pub(crate) fn train(
     prepared: PreparedRecipe,
+    folder: RunFolder,
     config: &SftConfig,
     observer: &mut dyn TrainingObserver,
 ) -> Result<TrainingEnd> {
-    let tokenizer = prepared.trainable.model.tokenizer();
-    let max_tokens = prepared.max_tokens();
     let prompt = SolvePrompt::find(&config.prompt)?;
-    let examples = prepared.read_examples(|set| {
-        tokenize(read_conversations(set, &prompt)?, tokenizer, max_tokens, config.answer_only)
-    })?;
-    let mut session = Session::start(prepared, &examples, observer)?;
+    let examples = read(&prepared, config, &prompt)?;
+    let mut session = Session::start(prepared, folder, &examples, observer)?;
     let (problems, tokens) = (config.answer_problems, config.answer_tokens);
     let exact_match = ExactMatch::new(&session.recipe.data, problems, tokens, &prompt)?;
     while let Some(chosen) = session.next_batch() {
@@ -60,6 +57,18 @@ pub(crate) fn train(
         session.save_if_due()?;
     }
     session.finish()
+}
+
+/// Reads the examples.
+pub(crate) fn read(
+    prepared: &PreparedRecipe,
+    config: &SftConfig,
+    prompt: &SolvePrompt,
+) -> Result<ExampleSets<Example<u32>>> {
+    let (tokenizer, max_tokens) = (prepared.trainable.model.tokenizer(), prepared.max_tokens());
+    prepared.read_examples(|set| {
+        tokenize(read_conversations(set, prompt)?, tokenizer, max_tokens, config.answer_only)
+    })
 }
 
 /// Conversations as examples; those that are too long are left out.

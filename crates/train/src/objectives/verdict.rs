@@ -104,7 +104,7 @@ fn readout(section: &str, head: HeadKind, given: Option<Readout>) -> Result<Opti
 
 /// What is read, and its loss.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Verdict {
+pub(crate) struct Verdict {
     read: Read,
     loss: LabelLoss,
     /// Weight of a wrong step in the gradient, relative to a right one.
@@ -121,6 +121,19 @@ enum Read {
     Classes(usize),
     /// Sigmoid of a value head.
     Value,
+}
+
+/// How a verdict is read from logits, and its loss, for a trainer elsewhere.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct VerdictReading {
+    /// Which logits say right and wrong; none for a value head, which has one.
+    columns: Option<[usize; 2]>,
+    /// Whether the softmax runs over all logits, not over these two.
+    vocabulary: bool,
+    /// The loss.
+    loss: LabelLoss,
+    /// Weight of a wrong step in the gradient, relative to a right one.
+    wrong_weight: f64,
 }
 
 /// Verdicts, their loss, and what the backward pass needs.
@@ -166,6 +179,17 @@ impl Verdict {
             }
         };
         Ok(Self { read, loss, wrong_weight: 1.0 })
+    }
+
+    /// How it is read.
+    pub(crate) fn reading(self) -> VerdictReading {
+        let (columns, vocabulary) = match self.read {
+            Read::Tokens(tokens) => (Some(tokens.map(|token| token as usize)), false),
+            Read::Vocabulary(tokens) => (Some(tokens.map(|token| token as usize)), true),
+            Read::Classes(positive) => (Some([positive, 1 - positive]), false),
+            Read::Value => (None, false),
+        };
+        VerdictReading { columns, vocabulary, loss: self.loss, wrong_weight: self.wrong_weight }
     }
 
     /// Weights wrong steps in the gradient. Reported losses stay unweighted, so that runs compare.

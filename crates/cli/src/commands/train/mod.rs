@@ -1,7 +1,8 @@
-//! `gradus train`: training runs from recipes, the critics' training set, curves.
+//! `gradus train`: training runs from recipes, recipes for trainers elsewhere, the critics' training set, curves.
 
 mod critic_data;
 mod display;
+mod export;
 mod objective;
 pub(super) mod plot;
 
@@ -27,6 +28,9 @@ pub(super) enum TrainCommand {
     /// Train a critic with group relative policy optimization (GRPO)
     #[command(after_help = objective::examples("grpo"))]
     Grpo(objective::TrainArgs),
+    /// Write a recipe's data, first weights and a training script for PyTorch on several GPUs
+    #[command(after_help = export::EXAMPLES)]
+    Export(export::ExportArgs),
     /// Build a balanced and filtered training set for critics
     CriticData(Box<critic_data::CriticDataArgs>),
     /// Plot the training curves of runs as an HTML page
@@ -40,6 +44,7 @@ pub(super) fn run(command: &TrainCommand) -> Result<Status> {
         TrainCommand::Orm(args) => objective::run("orm", args),
         TrainCommand::Orpo(args) => objective::run("orpo", args),
         TrainCommand::Grpo(args) => objective::run("grpo", args),
+        TrainCommand::Export(args) => export::run(args),
         TrainCommand::CriticData(args) => critic_data::run(args),
         TrainCommand::Plot(args) => plot::run(args),
     }

@@ -14,7 +14,7 @@ use crate::critic::{self, CriticExample};
 use crate::data::{DataSource, Examples, LeftOut};
 use crate::losses::{self, GrpoConfig};
 use crate::observer::{MetricValues, TrainingEnd, TrainingObserver};
-use crate::prepared::PreparedRecipe;
+use crate::prepared::{ExampleSets, PreparedRecipe, RunFolder};
 use crate::session::Session;
 use crate::trainable::TrainableModel;
 use crate::{Error, Result};
@@ -24,12 +24,12 @@ use rollouts::Rollouts;
 /// Trains until the recipe's last step.
 pub(crate) fn train(
     prepared: PreparedRecipe,
+    folder: RunFolder,
     config: &GrpoConfig,
     observer: &mut dyn TrainingObserver,
 ) -> Result<TrainingEnd> {
-    let max_tokens = prepared.max_tokens();
-    let examples = prepared.read_examples(|set| read(set, &prepared.trainable, max_tokens, config))?;
-    let mut session = Session::start(prepared, &examples, observer)?;
+    let examples = read(&prepared, config)?;
+    let mut session = Session::start(prepared, folder, &examples, observer)?;
     let reference = (config.kl > 0.0).then(|| session.trainable.starting_values().to_vec());
     while let Some(chosen) = session.next_batch() {
         let chosen: Vec<&CriticExample> = chosen.into_iter().map(|index| &examples.train[index]).collect();
@@ -83,8 +83,14 @@ fn learn(
     Ok(())
 }
 
+/// Reads the examples.
+pub(crate) fn read(prepared: &PreparedRecipe, config: &GrpoConfig) -> Result<ExampleSets<CriticExample>> {
+    let max_tokens = prepared.max_tokens();
+    prepared.read_examples(|set| fitting(set, &prepared.trainable, max_tokens, config))
+}
+
 /// Critics' training examples whose prompt and critique fit.
-fn read(
+fn fitting(
     set: &DataSource<'_>,
     trainable: &TrainableModel,
     max_tokens: usize,

@@ -15,7 +15,7 @@ use crate::data::LeftOut;
 use crate::example::{Example, pack};
 use crate::observer::{StepProgress, TrainingStart};
 use crate::parameters::Gradients;
-use crate::prepared::ExampleSets;
+use crate::prepared::{ExampleSets, PreparedRecipe, RunFolder};
 use crate::run::Recipe;
 use crate::trainable::{TrainableOptions, Tuning};
 
@@ -168,10 +168,11 @@ fn what_inner_epochs_clip_is_counted() {
         let recipe = Recipe::parse(&text, "recipe", &[]).unwrap();
         let crate::run::Objective::Grpo(config) = &recipe.objective else { panic!("{text}") };
         let run = root.path().join(format!("run-{inner_epochs}"));
-        let prepared = PreparedRecipe::new(&recipe, &run, Vec::new()).unwrap();
+        let folder = RunFolder::find(&recipe, &run, Vec::new()).unwrap();
+        let prepared = PreparedRecipe::new(&recipe).unwrap();
         let examples = ExampleSets { train: vec![()], held_out: Vec::new(), left_out: LeftOut::default() };
         let mut last = LastStep::default();
-        let mut session = Session::start(prepared, &examples, &mut last).unwrap();
+        let mut session = Session::start(prepared, folder, &examples, &mut last).unwrap();
         learn(&mut session, config, &rollouts_with([1.0, -1.0], config), None, Vec::new()).unwrap();
         drop(session);
         last.0.iter().find(|(name, _)| *name == "clip_share").unwrap().1

@@ -91,6 +91,11 @@ impl Objective {
         matches!(self, Self::Grpo(grpo) if grpo.kl > 0.0)
     }
 
+    /// Whether training samples from the model.
+    pub(crate) fn samples(&self) -> bool {
+        matches!(self, Self::Grpo(_))
+    }
+
     /// The prompt that asks for a solution, where one is asked for.
     pub(crate) fn prompt(&self) -> Option<&str> {
         match self {
