@@ -24,6 +24,7 @@ pub(crate) fn shard_entry(
     records: u64,
     failed: usize,
 ) -> PyResult<Bound<'_, PyAny>> {
-    let entry = py.detach(|| ShardEntry::of(&path, records, failed)).map_err(raised)?;
+    let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let entry = py.detach(|| ShardEntry::of(&path, file, records, failed)).map_err(raised)?;
     to_python(py, &entry)
 }

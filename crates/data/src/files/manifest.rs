@@ -175,8 +175,8 @@ fn is_zero(number: &usize) -> bool {
 }
 
 impl ShardEntry {
-    /// The entry of a shard that lies in this file.
-    pub(crate) fn of(path: &Path, file: String, records: u64, failed: usize) -> Result<Self> {
+    /// The entry of the shard `file` whose bytes are at `path`.
+    pub fn of(path: &Path, file: String, records: u64, failed: usize) -> Result<Self> {
         let failing = |source| Error::io(path, source);
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(&File::open(path).map_err(failing)?).map_err(failing)?;

@@ -30,7 +30,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_enum, value_name = "TARGET")]
     to: TargetArg,
     /// Output folder: new, empty, or an earlier export, which is replaced
-    #[arg(short, long, value_name = "FOLDER")]
+    #[arg(short, long, value_name = "FOLDER", value_parser = local_folder)]
     output: PathBuf,
     #[command(flatten)]
     print: JsonOption,
