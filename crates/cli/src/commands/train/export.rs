@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::arguments::JsonOption;
 use crate::exit::Status;
+use crate::output::local_folder;
 use crate::terminal::printer::Printer;
 
 pub(super) const EXAMPLES: &str = "Examples:
