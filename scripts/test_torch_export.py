@@ -75,7 +75,7 @@ CASES = {
     "epochs": ("prm", BRIEF, {"length": "epochs = 1", "examples": 7}),
     "prompts": ("prm", '[prm]\nprofile = "retrieval-prm"\n', {"model": "qwen2", "tokens": 4096, "examples": 2}),
     "classes": ("prm", '[prm]\nprofile = "qwen2.5-math-prm"\nhead = "classes"\n', {"model": "qwen2-prm"}),
-    "value": ("prm", '[prm]\nprofile = "value.toml"\nhead = "value"\n', {}),
+    "value": ("prm", '[prm]\nprofile = "value-profile.toml"\nhead = "value"\n', {}),
     "full": ("prm", BRIEF, {"tuning": "[full]", "rate": 1e-3}),
 }
 MAIN = ("prm", "orm", "sft", "orpo")
@@ -95,7 +95,7 @@ def main() -> int:
         work.mkdir(parents=True, exist_ok=True)
         gradus(work, f"synth -n 60 --solutions 2 --seed 7 {WORLD} -o train.jsonl")
         gradus(work, f"synth -n 6 --solutions 2 --seed 8 {WORLD} -o eval.jsonl")
-        (work / "value.toml").write_text(VALUE)
+        (work / "value-profile.toml").write_text(VALUE)
         names = args.only.split(",") if args.only else MAIN if args.base else [*CASES, *EXTRAS]
         faults = []
         for name in names:
