@@ -159,7 +159,7 @@ test-python: test-wheel
 test-frameworks: test-wheel
 	WHEELS=$(TEST_WHEELS) sh scripts/test_frameworks.sh
 
-# Losses, scores, kills and FSDP on CPUs.
+# Losses, scores and kills, on CPUs.
 TORCH_VENV := target/torch-export
 test-torch-export: test-wheel
 	[ -x $(TORCH_VENV)/bin/python ] || python3 -m venv $(TORCH_VENV)
