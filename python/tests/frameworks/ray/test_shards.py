@@ -188,7 +188,7 @@ def test_what_a_model_cannot_take_is_refused_or_counted(model: str, tmp_path: Pa
         {"id": "b", "problem": "What is 2 + 3?", "answer": "5"},
     ]
     (inputs / "part.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    with pytest.raises(ray.exceptions.RayError, match="context too long"):
+    with pytest.raises(ray.exceptions.RayError, match="context holds 2048"):
         sample_shards(inputs, tmp_path / "out" / "s.jsonl", model=model, **SAMPLE)
     report = sample_shards(inputs, tmp_path / "skip" / "s.jsonl", model=model, on_error="skip", **SAMPLE)
     assert (report.records, report.failed) == (1, 1)
