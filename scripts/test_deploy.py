@@ -353,7 +353,8 @@ def slurm(bench):
     for number in range(SHARDS):
         part = "\n".join(lines[number * 40 : number * 40 + 40]) + "\n"
         (shards / f"problems-{number:05}-of-{SHARDS:05}.jsonl").write_text(part)
-    sample = ["sample", "-n", "2", "--model", "scripted", *bench.server]
+    # One solution each: the scripted server knows no `n`, and another request has another answer.
+    sample = ["sample", "-n", "1", "--model", "scripted", *bench.server]
     array = cluster.submit("shards.sbatch", [shards, folder / "sampled", *sample], {}, array=3)
     until(lambda: (folder / "sampled").is_dir() and any((folder / "sampled").glob("*.jsonl")))
     cluster.warn(array, 0)

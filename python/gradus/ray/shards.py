@@ -257,8 +257,7 @@ def _worked(
     done = ray.data.from_items(rows, override_num_blocks=tasks).map_batches(
         stage,
         fn_constructor_kwargs=settings,
-        # A task is a block: all its rows at once.
-        batch_size=None,
+        batch_size=pool.shards_per_task,
         batch_format="numpy",
         compute=ray.data.ActorPoolStrategy(size=min(pool.actors, tasks)),
         num_cpus=pool.num_cpus,

@@ -183,9 +183,12 @@ def test_whole_shards_are_left_alone(sampled: Path, model: str, tmp_path: Path) 
 def test_what_a_model_cannot_take_is_refused_or_counted(model: str, tmp_path: Path) -> None:
     inputs = tmp_path / "in"
     inputs.mkdir()
-    rows = [{"id": "a", "problem": "long " * 2_000}, {"id": "b", "problem": "What is 2 + 3?"}]
+    rows = [
+        {"id": "a", "problem": "long " * 2_000, "answer": "none"},
+        {"id": "b", "problem": "What is 2 + 3?", "answer": "5"},
+    ]
     (inputs / "part.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    with pytest.raises(ray.exceptions.RayError, match="context too long"):
+    with pytest.raises(ray.exceptions.RayError, match="context holds 2048"):
         sample_shards(inputs, tmp_path / "out" / "s.jsonl", model=model, **SAMPLE)
     report = sample_shards(inputs, tmp_path / "skip" / "s.jsonl", model=model, on_error="skip", **SAMPLE)
     assert (report.records, report.failed) == (1, 1)
