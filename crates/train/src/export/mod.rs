@@ -58,12 +58,14 @@ pub struct ExportSummary {
     pub steps: u64,
 }
 
+/// Writes the data into a folder.
+type WriteData<'a> = Box<dyn FnOnce(&Path, &Order) -> Result<()> + 'a>;
+
 /// What the objective adds to an export.
 struct Part<'a> {
     /// `loss` of `config.json`.
     loss: Value,
-    /// Writes the data into a folder.
-    write: Box<dyn FnOnce(&Path, &Order) -> Result<()> + 'a>,
+    write: WriteData<'a>,
     examples: usize,
     held_out: usize,
     left_out: LeftOut,
@@ -84,7 +86,7 @@ pub fn export(recipe: &Recipe, target: ExportTarget, folder: &Path) -> Result<Ex
     gradus_durable::replace_folder(folder, |folder| {
         folder::write_scripts(folder, recipe)?;
         folder::write_text(folder, "recipe.toml", &recipe.to_toml())?;
-        folder::write_json(folder, "config.json", &settings::config(recipe, &order, loss)?)?;
+        folder::write_json(folder, "config.json", &settings::config(recipe, &order, &loss)?)?;
         write(folder, &order)?;
         write_start(&folder.join("start"), &prepared)?;
         if recipe.objective.samples() {

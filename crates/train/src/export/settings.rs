@@ -31,7 +31,7 @@ pub(super) fn refuse(recipe: &Recipe) -> Result<()> {
 }
 
 /// What `train.py` reads.
-pub(super) fn config(recipe: &Recipe, order: &Order, loss: Value) -> Result<Value> {
+pub(super) fn config(recipe: &Recipe, order: &Order, loss: &Value) -> Result<Value> {
     let (optimizer, steps) = (&recipe.optimizer, &recipe.steps);
     let described = TrainedModel::new(recipe.objective.name(), &recipe.model.base);
     let (folder, gguf) = match models::resolve(&recipe.model.base)? {

@@ -18,9 +18,9 @@ use std::path::Path;
 use serde_json::{Map, json};
 
 use super::sequences::Sequence;
+use crate::Result;
 use crate::error::io;
 use crate::run::order::Order;
-use crate::{Error, Result};
 
 /// What a read's target can be.
 pub(super) trait Target: Copy {
@@ -46,12 +46,15 @@ impl Target for u32 {
     }
 }
 
+/// Writes a column's values.
+type WriteValues<'a> = Box<dyn FnOnce(&mut dyn Write) -> std::io::Result<()> + 'a>;
+
 /// A column: its name, type, number of values, and what writes them.
 struct Column<'a> {
     name: &'static str,
     dtype: &'static str,
     count: usize,
-    write: Box<dyn FnOnce(&mut dyn Write) -> std::io::Result<()> + 'a>,
+    write: WriteValues<'a>,
 }
 
 impl<'a> Column<'a> {
@@ -140,7 +143,7 @@ fn write_columns(path: &Path, columns: Vec<Column<'_>>) -> Result<()> {
     let mut header = serde_json::to_string(&header).expect("a header is JSON");
     // Values of eight bytes come first, and the header ends where they may begin.
     header.push_str(&" ".repeat(header.len().next_multiple_of(8) - header.len()));
-    let failed = |error| Error::from(io(path)(error));
+    let failed = |error| io(path)(error);
     let mut file = BufWriter::new(File::create(path).map_err(failed)?);
     file.write_all(&(header.len() as u64).to_le_bytes()).map_err(failed)?;
     file.write_all(header.as_bytes()).map_err(failed)?;
