@@ -58,13 +58,13 @@ pub struct ExportSummary {
     pub steps: u64,
 }
 
+/// Writes the data into a folder.
 type WriteData<'a> = Box<dyn FnOnce(&Path, &Order) -> Result<()> + 'a>;
 
 /// What the objective adds to an export.
 struct Part<'a> {
     /// `loss` of `config.json`.
     loss: Value,
-    /// Writes the data into a folder.
     write: WriteData<'a>,
     examples: usize,
     held_out: usize,

@@ -18,9 +18,9 @@ use std::path::Path;
 use serde_json::{Map, json};
 
 use super::sequences::Sequence;
+use crate::Result;
 use crate::error::io;
 use crate::run::order::Order;
-use crate::Result;
 
 /// What a read's target can be.
 pub(super) trait Target: Copy {
@@ -46,6 +46,7 @@ impl Target for u32 {
     }
 }
 
+/// Writes a column's values.
 type WriteValues<'a> = Box<dyn FnOnce(&mut dyn Write) -> std::io::Result<()> + 'a>;
 
 /// A column: its name, type, number of values, and what writes them.
