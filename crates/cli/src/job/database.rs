@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 use gradus_engine::models::Store as Home;
+use gradus_postgres::Address;
 use gradus_store::{PostgresStore, SqliteStore, Store};
 
 use crate::arguments::job::JobOptions;
@@ -37,28 +38,11 @@ pub(crate) fn command_line() -> Result<Vec<String>> {
 fn without_secrets(word: &str) -> String {
     let at = word.find("postgres").filter(|at| *at == 0 || word[..*at].ends_with('=')).unwrap_or(word.len());
     let (option, value) = word.split_at(at);
-    if is_address(value) { format!("{option}{}", without_password(value)) } else { word.to_owned() }
-}
-
-/// The address of a database server without its password.
-fn without_password(address: &str) -> String {
-    let (scheme, rest) = address.split_once("://").unwrap_or(("postgres", address));
-    let (place, settings) = rest.split_once('?').unwrap_or((rest, ""));
-    let place = match place.rsplit_once('@') {
-        Some((who, host)) => format!("{}@{host}", who.split(':').next().unwrap_or_default()),
-        None => place.to_owned(),
-    };
-    let settings: Vec<&str> = settings
-        .split('&')
-        .filter(|setting| !setting.is_empty() && !setting.starts_with("password="))
-        .collect();
-    let mark = if settings.is_empty() { "" } else { "?" };
-    format!("{scheme}://{place}{mark}{}", settings.join("&"))
-}
-
-/// Whether a store is the address of a database server.
-fn is_address(store: &str) -> bool {
-    store.starts_with("postgres://") || store.starts_with("postgresql://")
+    if Address::is_one(value) {
+        format!("{option}{}", Address::without_password(value))
+    } else {
+        word.to_owned()
+    }
 }
 
 /// The store of the job that is resumed.
@@ -72,7 +56,7 @@ pub(crate) fn open(options: &JobOptions) -> Result<Box<dyn Store>> {
         Some(store) => store,
         None => home_store()?.to_string_lossy().into_owned(),
     };
-    Ok(if is_address(&store) {
+    Ok(if Address::is_one(&store) {
         Box::new(PostgresStore::open(&store).context("--store")?)
     } else {
         Box::new(SqliteStore::open(Path::new(&store)).context("--jobs")?)
@@ -82,7 +66,7 @@ pub(crate) fn open(options: &JobOptions) -> Result<Box<dyn Store>> {
 /// The name by which a store is opened again, from another folder, too.
 pub(crate) fn absolute(options: &JobOptions) -> Result<String> {
     let store = match &options.jobs {
-        Some(store) if is_address(store) => return Ok(store.clone()),
+        Some(store) if Address::is_one(store) => return Ok(store.clone()),
         Some(store) => PathBuf::from(store),
         None => home_store()?,
     };
@@ -101,8 +85,8 @@ pub(crate) fn is_foreign(store: &str) -> Result<bool> {
         Some(own) => own,
         None => home_store()?.to_string_lossy().into_owned(),
     };
-    if is_address(store) {
-        return Ok(without_password(&own) != without_password(store));
+    if Address::is_one(store) {
+        return Ok(Address::without_password(&own) != Address::without_password(store));
     }
     let (own, store) = (Path::new(&own), Path::new(store));
     let is_own = matches!((own.canonicalize(), store.canonicalize()), (Ok(own), Ok(this)) if own == this);
