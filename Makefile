@@ -15,7 +15,7 @@
 # make test-pipelines   the four pipelines in their small form, from data to a report page; KILLS=3 kills each on the way and compares
 # make test-serve  the openai package and made-up requests against gradus serve with real models; CASES=100 for each path
 # make test-vllm   a real vLLM (CPU build, gigabytes) beside gradus serve: the same requests, fields and numbers; RECORD=1 keeps its answers
-# make test-store   the tests of the job stores, with a real PostgreSQL server from PyPI
+# make test-store   the tests of the job stores and of pools, with a real PostgreSQL server and pgvector from PyPI
 # make test-cluster   four workers share a job in PostgreSQL while processes are killed 50 times and the server is disturbed; SOLUTIONS=2000 KILLS=8 is short
 # make test-remote    data in S3 (moto), on a hub and on the web, with errors, cut and truncated answers, silence and a token that ends
 # make test-deploy   what is in deploy/: Kubernetes manifests against their schemas, Slurm arrays, a Ray job, all really started; SOLUTIONS=4000
@@ -33,6 +33,7 @@
 # make bench-best-of-n  best-of-N of eight real PRMs, ours and numpy's, in one run; fails where a number differs
 # make bench-retrieve   references of 400 solutions from a real pool, ours and two peers with sentence-transformers; fails where one differs
 # make bench-growth     search among 10 thousand to 10 million vectors, exact and approximate (10 GB of memory, and an hour on two cores)
+# make bench-pool       a pool of 100 thousand vectors in a folder and in PostgreSQL, exact and HNSW: time and memory
 # make bench-llm        1,000 requests in flight at a scripted server: share of the ideal rate, memory; fails below 95 % or beyond 300 MB
 # make bench-store      tasks per second of the job stores, SQLite and PostgreSQL, of a plain queue in PostgreSQL and of Graphile Worker, in one run
 # make default-prm      the default PRM anew: its data, training, ProcessBench; DEVICE=cuda on an NVIDIA GPU (minutes), on two CPU cores 16 to 29 hours
@@ -53,7 +54,7 @@ export GRADUS_HOME ?= $(TARGET)/gradus-home
 export GRADUS_TEST_MODELS ?= $(TARGET)/models
 TOKENIZERS := $(GRADUS_TEST_MODELS)/tokenizers
 
-.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-vllm test-python test-frameworks bench-python wheel test-wheel test-models test-train test-store test-cluster test-remote test-deploy test-torch-export test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-store bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
+.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-vllm test-python test-frameworks bench-python wheel test-wheel test-models test-train test-store test-cluster test-remote test-deploy test-torch-export bench-pool test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-store bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
 
 build:
 	$(CARGO) build --locked
@@ -121,6 +122,9 @@ bench-retrieve:
 bench-growth:
 	GRADUS_GROWTH="--json $(TARGET)/growth.json --html $(TARGET)/growth.html" $(CARGO) test --release --locked -p gradus-retrieve --lib tests::growth -- --ignored --nocapture
 
+bench-pool:
+	scripts/postgres_server.py -- $(CARGO) test --release --locked -p gradus-retrieve --features postgres --lib pool::postgres::tests::speed -- --ignored --nocapture
+
 # One connection per request in flight needs more open files than many systems allow at first.
 bench-llm:
 	ulimit -S -n 4096 && $(CARGO) run --release --locked -p gradus-llm --example load
@@ -171,7 +175,9 @@ bench-python: wheel
 	sh benches/python.sh
 
 test-store:
-	scripts/postgres_server.py -- $(CARGO) test --locked -p gradus-store --features postgres
+	scripts/postgres_server.py -- sh -c '$(CARGO) test --locked -p gradus-postgres -p gradus-store -p gradus-retrieve \
+		--features gradus-store/postgres,gradus-retrieve/postgres && \
+		$(CARGO) test --locked --workspace --test cli -- pool_postgres'
 
 test-cluster: test-build
 	scripts/postgres_server.py -- scripts/test_cluster.py

@@ -1,10 +1,9 @@
 //! A pool of solved problems with its encoder, from which the references of solutions come.
 
-use std::path::Path;
-
 use gradus_core::contracts::Embed;
 use gradus_engine::profile::{Profile, Templates};
-use gradus_retrieve::pool::{Encoder, Pool};
+use gradus_retrieve::pool::{Encoder, PoolAddress};
+use gradus_retrieve::source::PoolSource;
 use gradus_retrieve::two_stage::{self, Found, Settings, Target};
 
 use crate::retrieval::Augmentation;
@@ -17,8 +16,8 @@ pub const REFERENCES_PROFILE: &str = "retrieval-prm";
 
 /// An open pool with its encoder.
 pub struct Library {
-    /// The pool.
-    pub pool: Pool,
+    /// The pool, wherever it is.
+    pub pool: Box<dyn PoolSource>,
     /// None where references are random.
     embedder: Option<Embedder>,
 }
@@ -26,22 +25,22 @@ pub struct Library {
 impl Library {
     /// Opens a pool, and starts its encoder if the retrieval needs one: the given one, or the one recorded in the pool.
     pub fn open(
-        folder: &Path,
+        address: &PoolAddress,
         encoder: Option<&str>,
         options: EmbedderSettings,
         settings: &Settings,
     ) -> Result<Self> {
-        let pool = Pool::open_any(folder)?;
-        let embedder = settings.embeds().then(|| encoder_for(&pool, encoder, options)).transpose()?;
+        let pool = address.open()?;
+        let embedder = settings.embeds().then(|| encoder_for(&*pool, encoder, options)).transpose()?;
         Ok(Self { pool, embedder })
     }
 
     /// The pool that scores are asked for with, if there is one. The encoder is local, on the scorer's device.
     pub fn of(augmentation: &Augmentation, local: &LocalSettings) -> Result<Option<Self>> {
-        let Some(folder) = &augmentation.pool else { return Ok(None) };
+        let Some(address) = &augmentation.pool else { return Ok(None) };
         let options = EmbedderSettings::beside(local);
         let settings = augmentation.retrieval.settings();
-        Self::open(folder, augmentation.encoder.as_deref(), options, &settings).map(Some)
+        Self::open(address, augmentation.encoder.as_deref(), options, &settings).map(Some)
     }
 
     /// The references of all targets in one pass. `watch` hears how many of how many texts are embedded and says whether
@@ -53,12 +52,16 @@ impl Library {
         watch: impl FnMut(usize, usize) -> bool,
     ) -> gradus_retrieve::Result<Found> {
         let encoder = self.embedder.as_ref().map(|embedder| embedder as &dyn Embed);
-        two_stage::retrieve(&self.pool, encoder, targets, settings, watch).await
+        two_stage::retrieve(&*self.pool, encoder, targets, settings, watch).await
     }
 }
 
 /// Starts the encoder of an open pool: the given one, or the one recorded in the pool.
-pub fn encoder_for(pool: &Pool, encoder: Option<&str>, options: EmbedderSettings) -> Result<Embedder> {
+pub fn encoder_for(
+    pool: &dyn PoolSource,
+    encoder: Option<&str>,
+    options: EmbedderSettings,
+) -> Result<Embedder> {
     let model = encoder.unwrap_or(&pool.manifest().encoder).to_owned();
     let embedder = Embedder::open(&EmbedderSettings { model: Some(model), ..options })?;
     pool.expect(&embedder.as_encoder())?;

@@ -1,8 +1,7 @@
 //! What is retrieved from a pool of solved problems: options of every command that scores with references.
 
-use std::path::PathBuf;
-
 use clap::{Args, ValueEnum};
+use gradus_retrieve::pool::PoolAddress;
 use gradus_retrieve::two_stage;
 
 use crate::settings::{count, count_or_none};
@@ -86,9 +85,10 @@ impl RetrievalOptions {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Retrieval")]
 pub struct Augmentation {
-    /// Add references retrieved from this pool to the prompts (see gradus pool build)
+    /// Add references retrieved from this pool to the prompts: a folder, or postgres://USER@HOST/DATABASE?pool=NAME (see
+    /// gradus pool build)
     #[arg(long, value_name = "POOL")]
-    pub pool: Option<PathBuf>,
+    pub pool: Option<PoolAddress>,
     /// Embedding model (default: the one recorded in the pool)
     #[arg(long, value_name = "MODEL", requires = "pool")]
     pub encoder: Option<String>,

@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use gradus_backend::{Embedder, Library, block_on};
-use gradus_retrieve::pool::{Pool, VectorCheck, VectorSample};
+use gradus_retrieve::pool::{self, VectorCheck, VectorSample};
+use gradus_retrieve::source::PoolSource;
 use gradus_retrieve::two_stage::{self, Found, Neighbor, Settings, Target};
 
 use crate::arguments::retrieval::{EncoderOptions, PoolOption};
@@ -27,14 +28,18 @@ pub(crate) fn open(option: &PoolOption, options: &EncoderOptions, settings: &Set
 }
 
 /// Embeds texts of the pool again and compares their vectors.
-pub(crate) fn verify_vectors(pool: &Pool, embedder: &Embedder, sample: VectorSample) -> Result<VectorCheck> {
+pub(crate) fn verify_vectors(
+    pool: &dyn PoolSource,
+    embedder: &Embedder,
+    sample: VectorSample,
+) -> Result<VectorCheck> {
     let mut bar: Option<Progress> = None;
     let watch = |done: usize, total: usize| {
         let bar = bar.get_or_insert_with(|| Progress::new(total as u64, false));
         bar.now(done as u64, "texts embedded again");
         !interrupt::asked()
     };
-    Ok(block_on(pool.verify_vectors(&embedder.as_encoder(), sample, watch))??)
+    Ok(block_on(pool::verify_vectors(pool, &embedder.as_encoder(), sample, watch))??)
 }
 
 /// How near a reference is, for tables.

@@ -1,10 +1,10 @@
 //! Pools of solved problems.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
 use gradus_backend::{EmbedderSettings, EndpointSettings, Library, LocalSettings, RetrievalOptions};
+use gradus_retrieve::pool::PoolAddress;
 use gradus_retrieve::two_stage::{Found, Settings, Target};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -18,16 +18,16 @@ use crate::waiting::{refuse_forked, wait};
 #[pyclass(frozen, module = "gradus")]
 pub(crate) struct Pool {
     library: Arc<Library>,
-    folder: PathBuf,
+    address: PoolAddress,
     settings: Settings,
 }
 
 /// The options of `gradus pool search`.
 #[derive(Args)]
 struct PoolOptions {
-    /// The pool's folder
+    /// The pool's folder, or its address on a server
     #[arg(long)]
-    pool: PathBuf,
+    pool: PoolAddress,
     /// The embedding model
     #[arg(long)]
     encoder: Option<String>,
@@ -58,7 +58,7 @@ impl Pool {
         let settings = retrieval.settings();
         let model = EmbedderSettings { endpoints, local, ..EmbedderSettings::default() };
         let opened = py.detach(|| Library::open(&pool, encoder.as_deref(), model, &settings));
-        Ok(Self { library: Arc::new(opened.map_err(raised)?), folder: pool, settings })
+        Ok(Self { library: Arc::new(opened.map_err(raised)?), address: pool, settings })
     }
 
     /// Solved problems like this one, and for each step solved steps like it; never the problem itself.
@@ -85,6 +85,6 @@ impl Pool {
     fn __repr__(&self) -> String {
         let counts = &self.library.pool.manifest().counts;
         let encoder = &self.library.pool.manifest().encoder;
-        format!("Pool({:?}, {} questions, {} steps, {encoder})", self.folder, counts.questions, counts.steps)
+        format!("Pool({:?}, {} questions, {} steps, {encoder})", self.address, counts.questions, counts.steps)
     }
 }

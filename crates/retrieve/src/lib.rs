@@ -4,6 +4,7 @@
 //! - [`pool::build`]: from records to a pool, resumable at every batch; [`pool::add`] appends to one
 //! - [`map`]: how far apart sets of vectors are, in numbers and as points in the plane
 //! - [`pca`]: vectors in fewer dimensions
+//! - [`source`]: what is asked of a pool, whether it is a folder or, with the feature `postgres`, on a server
 //! - [`two_stage`]: for each target its nearest questions, then for each of its steps the nearest among the steps of
 //!   those questions, never the target's own question
 //!
@@ -31,6 +32,7 @@ pub mod map;
 pub mod pca;
 pub mod pool;
 mod search;
+pub mod source;
 #[cfg(test)]
 mod tests;
 mod tfidf;

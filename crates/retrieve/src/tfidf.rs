@@ -33,33 +33,40 @@ struct Posting {
     count: u32,
 }
 
-impl TfIdf {
-    /// Indexes `texts`; a text's number is its index.
+/// Texts that are being indexed; none of them is kept.
+#[derive(Default)]
+pub(crate) struct TfIdfBuilder {
+    vocabulary: HashMap<String, u32>,
+    counted: Vec<Vec<(u32, u32)>>,
+}
+
+impl TfIdfBuilder {
+    /// Indexes a text; its number is how many came before.
     ///
     /// # Panics
     /// Beyond 4,294,967,295 texts.
-    pub(crate) fn fit<T: AsRef<str>>(texts: &[T]) -> Self {
-        assert!(u32::try_from(texts.len()).is_ok(), "{} texts do not fit an index", texts.len());
-        let mut vocabulary = HashMap::new();
-        let mut counted: Vec<Vec<(u32, u32)>> = Vec::with_capacity(texts.len());
-        for text in texts {
-            let numbers = terms(text.as_ref(), |term| {
-                // Looked up before it is owned: nearly every term is known.
-                Some(vocabulary.get(term).copied().unwrap_or_else(|| {
-                    let number = vocabulary.len() as u32;
-                    vocabulary.insert(term.to_owned(), number);
-                    number
-                }))
-            });
-            counted.push(count(numbers));
-        }
+    pub(crate) fn add(&mut self, text: &str) {
+        assert!(u32::try_from(self.counted.len() + 1).is_ok(), "more texts than fit an index");
+        let vocabulary = &mut self.vocabulary;
+        let numbers = terms(text, |term| {
+            // Looked up before it is owned: nearly every term is known.
+            Some(vocabulary.get(term).copied().unwrap_or_else(|| {
+                let number = vocabulary.len() as u32;
+                vocabulary.insert(term.to_owned(), number);
+                number
+            }))
+        });
+        self.counted.push(count(numbers));
+    }
 
+    pub(crate) fn finish(self) -> TfIdf {
+        let Self { vocabulary, counted } = self;
         // Counting sort of the postings by term; of one term they stay in the order of texts.
         let mut starts = vec![0; vocabulary.len() + 1];
         for (term, _) in counted.iter().flatten() {
             starts[*term as usize + 1] += 1;
         }
-        let smooth = 1.0 + texts.len() as f64;
+        let smooth = 1.0 + counted.len() as f64;
         let idf: Vec<f64> =
             starts[1..].iter().map(|&texts: &usize| (smooth / (1.0 + texts as f64)).ln() + 1.0).collect();
         for term in 1..starts.len() {
@@ -74,7 +81,16 @@ impl TfIdf {
             }
         }
         let scale = counted.iter().map(|terms| scale(terms, &idf)).collect();
-        Self { vocabulary, idf, starts, postings, scale }
+        TfIdf { vocabulary, idf, starts, postings, scale }
+    }
+}
+
+impl TfIdf {
+    /// Indexes `texts`; a text's number is its index.
+    pub(crate) fn fit<T: AsRef<str>>(texts: &[T]) -> Self {
+        let mut builder = TfIdfBuilder::default();
+        texts.iter().for_each(|text| builder.add(text.as_ref()));
+        builder.finish()
     }
 
     /// The `k` texts most similar to `query` of those that `keep` allows, with their similarity, from the highest; of

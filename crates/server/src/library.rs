@@ -1,12 +1,11 @@
 //! A pool with its encoder, from which references of solutions come.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use gradus_backend::{EmbedderSettings, LocalSettings, block_on};
 use gradus_core::contracts::ScoreRequest;
 use gradus_retrieve::map;
-use gradus_retrieve::pool::Counts;
+use gradus_retrieve::pool::{Counts, PoolAddress};
 use gradus_retrieve::two_stage::{Found, Settings, Target};
 
 use crate::Result;
@@ -24,13 +23,13 @@ struct Opened {
 impl Library {
     /// Opens a pool and starts its encoder: the given one, or the one recorded in the pool.
     pub(crate) fn open(
-        folder: &Path,
+        address: &PoolAddress,
         encoder: Option<&str>,
         local: &LocalSettings,
         settings: &Settings,
     ) -> Result<Self> {
         let options = EmbedderSettings::beside(local);
-        let library = gradus_backend::Library::open(folder, encoder, options, settings)?;
+        let library = gradus_backend::Library::open(address, encoder, options, settings)?;
         Ok(Self(Arc::new(Opened { library, settings: settings.clone() })))
     }
 
@@ -43,11 +42,12 @@ impl Library {
     /// Questions with their places in the plane of the first two principal components, `most` of them at most.
     pub(crate) async fn map(&self, most: usize) -> Result<Vec<(String, [f32; 2])>, ApiError> {
         let opened = Arc::clone(&self.0);
-        let work = move || map::questions(&opened.library.pool, most);
+        let work = move || block_on(map::questions(&*opened.library.pool, most));
         let failed = |message: String| {
             ApiError::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, format!("no map: {message}"))
         };
         let placed = tokio::task::spawn_blocking(work).await.map_err(|error| failed(error.to_string()))?;
+        let placed = placed.map_err(|error| failed(error.to_string()))?;
         placed.map_err(|error| failed(error.to_string()))
     }
 

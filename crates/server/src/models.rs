@@ -1,11 +1,11 @@
 //! The models that are served, by name.
 
-use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::http::StatusCode;
 use gradus_backend::{Embedder, Generator, Scorer, ScorerSettings, Served, ServedKind};
 use gradus_engine::{Engine, EngineMetrics};
+use gradus_retrieve::pool::PoolAddress;
 use gradus_retrieve::two_stage;
 
 use crate::error::ApiError;
@@ -20,7 +20,7 @@ pub struct ModelSettings {
     /// Which one it is, and how it runs.
     pub scorer: ScorerSettings,
     /// A pool whose references its prompts have.
-    pub pool: Option<PathBuf>,
+    pub pool: Option<PoolAddress>,
     /// The pool's encoder, where it is not the recorded one.
     pub encoder: Option<String>,
     /// What is retrieved.
@@ -57,8 +57,8 @@ impl Ability {
 
 impl ServedModel {
     pub(crate) fn open(settings: &ModelSettings) -> Result<Self> {
-        let library = settings.pool.as_deref().map(|folder| {
-            Library::open(folder, settings.encoder.as_deref(), &settings.scorer.local, &settings.retrieval)
+        let library = settings.pool.as_ref().map(|address| {
+            Library::open(address, settings.encoder.as_deref(), &settings.scorer.local, &settings.retrieval)
         });
         let library = library.transpose()?;
         let served = Served::open(&settings.scorer)?;

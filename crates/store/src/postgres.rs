@@ -8,34 +8,37 @@
 //! `require`, `verify-ca` or `verify-full` (TLS with a certificate that is valid for the host; `SSL_CERT_FILE` names
 //! other authorities than the platform's). `schema` names the schema of the tables.
 
-mod address;
 mod calls;
-mod connection;
 mod damage;
 mod jobs;
 mod reading;
 mod schema;
 mod tasks;
-mod tls;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use gradus_postgres::{Address, Attempt, By, CallError};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use self::address::Address;
-use self::calls::{By, Line, Waiting, closed, serve};
-use self::connection::{Attempt, Connection};
+use self::calls::{Waiting, refused, serve};
 use self::tasks::{Claim, Finished};
 use crate::error::{Error, Result};
 use crate::job::{Job, JobId, JobSpec, JobState, TaskCounts, TaskFailure, TaskFault, WorkerStatus};
 use crate::store::{Store, StoreFuture};
 use crate::worker::Worker;
+
+/// When a job was last looked through, and its first open task then.
+type Looked = HashMap<JobId, (Instant, i64)>;
+
+type Connection = gradus_postgres::Connection<Looked>;
+type Line = gradus_postgres::Line<Looked>;
 
 /// How long calls wait for a server that is away.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -97,7 +100,8 @@ impl PostgresStore {
 
     /// Connects; calls wait that long for a server that is away.
     pub async fn connect_with_patience(url: &str, patience: Duration) -> Result<Self> {
-        let address = Address::parse(url)?;
+        let parsed = Address::parse(url, &[]);
+        let (address, _) = parsed.map_err(|error| Error::Address { why: error.to_string() })?;
         let shown = address.shown.clone();
         let (calls, waiting) = mpsc::unbounded_channel();
         let (closing, is_closing) = watch::channel(());
@@ -111,7 +115,7 @@ impl PostgresStore {
         let thread = std::thread::Builder::new().name("jobs".to_owned());
         let thread = thread.spawn(move || {
             runtime.block_on(async move {
-                let (line, outcome) = match Line::open(address, patience, is_closing).await {
+                let (line, outcome) = match calls::open(address, patience, is_closing).await {
                     Ok(line) => (Some(line), Ok(())),
                     Err(error) => (None, Err(error)),
                 };
@@ -122,7 +126,7 @@ impl PostgresStore {
             });
         });
         let thread = thread.map_err(refuse)?;
-        outcome.await.map_err(|_| closed(&shown))??;
+        outcome.await.map_err(|_| refused(&shown, CallError::Closed))??;
         // Two tokens belong to one call; half of the range is left to count on.
         let start = RandomState::new().build_hasher().finish() as i64 >> 1 & !1;
         Ok(Self {
@@ -151,14 +155,12 @@ impl PostgresStore {
     fn send<T: Send + 'static>(
         &self,
         call: Waiting,
-        answer: oneshot::Receiver<Result<T>>,
+        answer: oneshot::Receiver<Result<T, CallError>>,
     ) -> StoreFuture<'_, T> {
         let is_sent = self.calls.as_ref().is_some_and(|calls| calls.send(call).is_ok());
         Box::pin(async move {
-            if !is_sent {
-                return Err(closed(&self.address));
-            }
-            answer.await.map_err(|_| closed(&self.address))?
+            let answer = if is_sent { answer.await.ok() } else { None };
+            answer.unwrap_or(Err(CallError::Closed)).map_err(|error| refused(&self.address, error))
         })
     }
 

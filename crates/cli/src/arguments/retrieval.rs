@@ -1,16 +1,15 @@
 //! Retrieval from a pool of solved problems.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use gradus_backend::{EmbedderSettings, EndpointSettings, LocalSettings, RetrievalOptions};
+use gradus_retrieve::pool::PoolAddress;
 
 /// The pool to use.
 #[derive(Debug, Args)]
 pub(crate) struct PoolOption {
-    /// Pool folder (see gradus pool build)
+    /// Pool: a folder, or postgres://USER@HOST/DATABASE?pool=NAME (see gradus pool build)
     #[arg(long, value_name = "POOL")]
-    pub(crate) pool: PathBuf,
+    pub(crate) pool: PoolAddress,
     /// Embedding model (default: the one recorded in the pool)
     #[arg(long, value_name = "MODEL")]
     pub(crate) encoder: Option<String>,

@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 use gradus_engine::models::Store as Home;
-use gradus_remote::Address;
+use gradus_postgres::Address;
+use gradus_remote::Address as FileAddress;
 use gradus_store::{PostgresStore, SqliteStore, Store};
 
 use crate::arguments::job::JobOptions;
@@ -39,9 +40,9 @@ fn without_secrets(word: &str) -> String {
     let address = ["postgres", "http"].iter().find_map(|scheme| word.find(scheme));
     let at = address.filter(|at| *at == 0 || word[..*at].ends_with('=')).unwrap_or(word.len());
     let (option, value) = word.split_at(at);
-    match Address::parse(value) {
-        _ if is_address(value) => format!("{option}{}", without_password(value)),
-        Some(address @ Address::Web(_)) if is_secret(value) => format!("{option}{address}"),
+    match FileAddress::parse(value) {
+        _ if Address::is_one(value) => format!("{option}{}", Address::without_password(value)),
+        Some(address @ FileAddress::Web(_)) if is_secret(value) => format!("{option}{address}"),
         _ => word.to_owned(),
     }
 }
@@ -55,27 +56,6 @@ fn is_secret(address: &str) -> bool {
     host.contains('@') || secrets.iter().any(|secret| query.contains(secret))
 }
 
-/// The address of a database server without its password.
-fn without_password(address: &str) -> String {
-    let (scheme, rest) = address.split_once("://").unwrap_or(("postgres", address));
-    let (place, settings) = rest.split_once('?').unwrap_or((rest, ""));
-    let place = match place.rsplit_once('@') {
-        Some((who, host)) => format!("{}@{host}", who.split(':').next().unwrap_or_default()),
-        None => place.to_owned(),
-    };
-    let settings: Vec<&str> = settings
-        .split('&')
-        .filter(|setting| !setting.is_empty() && !setting.starts_with("password="))
-        .collect();
-    let mark = if settings.is_empty() { "" } else { "?" };
-    format!("{scheme}://{place}{mark}{}", settings.join("&"))
-}
-
-/// Whether a store is the address of a database server.
-fn is_address(store: &str) -> bool {
-    store.starts_with("postgres://") || store.starts_with("postgresql://")
-}
-
 /// The store of the job that is resumed.
 pub(super) fn resumed_store() -> Option<String> {
     RESUMED.get().map(|(_, store)| store.clone())
@@ -87,7 +67,7 @@ pub(crate) fn open(options: &JobOptions) -> Result<Box<dyn Store>> {
         Some(store) => store,
         None => home_store()?.to_string_lossy().into_owned(),
     };
-    Ok(if is_address(&store) {
+    Ok(if Address::is_one(&store) {
         Box::new(PostgresStore::open(&store).context("--store")?)
     } else {
         Box::new(SqliteStore::open(Path::new(&store)).context("--jobs")?)
@@ -97,7 +77,7 @@ pub(crate) fn open(options: &JobOptions) -> Result<Box<dyn Store>> {
 /// The name by which a store is opened again, from another folder, too.
 pub(crate) fn absolute(options: &JobOptions) -> Result<String> {
     let store = match &options.jobs {
-        Some(store) if is_address(store) => return Ok(store.clone()),
+        Some(store) if Address::is_one(store) => return Ok(store.clone()),
         Some(store) => PathBuf::from(store),
         None => home_store()?,
     };
@@ -116,8 +96,8 @@ pub(crate) fn is_foreign(store: &str) -> Result<bool> {
         Some(own) => own,
         None => home_store()?.to_string_lossy().into_owned(),
     };
-    if is_address(store) {
-        return Ok(without_password(&own) != without_password(store));
+    if Address::is_one(store) {
+        return Ok(Address::without_password(&own) != Address::without_password(store));
     }
     let (own, store) = (Path::new(&own), Path::new(store));
     let is_own = matches!((own.canonicalize(), store.canonicalize()), (Ok(own), Ok(this)) if own == this);

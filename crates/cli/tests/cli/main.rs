@@ -24,6 +24,7 @@ mod outputs;
 mod pipeline;
 mod pipelines;
 mod pool;
+mod pool_postgres;
 mod real_data;
 mod select;
 mod shards;

@@ -19,18 +19,19 @@ mod layout;
 mod shift;
 
 use crate::Result;
-use crate::pool::{Pool, Question};
+use crate::source::{Parts, PoolSource};
 
 pub use layout::{Layout, layout};
 pub use shift::{Distance, Set, Shift, Spread, shifts};
 
 /// Questions of a pool with their places in the plane of the first two principal components: `most` of them at most, evenly
 /// spread over the pool.
-pub fn questions(pool: &Pool, most: usize) -> Result<Vec<(String, [f32; 2])>> {
+pub async fn questions(pool: &dyn PoolSource, most: usize) -> Result<Vec<(String, [f32; 2])>> {
     let (total, kept) = (pool.manifest().counts.questions, pool.manifest().kept);
     let shown = total.min(most);
-    let chosen: Vec<_> = (0..shown).map(|place| pool.question(place * total / shown)).collect();
-    let rows: Vec<f32> = chosen.iter().flat_map(Question::vector).copied().collect();
+    let chosen: Vec<u32> = (0..shown).map(|place| (place * total / shown) as u32).collect();
+    let questions = pool.questions(&chosen, Parts::Vectors).await?;
+    let rows: Vec<f32> = chosen.iter().flat_map(|&number| questions.vector(number)).copied().collect();
     let places = layout(&rows, kept, Layout::Pca)?;
-    Ok(chosen.iter().map(|question| question.text.to_owned()).zip(places).collect())
+    Ok(chosen.iter().map(|&number| questions.text(number).to_owned()).zip(places).collect())
 }

@@ -51,6 +51,8 @@ pub struct Settings {
     pub graph_from: usize,
     /// Duplicate detection of the leak guard: it finds no similarity below this threshold.
     pub guard: dedup::DedupConfig,
+    /// On a server, replaces a pool of the same name once the new one is complete.
+    pub replace: bool,
 }
 
 impl Default for Settings {
@@ -62,12 +64,13 @@ impl Default for Settings {
             labels: LabelChoice::Truth,
             graph_from: 1_000_000,
             guard: dedup::DedupConfig::default(),
+            replace: false,
         }
     }
 }
 
 impl Settings {
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         let zero = [("batch", self.batch), ("ahead", self.ahead), ("fit_rows", self.fit_rows)];
         if let Some((field, _)) = zero.into_iter().find(|(_, value)| *value == 0) {
             return Err(Error::Setting { field, message: "is 0: expected at least 1".to_owned() });
@@ -75,7 +78,7 @@ impl Settings {
         self.guard.check().map_err(|fault| Error::Setting { field: "guard", message: fault.to_string() })
     }
 
-    fn batches(&self) -> Batches {
+    pub(super) fn batches(&self) -> Batches {
         Batches { size: self.batch, ahead: self.ahead }
     }
 }
@@ -173,7 +176,7 @@ pub async fn build(
     Ok(report)
 }
 
-fn there_already(folder: &Path) -> Error {
+pub(super) fn there_already(folder: &Path) -> Error {
     Error::pool(folder, "is there already: add to it, or remove it first")
 }
 
@@ -330,7 +333,11 @@ fn fit(journal: &Journal, draft: &Draft, most: usize, reduce: &Reduce<'_>) -> Re
     for index in 0..taken {
         vectors.copy(&key(texts[index * texts.len() / taken]), &mut rows)?;
     }
-    let dimension = journal.dimension();
+    fitted(rows, journal.dimension(), reduce)
+}
+
+/// Fits components to an encoder's vectors.
+pub(super) fn fitted(rows: Vec<f32>, dimension: usize, reduce: &Reduce<'_>) -> Result<Pca> {
     let pca = reduce(&project(rows, dimension, None), dimension)?;
     if !pca.is_sound(dimension) {
         let (kept, mean) = (pca.kept, pca.mean.len());

@@ -79,31 +79,13 @@ impl Draft {
 
     /// Adds what counts of a record.
     pub(crate) fn add(&mut self, record: &Record) {
-        let question = record.problem.question();
-        if question.trim().is_empty() {
-            self.dropped.empty_questions += 1;
-            return;
-        }
-        let mut solutions = Vec::new();
-        for solution in &record.solutions {
-            let marks = marks(solution, &self.labels);
-            if marks.is_empty() {
-                self.dropped.unlabeled_solutions += 1;
-                continue;
-            }
-            self.dropped.unlabeled_steps += solution.steps.len() - marks.len();
-            let steps = solution.steps.iter().zip(marks).map(|(text, mark)| (self.row(text), mark)).collect();
-            solutions.push(Labeled { id: solution.id.clone(), steps });
-        }
-        if solutions.is_empty() && !record.problem.reference.is_empty() {
-            let steps = record.problem.reference.iter().map(|text| (self.row(text), Mark::Correct)).collect();
-            solutions.push(Labeled { id: format!("{}/reference", record.problem.id), steps });
-        }
-        if solutions.is_empty() {
-            self.dropped.unlabeled_records += 1;
-            return;
-        }
-        self.push(record.problem.id.clone(), question, solutions);
+        let Some(counted) = counted(record, &self.labels, &mut self.dropped) else { return };
+        let labeled = |solution: CountedSolution<'_>| Labeled {
+            id: solution.id,
+            steps: solution.steps.iter().map(|(text, mark)| (self.row(text), *mark)).collect(),
+        };
+        let solutions = counted.solutions.into_iter().map(labeled).collect();
+        self.push(record.problem.id.clone(), counted.question, solutions);
     }
 
     fn push(&mut self, id: String, text: String, solutions: Vec<Labeled>) {
@@ -113,7 +95,7 @@ impl Draft {
             self.questions.push(Question { id, text, solutions: Vec::new() });
         }
         for solution in solutions {
-            if self.solutions.insert(name(at, &solution)) {
+            if self.solutions.insert(name(at, &solution.steps)) {
                 self.questions[at].solutions.push(solution);
             } else {
                 self.dropped.known_solutions += 1;
@@ -131,6 +113,52 @@ impl Draft {
     }
 }
 
+/// What counts of a record.
+pub(crate) struct Counted<'a> {
+    pub(crate) question: String,
+    /// At least one.
+    pub(crate) solutions: Vec<CountedSolution<'a>>,
+}
+
+/// What counts of a solution.
+pub(crate) struct CountedSolution<'a> {
+    pub(crate) id: String,
+    pub(crate) steps: Vec<(&'a str, Mark)>,
+}
+
+/// What counts of a record, if anything does; what does not is counted as dropped.
+pub(crate) fn counted<'a>(
+    record: &'a Record,
+    labels: &LabelChoice,
+    dropped: &mut Dropped,
+) -> Option<Counted<'a>> {
+    let question = record.problem.question();
+    if question.trim().is_empty() {
+        dropped.empty_questions += 1;
+        return None;
+    }
+    let mut solutions = Vec::new();
+    for solution in &record.solutions {
+        let marks = marks(solution, labels);
+        if marks.is_empty() {
+            dropped.unlabeled_solutions += 1;
+            continue;
+        }
+        dropped.unlabeled_steps += solution.steps.len() - marks.len();
+        let steps = solution.steps.iter().map(String::as_str).zip(marks).collect();
+        solutions.push(CountedSolution { id: solution.id.clone(), steps });
+    }
+    if solutions.is_empty() && !record.problem.reference.is_empty() {
+        let steps = record.problem.reference.iter().map(|text| (text.as_str(), Mark::Correct)).collect();
+        solutions.push(CountedSolution { id: format!("{}/reference", record.problem.id), steps });
+    }
+    if solutions.is_empty() {
+        dropped.unlabeled_records += 1;
+        return None;
+    }
+    Some(Counted { question, solutions })
+}
+
 /// The marks that count, from the first step on.
 fn marks(solution: &Solution, labels: &LabelChoice) -> Vec<Mark> {
     let Some(annotation) = solution.labels(labels) else { return Vec::new() };
@@ -138,10 +166,11 @@ fn marks(solution: &Solution, labels: &LabelChoice) -> Vec<Mark> {
     targets.map(|(_, (_, label))| label.mark).take(solution.steps.len()).collect()
 }
 
-fn name(question: usize, solution: &Labeled) -> Key {
+/// Tells a solution from others: its question, and its steps with their marks.
+pub(crate) fn name(question: usize, steps: &[(u32, Mark)]) -> Key {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&(question as u64).to_le_bytes());
-    for (row, mark) in &solution.steps {
+    for (row, mark) in steps {
         hasher.update(&row.to_le_bytes()).update(&mark.rating().to_le_bytes());
     }
     Key::try_from(&hasher.finalize().as_bytes()[..16]).expect("sixteen bytes")

@@ -120,22 +120,27 @@ impl PoolManifest {
             true => Error::pool(folder, format!("is no pool: there is no {NAME} in it")),
             false => error.into(),
         })?;
+        Self::parse(&text, &path)
+    }
+
+    /// Reads a manifest from where it was found.
+    pub(crate) fn parse(text: &[u8], path: &Path) -> Result<Self> {
         // The version comes first: another one may have other fields.
         #[derive(Deserialize)]
         struct Version {
             gradus_pool: u32,
         }
-        let damaged = |error| Error::pool(&path, format!("is damaged or no pool's manifest: {error}"));
-        let Version { gradus_pool: version } = gradus_core::json::from_slice(&text).map_err(damaged)?;
+        let damaged = |error| Error::pool(path, format!("is damaged or no pool's manifest: {error}"));
+        let Version { gradus_pool: version } = gradus_core::json::from_slice(text).map_err(damaged)?;
         if version != VERSION {
             let message = format!("version {version} is not supported: this program reads version {VERSION}");
-            return Err(Error::pool(&path, message));
+            return Err(Error::pool(path, message));
         }
-        let manifest: Self = gradus_core::json::from_slice(&text).map_err(damaged)?;
+        let manifest: Self = gradus_core::json::from_slice(text).map_err(damaged)?;
         if manifest.sum() != manifest.checksum {
-            return Err(Error::pool(&path, "is damaged: its checksum does not match; build the pool again"));
+            return Err(Error::pool(path, "is damaged: its checksum does not match; build the pool again"));
         }
-        manifest.check().map_err(|message| Error::pool(&path, message))?;
+        manifest.check().map_err(|message| Error::pool(path, message))?;
         Ok(manifest)
     }
 
@@ -168,11 +173,16 @@ impl PoolManifest {
     }
 
     /// Replaces the folder's manifest.
-    pub(crate) fn write(mut self, folder: &Path) -> Result<()> {
+    pub(crate) fn write(self, folder: &Path) -> Result<()> {
+        Ok(gradus_durable::replace_plain_file(&folder.join(NAME), self.sealed().as_bytes())?)
+    }
+
+    /// Its text, with its checksum.
+    pub(crate) fn sealed(mut self) -> String {
         self.checksum = self.sum();
         let mut text = serde_json::to_string_pretty(&self).expect("a manifest is plain data");
         text.push('\n');
-        Ok(gradus_durable::replace_plain_file(&folder.join(NAME), text.as_bytes())?)
+        text
     }
 
     fn sum(&self) -> String {

@@ -16,12 +16,19 @@
 //! at a time, which holds the lock of the journal beside the pool, and any number of readers: who finds that the files of
 //! a manifest are gone reads the new one. A pool may come from anywhere; see `manifest.rs` for what is refused.
 
+mod address;
 mod build;
 mod draft;
 pub(crate) mod files;
+mod folder;
 mod guard;
 pub(crate) mod journal;
 mod manifest;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(not(feature = "postgres"))]
+#[path = "no_postgres.rs"]
+mod postgres;
 mod verify;
 mod write;
 
@@ -31,16 +38,20 @@ use std::path::{Path, PathBuf};
 use gradus_core::Mark;
 use gradus_kernels::vectors::normalize;
 
+pub use address::PoolAddress;
 pub use build::{Encoder, PoolBuildSummary, Progress, Settings, add, build};
 pub use draft::Dropped;
 use files::Mapped;
-pub(crate) use guard::Duplicate;
+pub use guard::Duplicate;
 pub use manifest::{Counts, Entry, PoolManifest};
-pub use verify::{VectorCheck, VectorSample};
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresPool;
+pub use verify::{VectorCheck, VectorSample, verify_vectors};
 
 use crate::error::{Error, Result};
 use crate::pca::Pca;
-use crate::search::{Approximate, Hit, top_k};
+use crate::search::Approximate;
+use crate::source::PoolSource;
 
 /// An open pool.
 #[derive(Debug)]
@@ -97,18 +108,6 @@ impl Pool {
         let pool = Self::open_any(folder)?;
         pool.expect(encoder)?;
         Ok(pool)
-    }
-
-    /// Refuses another encoder than the one that the pool was built with: its vectors mean something else.
-    pub fn expect(&self, encoder: &Encoder<'_>) -> Result<()> {
-        let (built, name) = (&self.manifest.encoder, encoder.name);
-        if self.manifest.fingerprint == encoder.fingerprint {
-            return Ok(());
-        }
-        let other = if built == name { "another encoder of that name" } else { &format!("`{name}`") };
-        let message =
-            format!("was built with the encoder `{built}`: vectors of {other} cannot be compared with it");
-        Err(Error::pool(&self.folder, message))
     }
 
     /// Opens a pool to look into it, whatever its encoder.
@@ -191,11 +190,6 @@ impl Pool {
         files.par_iter().try_for_each(|(what, file)| file.verify(&self.manifest.files[*what]))
     }
 
-    /// Whether questions are found through a graph, approximately.
-    pub fn is_approximate(&self) -> bool {
-        self.graph.is_some()
-    }
-
     /// What the pool says about itself.
     pub fn manifest(&self) -> &PoolManifest {
         &self.manifest
@@ -220,25 +214,6 @@ impl Pool {
     /// The step texts' vectors, one after another.
     pub(crate) fn step_rows(&self) -> &[f32] {
         self.steps.numbers()
-    }
-
-    /// For each query, a vector of the pool's dimensions, the `k` nearest questions that `keep` allows: exactly (see
-    /// [`top_k`]), or in a large pool as far as its graph leads to them.
-    pub(crate) fn nearest(
-        &self,
-        queries: &[f32],
-        k: usize,
-        keep: impl Fn(usize, u32, f32) -> bool + Sync,
-    ) -> Vec<Vec<Hit>> {
-        match &self.graph {
-            Some(graph) => graph.search(self.question_rows(), queries, k, keep),
-            None => top_k(self.question_rows(), self.dimension(), queries, k, keep),
-        }
-    }
-
-    /// An encoder's vectors as the pool's own were made: length 1, reduced, length 1.
-    pub(crate) fn project(&self, vectors: Vec<f32>) -> Vec<f32> {
-        project(vectors, self.manifest.dimension, self.pca.as_ref())
     }
 
     /// A question by its number.
@@ -362,7 +337,7 @@ fn unpack(entry: u32) -> Option<Mark> {
 }
 
 /// Length 1, reduced, length 1.
-fn project(mut vectors: Vec<f32>, dimension: usize, pca: Option<&Pca>) -> Vec<f32> {
+pub(crate) fn project(mut vectors: Vec<f32>, dimension: usize, pca: Option<&Pca>) -> Vec<f32> {
     vectors.chunks_mut(dimension.max(1)).for_each(normalize);
     let Some(pca) = pca else { return vectors };
     let mut reduced = pca.apply(&vectors);

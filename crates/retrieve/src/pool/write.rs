@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gradus_data::dedup;
+use rayon::prelude::*;
 
 use super::draft::Draft;
 use super::files::{self, Mapped, Writer};
@@ -84,7 +85,8 @@ pub(crate) fn write(folder: &Path, plan: &Plan<'_>) -> Result<PoolManifest> {
     entries.insert("layout".to_owned(), file.finish()?);
 
     let known = old.map_or(0, |pool| pool.manifest().counts.questions);
-    let mut filed = guard::file(&draft.questions[known..], known, plan.guard);
+    let new = draft.questions[known..].par_iter().map(|question| question.text.as_str());
+    let mut filed = guard::file(new, known, plan.guard);
     if let Some((keys, questions)) = old.map(Pool::guard_table) {
         filed.extend(keys.iter().copied().zip(questions.iter().copied()));
     }

@@ -19,11 +19,11 @@ const LEAST: usize = 16;
 
 /// A row that was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Hit {
+pub struct Hit {
     /// Row number.
-    pub(crate) row: u32,
+    pub row: u32,
     /// Its dot product with the query: cosine similarity where both have length 1.
-    pub(crate) similarity: f32,
+    pub similarity: f32,
 }
 
 /// For each query the `k` most similar rows that `keep` allows, the most similar first; fewer where there are fewer.
@@ -163,7 +163,7 @@ impl Best {
 }
 
 /// The most similar first; as similar ones by their row.
-pub(super) fn sort(hits: &mut [Hit]) {
+pub(crate) fn sort(hits: &mut [Hit]) {
     hits.sort_unstable_by(|a, b| b.similarity.total_cmp(&a.similarity).then(a.row.cmp(&b.row)));
 }
 

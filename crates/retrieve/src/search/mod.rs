@@ -4,4 +4,7 @@ pub(crate) mod approximate;
 mod exact;
 
 pub(crate) use approximate::Approximate;
-pub(crate) use exact::{Hit, top_k};
+pub use exact::Hit;
+#[cfg(feature = "postgres")]
+pub(crate) use exact::sort;
+pub(crate) use exact::top_k;

@@ -6,19 +6,26 @@ use gradus_core::{Mark, Problem, Record};
 
 use super::fake::{DIMENSION, Words, record, records, vector};
 use crate::pca::Pca;
-use crate::pool::{self, Encoder, Pool, PoolBuildSummary, PoolManifest, Settings};
+use crate::pool::{self, Duplicate, Encoder, Pool, PoolBuildSummary, PoolManifest, Settings};
+use crate::source::{Hit, PoolSource};
 use crate::{Error, Result};
 
-pub(super) fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     Settings { batch: 8, ahead: 2, ..Settings::default() }
 }
 
-pub(super) fn encoder(model: &Words) -> Encoder<'_> {
+pub(crate) fn encoder(model: &Words) -> Encoder<'_> {
     Encoder { model, name: "words", fingerprint: "words" }
 }
 
 pub(super) async fn build(folder: &Path, records: Vec<Record>, model: &Words) -> Result<PoolBuildSummary> {
     pool::build(folder, records, &encoder(model), &settings(), None, |_| true).await
+}
+
+/// The nearest questions, of which none is barred.
+async fn nearest(pool: &Pool, queries: &[f32], k: usize) -> Vec<Vec<Hit>> {
+    let barred = vec![[].as_slice(); queries.len() / pool.dimension()];
+    pool.nearest(queries, k, &barred).await.unwrap()
 }
 
 /// Every question, solution, step and vector.
@@ -158,8 +165,10 @@ async fn adding_gives_what_building_at_once_gives() {
     assert_eq!(ours.manifest().counts, theirs.manifest().counts);
     assert_eq!(names(&path).len(), 8);
     let text = &record(25).problem.text;
-    assert_eq!(ours.duplicates(text, 0.9), theirs.duplicates(text, 0.9));
-    assert!(ours.duplicates(text, 0.9).contains(&(25, pool::Duplicate::Exact)));
+    let text = text.as_str();
+    let found = ours.duplicates(&[text], 0.9).await.unwrap();
+    assert_eq!(found, theirs.duplicates(&[text], 0.9).await.unwrap());
+    assert!(found[0].contains(&(25, Duplicate::Exact)));
     // Half an addition leaves the pool as it was.
     let failing = Words::failing_after(0);
     pool::add(&path, records(30..40), &encoder(&failing), &settings(), |_| true).await.unwrap_err();
@@ -261,9 +270,9 @@ async fn a_large_pool_is_searched_through_a_graph() {
     let (graph, exact) = (open(&path).unwrap(), open(&plain).unwrap());
     assert_eq!((graph.is_approximate(), exact.is_approximate()), (true, false));
     let queries = exact.question_rows();
-    assert_eq!(graph.nearest(queries, 3, |_, _, _| true), exact.nearest(queries, 3, |_, _, _| true));
+    assert_eq!(nearest(&graph, queries, 3).await, nearest(&exact, queries, 3).await);
     pool::add(&path, records(30..40), &encoder(&model), &large, |_| true).await.unwrap();
-    assert_eq!(open(&path).unwrap().nearest(queries, 40, |_, _, _| true)[0].len(), 40);
+    assert_eq!(nearest(&open(&path).unwrap(), queries, 40).await[0].len(), 40);
     assert!(names(&path).contains(&"questions.2.graph".to_owned()));
     let file = path.join("questions.2.graph");
     let mut bytes = std::fs::read(&file).unwrap();

@@ -6,6 +6,7 @@ use gradus_core::Mark;
 
 use super::fake::{Words, record, records};
 use crate::pool::{self, Encoder, Pool};
+use crate::source::PoolSource;
 use crate::two_stage::{Excluded, Settings, Strategy, Target, retrieve};
 
 async fn pool_of(folder: &Path, count: usize) -> Pool {
@@ -243,7 +244,11 @@ async fn a_question_that_holds_the_targets_is_its_own() {
     pool::build(&path, all, &encoder, &pool::Settings::default(), None, |_| true).await.unwrap();
     let pool = Pool::open(&path, &encoder).unwrap();
     let target = Target { id: "t".to_owned(), question: record(13).problem.text, ..Target::default() };
-    assert_eq!(pool.duplicates(&target.question, 0.8), [], "words alone do not reach the threshold");
+    assert_eq!(
+        pool.duplicates(&[&target.question], 0.8).await.unwrap(),
+        [[]],
+        "words alone do not reach the threshold"
+    );
     for strategy in [Strategy::Nearest, Strategy::TfIdf, Strategy::Random { seed: 1 }] {
         let settings = Settings { questions: 20, cosine: 0.999, strategy, ..Settings::default() };
         let found = retrieve(&pool, Some(&model), std::slice::from_ref(&target), &settings, |_, _| true)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::fake::{Words, records};
 use super::pool::{build, contents, encoder, names, settings};
-use crate::pool::{self, Pool, PoolManifest, VectorSample};
+use crate::pool::{self, Pool, PoolManifest, VectorSample, verify_vectors};
 use crate::{Error, Result};
 
 /// Runs a future on a thread of its own, from the middle of another.
@@ -67,7 +67,7 @@ async fn of_two_builds_into_one_name_the_second_is_refused() {
     pool::build(&path, records(0..20), &encoder(&model), &settings(), None, watch).await.unwrap();
     assert!(said.len() == 2 && said.iter().all(|message| message.contains("is in use by another process")));
     let pool = Pool::open_any(&path).unwrap();
-    pool.verify_vectors(&encoder(&model), VectorSample::All, |_, _| true).await.unwrap();
+    verify_vectors(&pool, &encoder(&model), VectorSample::All, |_, _| true).await.unwrap();
     assert_eq!(names(root.path()), ["p"]);
     let late = build(&path, records(20..40), &other).await.unwrap_err().to_string();
     assert!(late.ends_with("is there already: add to it, or remove it first"), "{late}");
@@ -119,7 +119,7 @@ async fn vectors_of_other_texts_are_found() {
     let sample = VectorSample::Some { count: 8, seed: 0 };
     let verify = async |sample| {
         let pool = Pool::open_any(&path).unwrap();
-        pool.verify_vectors(&encoder(&model), sample, |_, _| true).await
+        verify_vectors(&pool, &encoder(&model), sample, |_, _| true).await
     };
     let check = verify(VectorSample::All).await.unwrap();
     assert!(check.checked == check.total && check.total > 60 && check.largest_distance < 1e-5, "{check:?}");

@@ -7,8 +7,8 @@ use gradus_core::{Mark, ReferenceStep};
 use super::found::Neighbor;
 use super::guard::Barred;
 use super::search::{Choice, drawn, measured};
-use crate::pool::Pool;
 use crate::search::{Hit, top_k};
+use crate::source::Questions;
 use crate::tfidf::TfIdf;
 
 /// The steps of a few questions, each text once, as it stands in the nearest question that has it.
@@ -28,18 +28,20 @@ struct SourceStep<'a> {
 }
 
 impl<'a> Database<'a> {
-    pub(super) fn new(pool: &'a Pool, questions: &[Hit], barred: &Barred) -> Self {
-        let dimension = pool.dimension();
+    pub(super) fn new(
+        at_hand: &'a dyn Questions,
+        dimension: usize,
+        questions: &[Hit],
+        barred: &Barred,
+    ) -> Self {
         let (mut seen, mut steps, mut vectors) = (HashSet::new(), Vec::new(), Vec::new());
         for hit in questions {
-            let question = pool.question(hit.row as usize);
-            for solution in barred.allowed(question.solutions()) {
-                for (number, step) in solution.steps().enumerate() {
+            for solution in barred.allowed(hit.row, at_hand.solutions(hit.row)) {
+                for (number, step) in solution.steps.iter().enumerate() {
                     if seen.insert(step.row) {
-                        let vector = &pool.step_rows()[step.row as usize * dimension..][..dimension];
-                        vectors.extend_from_slice(vector);
+                        vectors.extend_from_slice(step.vector);
                         steps.push(SourceStep {
-                            question: question.id,
+                            question: at_hand.id(hit.row),
                             solution: solution.id,
                             step: number,
                             text: step.text,
@@ -59,11 +61,11 @@ impl<'a> Database<'a> {
         queries: &[f32],
         texts: &[String],
         count: usize,
-        choice: Choice<'_>,
+        choice: Choice,
     ) -> (Vec<Vec<ReferenceStep>>, Vec<Vec<Neighbor>>) {
         let found: Vec<Vec<Hit>> = match choice {
             Choice::Nearest => top_k(&self.vectors, self.dimension, queries, count, |_, _, _| true),
-            Choice::Words(_) => self.by_words(texts, count),
+            Choice::Words => self.by_words(texts, count),
             Choice::Random(mut random) => {
                 texts.iter().map(|_| drawn(&mut random, self.steps.len(), count)).collect()
             }

@@ -20,7 +20,7 @@ pub use found::{Excluded, Found, Neighbor, Retrieved, Seen};
 
 use crate::embed::{Batches, embed};
 use crate::error::{Error, Result};
-use crate::pool::Pool;
+use crate::source::PoolSource;
 use search::Asked;
 
 /// What references are wanted for.
@@ -104,7 +104,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    fn check(&self, pool: &Pool) -> Result<()> {
+    fn check(&self, pool: &dyn PoolSource) -> Result<()> {
         let refuse = |field, message| Err(Error::Setting { field, message });
         let least = pool.manifest().guard.threshold;
         if !(self.near >= least && self.near <= 1.0) {
@@ -142,7 +142,7 @@ impl Settings {
 /// Finds the references of all targets. `watch` hears how many of how many texts are embedded and says whether to go
 /// on. Without an encoder, references can only be random ones.
 pub async fn retrieve(
-    pool: &Pool,
+    pool: &dyn PoolSource,
     encoder: Option<&dyn Embed>,
     targets: &[Target],
     settings: &Settings,
@@ -193,6 +193,6 @@ pub async fn retrieve(
         None => {}
     }
     let vectors = pool.project(vectors);
-    found.targets = search::search(pool, &asked, &vectors, settings);
+    found.targets = search::search(pool, &asked, &vectors, settings).await?;
     Ok(found)
 }

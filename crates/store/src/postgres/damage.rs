@@ -3,8 +3,9 @@
 //! Each result has a hash beside it, which the server computes when it keeps the result and again here: results do not
 //! travel for it. Tasks that are missing or too many are seen to when a job begins.
 
-use super::connection::{Attempt, Connection};
-use super::number;
+use gradus_postgres::Attempt;
+
+use super::{Connection, number};
 use crate::job::JobId;
 
 /// Tasks that are checked by one statement.

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use gradus_postgres::Attempt;
 use tokio_postgres::Row;
 
-use super::connection::{Attempt, Connection};
-use super::{number, text};
+use super::{Connection, number, text};
 use crate::job::{Job, JobId, JobSpec, JobState, TaskCounts};
 use crate::worker::Worker;
 
@@ -137,7 +137,7 @@ pub(super) async fn set_state(connection: &mut Connection, id: JobId, state: Job
 }
 
 pub(super) async fn remove(connection: &mut Connection, id: JobId) -> Attempt<()> {
-    let parameters: super::connection::Parameters<'_> = &[&id];
+    let parameters: gradus_postgres::Parameters<'_> = &[&id];
     connection.transaction("BEGIN", &REMOVE.map(|sql| (sql, parameters))).await?;
     Ok(())
 }

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
+use gradus_postgres::Attempt;
 use tokio_postgres::Row;
 
-use super::connection::{Attempt, Connection};
-use super::number;
+use super::{Connection, number};
 use crate::job::{JobId, TaskCounts, TaskFault, WorkerStatus};
 
 const COUNTS: &str = "SELECT state, count(*) FROM gradus_tasks \

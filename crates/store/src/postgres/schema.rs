@@ -4,15 +4,13 @@
 //! faults at a time: partial indexes find them, and those that are open, among millions. What is done is counted by
 //! worker, in the transaction that keeps the results, so that nobody counts millions of rows each second.
 
-use tokio_postgres::error::SqlState;
-
-use super::connection::{Attempt, Connection};
+use gradus_postgres::Tables;
 
 /// Version of the tables. A database of a later one is refused.
 pub(super) const VERSION: i32 = 1;
 
-/// Held while tables are made: workers that start together do it one after the other. Any number that others do not use.
-const LOCK: &str = "SELECT pg_advisory_xact_lock(7238107134521)";
+/// The tables.
+pub(super) const TABLES: Tables = Tables { version_table: "gradus_schema", migrations: &MIGRATIONS };
 
 /// What leads from each version to the next, from none on.
 const MIGRATIONS: [&str; VERSION as usize] = ["
@@ -82,57 +80,3 @@ CREATE TABLE gradus_calls(
     made timestamptz NOT NULL DEFAULT now()
 );
 "];
-
-/// Makes the tables that are missing, in the schema of that name where there is one. The version that is there then: a
-/// later one than [`VERSION`] is left alone.
-pub(super) async fn prepare(connection: &mut Connection, schema: Option<&str>) -> Attempt<i32> {
-    // Most workers find everything in place, and need no right to make tables.
-    let found = version(connection).await?;
-    if found >= VERSION {
-        return Ok(found);
-    }
-    let made = connection.batch(&format!("BEGIN; {LOCK}")).await;
-    let made = match made {
-        Ok(()) => migrate(connection, schema).await,
-        Err(error) => Err(error),
-    };
-    connection.batch(if made.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
-    made
-}
-
-async fn migrate(connection: &mut Connection, schema: Option<&str>) -> Attempt<i32> {
-    if let Some(schema) = schema {
-        connection.batch(&format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\"")).await?;
-    }
-    connection.batch("CREATE TABLE IF NOT EXISTS gradus_schema(version integer NOT NULL)").await?;
-    let found = version(connection).await?;
-    for migration in MIGRATIONS.iter().skip(found.max(0) as usize) {
-        connection.batch(migration).await?;
-    }
-    if found < VERSION {
-        connection
-            .batch(&format!("DELETE FROM gradus_schema; INSERT INTO gradus_schema VALUES ({VERSION})"))
-            .await?;
-    }
-    Ok(found.max(VERSION))
-}
-
-/// The version of the tables; 0 where there are none.
-async fn version(connection: &mut Connection) -> Attempt<i32> {
-    let table = connection.first("SELECT to_regclass('gradus_schema') IS NOT NULL", &[]).await?;
-    if !table.is_some_and(|row| row.get(0)) {
-        return Ok(0);
-    }
-    let version = connection.first("SELECT max(version) FROM gradus_schema", &[]).await?;
-    Ok(version.and_then(|row| row.get(0)).unwrap_or(0))
-}
-
-/// What to do about an error while tables are made, beside the server's own words.
-pub(super) fn advice(code: &SqlState) -> Option<&'static str> {
-    match *code {
-        SqlState::INSUFFICIENT_PRIVILEGE => Some("let its owner grant this user CREATE on the schema"),
-        SqlState::READ_ONLY_SQL_TRANSACTION => Some("it is read-only; name the server that takes writes"),
-        SqlState::INVALID_SCHEMA_NAME => Some("name a schema of the database"),
-        _ => None,
-    }
-}

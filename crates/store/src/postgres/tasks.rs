@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::connection::{Attempt, Connection};
-use super::{number, text};
+use gradus_postgres::Attempt;
+
+use super::{Connection, number, text};
 use crate::job::{JobId, TaskFailure};
 use crate::worker::Worker;
 
@@ -130,7 +131,7 @@ pub(super) struct Finished {
 /// Takes tasks. Leases that have ended are looked for once a second, and whenever open tasks are short: they are rare, and
 /// a claim is fast without them. A task that is given back meanwhile is found by the next look.
 pub(super) async fn claim(connection: &mut Connection, claim: &Claim) -> Attempt<Option<Vec<usize>>> {
-    let is_due = connection.looked.get(&claim.job).is_none_or(|(looked, _)| looked.elapsed() >= LOOK_EVERY);
+    let is_due = connection.state.get(&claim.job).is_none_or(|(looked, _)| looked.elapsed() >= LOOK_EVERY);
     if is_due {
         free(connection, claim).await?;
     }
@@ -154,7 +155,7 @@ async fn take(
     token: i64,
 ) -> Attempt<Option<Vec<usize>>> {
     let Claim { job, worker, seconds, .. } = claim;
-    let (limit, first) = (number(limit), connection.looked.get(job).map_or(0, |(_, first)| *first));
+    let (limit, first) = (number(limit), connection.state.get(job).map_or(0, |(_, first)| *first));
     let rows = connection
         .transaction(
             BEGIN_CLAIM,
@@ -179,7 +180,7 @@ async fn free(connection: &mut Connection, claim: &Claim) -> Attempt<()> {
     }
     connection.query(FREE_LATE, &[job, &claim.token]).await?;
     let first = connection.first(FIRST_OPEN, &[job]).await?.map_or(0, |row| row.get(0));
-    connection.looked.insert(*job, (Instant::now(), first));
+    connection.state.insert(*job, (Instant::now(), first));
     Ok(())
 }
 

@@ -51,7 +51,7 @@ impl Schema {
     }
 
     async fn connection(&self) -> Connection {
-        Connection::open(&Address::parse(&self.url).unwrap()).await.unwrap()
+        Connection::open(&Address::parse(&self.url, &[]).unwrap().0).await.unwrap()
     }
 
     async fn change(&self, statements: &str) {

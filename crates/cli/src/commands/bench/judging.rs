@@ -12,7 +12,7 @@ use gradus_bench::judge::{Judge, Judged, Scorer as ScorerJudge};
 use gradus_bench::run::JudgeSource;
 use gradus_core::contracts::{Answer, ScoreRequest};
 use gradus_engine::models::SHIPPED;
-use gradus_retrieve::pool::Pool;
+use gradus_retrieve::pool::PoolAddress;
 
 use super::args::JudgeOptions;
 use super::critic::Critic;
@@ -85,7 +85,7 @@ impl Judging {
 
     fn scorer(judge: &JudgeOptions, settings: &ScorerSettings) -> Result<Self> {
         // A pool that cannot be read is found before a model is loaded.
-        judge.augmentation.pool.as_deref().map(Pool::open_any).transpose()?;
+        judge.augmentation.pool.as_ref().map(PoolAddress::open).transpose()?;
         let scorer = Scorer::open(settings)?;
         let (kind, profile, identity) = (scorer.kind, scorer.profile.clone(), scorer.identity().to_owned());
         let name = match kind {

@@ -200,7 +200,7 @@ impl<'a> Measurement<'a> {
         for (sample, found) in self.samples.iter_mut().zip(found.targets) {
             sample.solution.references = Some(Box::new(found.references));
         }
-        self.extra.insert("pool".to_owned(), json!(pool.display().to_string()));
+        self.extra.insert("pool".to_owned(), json!(pool));
         self.extra.insert("retrieval".to_owned(), json!({ "settings": settings, "found": tally }));
         if let Some(printer) = self.printer(self.args) {
             tally.lines().into_iter().try_for_each(|line| printer.line(line))?;

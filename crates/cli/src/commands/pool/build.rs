@@ -1,6 +1,5 @@
 //! `gradus pool build` and `add`: from records to a pool, resumable at every batch.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -8,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use gradus_backend::{Embedder, block_on, encoder_for};
 use gradus_retrieve::pca::{self, Keep, Pca};
-use gradus_retrieve::pool::{self, Pool, PoolBuildSummary, Progress as Embedded, Settings};
+use gradus_retrieve::pool::{PoolAddress, PoolBuildSummary, Progress as Embedded, Settings};
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
@@ -39,12 +38,16 @@ pub(super) enum Dimensions {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gradus pool build math-train.jsonl prm800k.jsonl -o math.pool\n  \
 gradus pool build data.jsonl -o data.pool --dimensions 95%\n  \
-gradus pool build data.jsonl -o data.pool --encoder smollm2-135m   # mean-pooled decoder\n\n\
+gradus pool build data.jsonl -o data.pool --encoder smollm2-135m   # mean-pooled decoder\n  \
+gradus pool build data.jsonl --to 'postgres://gradus@db/pools?pool=math'\n\n\
 Rerun an interrupted build to resume it.")]
 pub(crate) struct BuildArgs {
-    /// Pool folder to create
-    #[arg(short, long, value_name = "POOL")]
-    output: PathBuf,
+    /// Pool to create: a folder, or postgres://USER@HOST/DATABASE?pool=NAME (PostgreSQL with pgvector)
+    #[arg(short, long, visible_alias = "to", value_name = "POOL")]
+    output: PoolAddress,
+    /// On a server, replace a pool of the same name once the new one is complete
+    #[arg(long)]
+    replace: bool,
     /// Embedding model name or folder (see gradus models list)
     #[arg(short, long, default_value = "all-minilm-l6-v2", value_name = "MODEL")]
     encoder: String,
@@ -104,7 +107,7 @@ fn dimensions(text: &str) -> Result<Dimensions, String> {
 /// Summary of a build.
 #[derive(Serialize)]
 struct BuildSummary<'a> {
-    pool: &'a Path,
+    pool: &'a PoolAddress,
     encoder: &'a str,
     records: u64,
     /// Invalid records.
@@ -118,7 +121,7 @@ struct BuildSummary<'a> {
 }
 
 pub(super) fn build(args: &BuildArgs) -> Result<Status> {
-    job::registered("pool build", Some(&args.output), || build_pool(args))
+    job::registered("pool build", Some(args.output.shown()), || build_pool(args))
 }
 
 fn build_pool(args: &BuildArgs) -> Result<Status> {
@@ -141,8 +144,8 @@ fn build_pool(args: &BuildArgs) -> Result<Status> {
     let reduce: Option<&pca::Reduce<'_>> = (args.dimensions != Dimensions::All).then_some(&reduce);
     let mut watching = Watching::new();
     let named = embedder.as_encoder();
-    let settings = settings(&args.growth);
-    let work = pool::build(&args.output, records, &named, &settings, reduce, |done| watching.see(done));
+    let settings = Settings { replace: args.replace, ..settings(&args.growth) };
+    let work = args.output.build(records, &named, &settings, reduce, |done| watching.see(done));
     let report = block_on(work)??;
     cost::conclude(&embedder.spending);
     let explained = *lock(&explained);
@@ -159,18 +162,18 @@ fn build_pool(args: &BuildArgs) -> Result<Status> {
 }
 
 pub(super) fn add(args: &AddArgs) -> Result<Status> {
-    job::registered("pool add", Some(&args.pool.pool), || add_to_pool(args))
+    job::registered("pool add", Some(args.pool.pool.shown()), || add_to_pool(args))
 }
 
 fn add_to_pool(args: &AddArgs) -> Result<Status> {
     let began = Instant::now();
     let (records, tally) = input::joined(&args.growth.input, Need::Records)?;
-    let pool = Pool::open_any(&args.pool.pool)?;
-    let embedder = encoder_for(&pool, args.pool.encoder.as_deref(), args.growth.options.settings())?;
+    let pool = args.pool.pool.open()?;
+    let embedder = encoder_for(&*pool, args.pool.encoder.as_deref(), args.growth.options.settings())?;
     let mut watching = Watching::new();
     let named = embedder.as_encoder();
     let settings = settings(&args.growth);
-    let work = pool::add(&args.pool.pool, records, &named, &settings, |done| watching.see(done));
+    let work = args.pool.pool.add(records, &named, &settings, |done| watching.see(done));
     let report = block_on(work)??;
     let outcome = BuildSummary {
         pool: &args.pool.pool,
@@ -232,7 +235,7 @@ fn show(outcome: &BuildSummary<'_>, json: bool) -> Result<Status> {
         row("steps", counts.steps, before.steps),
         row("step texts", counts.step_texts, before.step_texts),
     ];
-    printer.table(&[&outcome.pool.display().to_string(), "total", "new"], &rows)?;
+    printer.table(&[&outcome.pool.to_string(), "total", "new"], &rows)?;
     let variance =
         outcome.explained.map_or(String::new(), |share| format!(", {:.1} % of the variance", 100.0 * share));
     printer.line(format!("{} of {}{variance}", counted(dimension, "dimension"), outcome.encoder))?;

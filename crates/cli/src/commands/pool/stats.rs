@@ -1,13 +1,12 @@
 //! `gradus pool stats`: statistics of a pool, and whether its vectors are those of its texts.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
-use gradus_backend::encoder_for;
-use gradus_core::Mark;
-use gradus_retrieve::pool::{Pool, PoolManifest, VectorCheck, VectorSample};
+use gradus_backend::{block_on, encoder_for};
+use gradus_retrieve::pool::{PoolAddress, PoolManifest, VectorCheck, VectorSample};
+use gradus_retrieve::source::{MarkCounts, PoolSource};
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
@@ -25,8 +24,8 @@ gradus pool stats math.pool --verify=all\n\n\
 Checksums of all files are compared whenever a pool is opened."
 )]
 pub(crate) struct StatsArgs {
-    /// Pool folder
-    pool: PathBuf,
+    /// Pool: a folder, or postgres://USER@HOST/DATABASE?pool=NAME
+    pool: PoolAddress,
     /// Embed some texts again and compare with the pool's vectors: 32 texts, another number, or `all`
     #[arg(
         long,
@@ -83,32 +82,22 @@ struct StatsSummary<'a> {
 
 pub(super) fn run(args: &StatsArgs) -> Result<Status> {
     let began = Instant::now();
-    let pool = Pool::open_any(&args.pool)?;
+    let pool = args.pool.open()?;
     let open_seconds = began.elapsed().as_secs_f64();
-    let (pool, verified) = verified(args, pool)?;
+    let verified = verified(args, &*pool)?;
     let manifest = pool.manifest();
-    let bytes = manifest.files.values().map(|entry| entry.bytes).sum();
-    let mut report = StatsSummary {
+    let bytes = block_on(pool.bytes())??;
+    let MarkCounts { correct, incorrect, neutral, wrong_solutions } = block_on(pool.marks())??;
+    let report = StatsSummary {
         manifest,
         bytes,
         open_seconds,
-        correct: 0,
-        incorrect: 0,
-        neutral: 0,
-        wrong_solutions: 0,
+        correct,
+        incorrect,
+        neutral,
+        wrong_solutions,
         verified,
     };
-    for solution in pool.questions().flat_map(|question| question.solutions()) {
-        let before = report.incorrect;
-        for step in solution.steps() {
-            match step.mark {
-                Mark::Correct => report.correct += 1,
-                Mark::Incorrect => report.incorrect += 1,
-                Mark::Neutral => report.neutral += 1,
-            }
-        }
-        report.wrong_solutions += usize::from(report.incorrect > before);
-    }
     let printer = Printer::new(None);
     if args.print.json {
         printer.json(&report)?;
@@ -139,8 +128,11 @@ pub(super) fn run(args: &StatsArgs) -> Result<Status> {
         ("opened in", format!("{:.3} s", report.open_seconds)),
     ];
     let rows: Vec<Vec<String>> = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
-    printer.table(&[&args.pool.display().to_string(), ""], &rows)?;
-    printer.line("all checksums match")?;
+    printer.table(&[&args.pool.to_string(), ""], &rows)?;
+    // A server has no files of ours.
+    if !manifest.files.is_empty() {
+        printer.line("all checksums match")?;
+    }
     if let Some(check) = &report.verified {
         printer.line(format!(
             "{} of {} embedded again: all vectors match (largest distance {:.1e})",
@@ -153,13 +145,12 @@ pub(super) fn run(args: &StatsArgs) -> Result<Status> {
 }
 
 /// Compares the pool's vectors with those of its texts, where that is asked for.
-fn verified(args: &StatsArgs, pool: Pool) -> Result<(Pool, Option<VectorCheck>)> {
+fn verified(args: &StatsArgs, pool: &dyn PoolSource) -> Result<Option<VectorCheck>> {
     let sample = match args.verify {
-        None => return Ok((pool, None)),
+        None => return Ok(None),
         Some(Texts::Some(count)) => VectorSample::Some { count, seed: args.seed },
         Some(Texts::All) => VectorSample::All,
     };
-    let embedder = encoder_for(&pool, args.encoder.as_deref(), args.options.settings())?;
-    let check = verify_vectors(&pool, &embedder, sample)?;
-    Ok((pool, Some(check)))
+    let embedder = encoder_for(pool, args.encoder.as_deref(), args.options.settings())?;
+    Ok(Some(verify_vectors(pool, &embedder, sample)?))
 }

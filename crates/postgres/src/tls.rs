@@ -21,16 +21,16 @@ use tokio_rustls::TlsConnector;
 
 /// Makes encrypted connections.
 #[derive(Clone)]
-pub(super) struct Tls(Arc<ClientConfig>);
+pub(crate) struct Tls(Arc<ClientConfig>);
 
 impl Tls {
     /// With the certificate checked.
-    pub(super) fn checked() -> Result<Self, rustls::Error> {
+    pub(crate) fn checked() -> Result<Self, rustls::Error> {
         Ok(Self(Arc::new(gradus_http::tls(true)?)))
     }
 
     /// With any certificate.
-    pub(super) fn unchecked() -> Result<Self, rustls::Error> {
+    pub(crate) fn unchecked() -> Result<Self, rustls::Error> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()?
@@ -53,7 +53,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for T
 }
 
 /// Makes one encrypted connection.
-pub(super) struct ToHost {
+pub(crate) struct ToHost {
     config: Arc<ClientConfig>,
     name: Option<ServerName<'static>>,
 }
@@ -73,7 +73,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for ToHos
 }
 
 /// An encrypted connection.
-pub(super) struct Encrypted<S>(tokio_rustls::client::TlsStream<S>);
+pub(crate) struct Encrypted<S>(tokio_rustls::client::TlsStream<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Encrypted<S> {
     fn channel_binding(&self) -> ChannelBinding {

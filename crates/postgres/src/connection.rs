@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::error::Error as _;
 use std::io;
-use std::time::Instant;
 
 use futures_util::future::join_all;
 use tokio::task::JoinHandle;
@@ -11,68 +10,67 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 
-use super::address::Address;
-use super::schema;
-use crate::error::Error;
-use crate::job::JobId;
+use crate::address::Address;
 
 /// What became of one attempt at a call.
-pub(super) type Attempt<T> = std::result::Result<T, tokio_postgres::Error>;
+pub type Attempt<T> = std::result::Result<T, tokio_postgres::Error>;
 
 /// A statement's parameters.
-pub(super) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
+pub type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// A connection.
-pub(super) struct Connection {
+/// A connection, with what its user remembers for as long as it lasts.
+pub struct Connection<S = ()> {
     client: Client,
     /// Carries the bytes; ends with the client.
     carrier: JoinHandle<()>,
-    prepared: HashMap<&'static str, Statement>,
-    /// When a job was last looked through, and its first open task then.
-    pub(super) looked: HashMap<JobId, (Instant, i64)>,
+    prepared: HashMap<String, Statement>,
+    /// What its user remembers.
+    pub state: S,
 }
 
-impl Connection {
-    pub(super) async fn open(address: &Address) -> Attempt<Self> {
+impl<S: Default> Connection<S> {
+    /// Connects.
+    pub async fn open(address: &Address) -> Attempt<Self> {
         let (client, connection) = address.config.connect(address.tls.clone()).await?;
         let carrier = tokio::spawn(async move {
             // The client's next call has the error, too.
             let _ = connection.await;
         });
-        Ok(Self { client, carrier, prepared: HashMap::new(), looked: HashMap::new() })
+        Ok(Self { client, carrier, prepared: HashMap::new(), state: S::default() })
+    }
+
+    /// The client, for what is used once: copies, and statements that are not worth preparing.
+    pub fn client(&self) -> &Client {
+        &self.client
     }
 
     /// Says goodbye to the server.
-    pub(super) async fn close(self) {
+    pub async fn close(self) {
         drop(self.client);
         let _ = self.carrier.await;
     }
 
     /// Runs statements without parameters or rows.
-    pub(super) async fn batch(&mut self, statements: &str) -> Attempt<()> {
+    pub async fn batch(&mut self, statements: &str) -> Attempt<()> {
         self.client.batch_execute(statements).await
     }
 
     /// The rows of one statement, which is a transaction of its own.
-    pub(super) async fn query(&mut self, sql: &'static str, parameters: Parameters<'_>) -> Attempt<Vec<Row>> {
+    pub async fn query(&mut self, sql: &str, parameters: Parameters<'_>) -> Attempt<Vec<Row>> {
         let statement = self.prepare(sql).await?;
         self.client.query(&statement, parameters).await
     }
 
     /// The first row of one statement.
-    pub(super) async fn first(
-        &mut self,
-        sql: &'static str,
-        parameters: Parameters<'_>,
-    ) -> Attempt<Option<Row>> {
+    pub async fn first(&mut self, sql: &str, parameters: Parameters<'_>) -> Attempt<Option<Row>> {
         Ok(self.query(sql, parameters).await?.into_iter().next())
     }
 
     /// The rows of each of these statements, which are one transaction and one round trip.
-    pub(super) async fn transaction(
+    pub async fn transaction(
         &mut self,
         begin: &str,
-        calls: &[(&'static str, Parameters<'_>)],
+        calls: &[(&str, Parameters<'_>)],
     ) -> Attempt<Vec<Vec<Row>>> {
         let mut statements = Vec::new();
         for (sql, _) in calls {
@@ -93,19 +91,20 @@ impl Connection {
         Ok(rows)
     }
 
-    async fn prepare(&mut self, sql: &'static str) -> Attempt<Statement> {
+    /// A statement that is prepared when it is used first.
+    pub async fn prepare(&mut self, sql: &str) -> Attempt<Statement> {
         if let Some(statement) = self.prepared.get(sql) {
             return Ok(statement.clone());
         }
         let statement = self.client.prepare(sql).await?;
-        self.prepared.insert(sql, statement.clone());
+        self.prepared.insert(sql.to_owned(), statement.clone());
         Ok(statement)
     }
 }
 
 /// What is to be done after an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outlook {
+pub enum Outlook {
     /// The same call on the same connection may succeed: another transaction was in the way.
     Again,
     /// The connection is lost, or the server is not ready: a new connection may succeed.
@@ -114,7 +113,8 @@ pub(super) enum Outlook {
     Lasts,
 }
 
-pub(super) fn outlook(error: &tokio_postgres::Error) -> Outlook {
+/// What is to be done after this error.
+pub fn outlook(error: &tokio_postgres::Error) -> Outlook {
     if let Some(code) = error.code() {
         return match *code {
             SqlState::T_R_DEADLOCK_DETECTED | SqlState::T_R_SERIALIZATION_FAILURE => Outlook::Again,
@@ -141,7 +141,7 @@ pub(super) fn outlook(error: &tokio_postgres::Error) -> Outlook {
 }
 
 /// Why it failed and what to do, in words that hold no password.
-pub(super) fn why(error: &tokio_postgres::Error, address: &Address) -> String {
+pub fn why(error: &tokio_postgres::Error, address: &Address) -> String {
     let Some(said) = error.as_db_error() else {
         let cause = error.source().map(|source| format!(": {}", gradus_http::cause(source)));
         let advice = "check that the server runs and that its host and port are right";
@@ -153,20 +153,12 @@ pub(super) fn why(error: &tokio_postgres::Error, address: &Address) -> String {
             "check the user and the password of the address".to_owned()
         }
         SqlState::INVALID_CATALOG_NAME => format!("create it with `createdb {}`", database()),
-        ref code => match schema::advice(code) {
-            Some(advice) => advice.to_owned(),
-            None => format!("SQLSTATE {}", code.code()),
-        },
+        SqlState::INSUFFICIENT_PRIVILEGE => "let its owner grant this user CREATE on the schema".to_owned(),
+        SqlState::READ_ONLY_SQL_TRANSACTION => {
+            "it is read-only; name the server that takes writes".to_owned()
+        }
+        SqlState::INVALID_SCHEMA_NAME => "name a schema of the database".to_owned(),
+        ref code => format!("SQLSTATE {}", code.code()),
     };
     format!("{}; {advice}", said.message())
-}
-
-/// The error of a call.
-pub(super) fn refused(error: &tokio_postgres::Error, address: &Address) -> Error {
-    Error::Server { address: address.shown.clone(), why: why(error, address) }
-}
-
-/// The error of a first connection.
-pub(super) fn unusable(error: &tokio_postgres::Error, address: &Address) -> Error {
-    Error::Connect { address: address.shown.clone(), why: why(error, address) }
 }

@@ -1,15 +1,15 @@
 //! The address of a PostgreSQL database: `postgres://user:password@host:port/database?sslmode=require&schema=gradus`.
 //!
-//! What is shown of it never holds the password. Settings are those of tokio-postgres, `sslmode` as [`super::tls`] says,
-//! and `schema`, in which the tables are and which is made where it is missing.
+//! What is shown of it never holds the password. Settings are those of tokio-postgres, `sslmode` as `tls.rs` says, and
+//! `schema`, in which the tables are and which is made where it is missing. Who uses an address may know further ones.
 
 use std::time::Duration;
 
+use thiserror::Error;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-use super::tls::Tls;
-use crate::error::{Error, Result};
+use crate::tls::Tls;
 
 /// Settings that an address may have besides `sslmode` and `schema`.
 const SETTINGS: [&str; 17] = [
@@ -32,19 +32,48 @@ const SETTINGS: [&str; 17] = [
     "user",
 ];
 
+/// Why an address cannot be understood. No part of it is told: it may be one of the password.
+#[derive(Debug, Clone, Error)]
+#[error("{0}")]
+pub struct AddressError(pub String);
+
 /// Where a database is, and how it is connected to.
-pub(super) struct Address {
-    pub(super) config: Config,
-    pub(super) tls: Tls,
-    pub(super) schema: Option<String>,
+#[derive(Clone)]
+pub struct Address {
+    pub(crate) config: Config,
+    pub(crate) tls: Tls,
+    /// The schema of the tables, where one is named.
+    pub schema: Option<String>,
     /// Without the password.
-    pub(super) shown: String,
+    pub shown: String,
 }
 
 impl Address {
-    /// No part of a wrong address is told: it may be one of the password.
-    pub(super) fn parse(url: &str) -> Result<Self> {
-        let refuse = |why: &str| Error::Address { why: why.to_owned() };
+    /// Whether a text is the address of a PostgreSQL database, right or wrong.
+    pub fn is_one(text: &str) -> bool {
+        text.starts_with("postgres://") || text.starts_with("postgresql://")
+    }
+
+    /// An address, right or wrong, without the password that may be in it.
+    pub fn without_password(url: &str) -> String {
+        let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", url));
+        // A password may hold anything, a question mark included: what is before the last @ is shown up to a colon.
+        let (who, place) = match rest.rsplit_once('@') {
+            Some((who, place)) => (format!("{}@", who.split([':', '?']).next().unwrap_or_default()), place),
+            None => (String::new(), rest),
+        };
+        let (place, settings) = place.split_once('?').unwrap_or((place, ""));
+        let settings: Vec<&str> = settings
+            .split('&')
+            .filter(|setting| !setting.is_empty() && !setting.starts_with("password="))
+            .collect();
+        let mark = if settings.is_empty() { "" } else { "?" };
+        format!("{scheme}://{who}{place}{mark}{}", settings.join("&"))
+    }
+
+    /// Reads an address. Settings whose names are among `own` are the caller's: they come back, in order.
+    pub fn parse(url: &str, own: &[&str]) -> Result<(Self, Vec<(String, String)>), AddressError> {
+        let refuse = |why: &str| AddressError(why.to_owned());
         let Some((scheme @ ("postgres" | "postgresql"), rest)) = url.split_once("://") else {
             return Err(refuse("it does not begin with postgres://"));
         };
@@ -53,7 +82,7 @@ impl Address {
         if place.contains('@') {
             return Err(refuse("in a name or password, write @ as %40, : as %3A and / as %2F"));
         }
-        let (mut ssl, mut schema, mut others) = ("prefer", None, Vec::new());
+        let (mut ssl, mut schema, mut others, mut owned) = ("prefer", None, Vec::new(), Vec::new());
         for setting in settings.split('&').filter(|setting| !setting.is_empty()) {
             match setting.split_once('=').unwrap_or((setting, "")) {
                 ("sslmode", value) => ssl = value,
@@ -62,8 +91,9 @@ impl Address {
                     return Err(refuse("its schema must be a name of small letters, digits and _"));
                 }
                 (name, _) if SETTINGS.contains(&name) => others.push(setting),
+                (name, value) if own.contains(&name) => owned.push((name.to_owned(), value.to_owned())),
                 _ => {
-                    let known = SETTINGS.join(", ");
+                    let known = [own, &SETTINGS].concat().join(", ");
                     return Err(refuse(&format!(
                         "it has a setting that is not known; known are sslmode, schema, {known}"
                     )));
@@ -98,7 +128,7 @@ impl Address {
             config.options(format!("{options} -c search_path={schema}").trim_start());
         }
         let shown = show(&config);
-        Ok(Self { config, tls, schema, shown })
+        Ok((Self { config, tls, schema, shown }, owned))
     }
 }
 
@@ -148,6 +178,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn settings_of_the_caller_come_back() {
+        let url = "postgres://me:hidden@db.example/jobs?pool=math&sslmode=disable&pool=other";
+        let (address, own) = Address::parse(url, &["pool"]).unwrap();
+        assert_eq!(address.shown, "postgres://me@db.example:5432/jobs");
+        assert_eq!(own, [("pool", "math"), ("pool", "other")].map(|(a, b)| (a.to_owned(), b.to_owned())));
+        assert!(Address::parse(url, &[]).is_err());
+    }
+
+    #[test]
     fn the_password_is_never_shown() {
         for url in [
             "postgres://me:hidden@db.example:6432/jobs?sslmode=disable",
@@ -155,7 +194,11 @@ mod tests {
             "postgres://db.example:6432/jobs?user=me&password=hidden",
             "postgres://me:hid%40den@db.example:6432/jobs",
         ] {
-            assert_eq!(Address::parse(url).unwrap().shown, "postgres://me@db.example:6432/jobs", "{url}");
+            assert_eq!(
+                Address::parse(url, &[]).unwrap().0.shown,
+                "postgres://me@db.example:6432/jobs",
+                "{url}"
+            );
         }
         for url in [
             "postgres://me:1@hidden@db.example/jobs",
@@ -166,7 +209,7 @@ mod tests {
             "host=db.example password=hidden",
             "mysql://me:hidden@db.example/jobs",
         ] {
-            let error = Address::parse(url).err().unwrap().to_string();
+            let error = Address::parse(url, &["pool"]).err().unwrap().to_string();
             assert!(!error.to_lowercase().contains("hidden"), "{url}: {error}");
         }
     }
