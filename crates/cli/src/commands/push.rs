@@ -19,8 +19,8 @@ pub(super) struct PushArgs {
     /// Files and folders to send
     #[arg(required = true, value_name = "FILE")]
     sources: Vec<PathBuf>,
-    /// Where to send them: hf://datasets/OWNER/NAME[/FOLDER][@REVISION], s3://BUCKET/KEY, gs://BUCKET/KEY, az://CONTAINER/KEY
-    /// or https://…; a folder if it ends with / or several files are sent
+    /// Where to send them: hf://datasets/OWNER/NAME (with /FOLDER or @REVISION), s3://BUCKET/KEY, gs://BUCKET/KEY,
+    /// az://CONTAINER/KEY or https://…; a folder if it ends with / or several files are sent
     #[arg(required = true, value_name = "ADDRESS")]
     destination: String,
     /// Commit message on the hub (default: Upload and the names)
