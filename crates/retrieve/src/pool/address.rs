@@ -87,7 +87,7 @@ impl PoolAddress {
         }
     }
 
-    /// Builds a pool here, as [`super::build`] does in a folder.
+    /// Builds a pool here, as [`super::build()`] does in a folder.
     pub async fn build(
         &self,
         records: impl IntoIterator<Item = Record>,

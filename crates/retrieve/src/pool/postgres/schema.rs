@@ -135,7 +135,7 @@ impl Names {
     pub(super) fn create_graph(&self, rows: usize, kept: usize) -> String {
         let (table, half) = (self.table("question_vectors"), self.half(kept));
         let operators = self.of_extension("halfvec_ip_ops");
-        let megabytes = (rows * (2 * kept + 512) >> 20).clamp(64, 1024);
+        let megabytes = (rows * (2 * kept + 512) / (1 << 20)).clamp(64, 1024);
         format!(
             "BEGIN; SET LOCAL maintenance_work_mem = '{megabytes}MB';
              CREATE INDEX ON {table} USING hnsw ((vector::{half}) {operators})

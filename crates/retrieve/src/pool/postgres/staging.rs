@@ -38,10 +38,39 @@ pub(super) struct Staging<'a> {
 /// A batch in rows.
 #[derive(Default)]
 struct Batch {
-    questions: Vec<(i32, Vec<u8>, Vec<u8>, Vec<u8>)>,
-    steps: Vec<(i32, Vec<u8>, Vec<u8>)>,
-    solutions: Vec<(i32, i32, Vec<u8>, Vec<i32>, Vec<u8>)>,
+    questions: Vec<QuestionRow>,
+    steps: Vec<StepRow>,
+    solutions: Vec<SolutionRow>,
     guard: Vec<(i64, i32)>,
+}
+
+struct QuestionRow {
+    number: i32,
+    key: Vec<u8>,
+    id: Vec<u8>,
+    text: Vec<u8>,
+}
+
+struct StepRow {
+    number: i32,
+    key: Vec<u8>,
+    text: Vec<u8>,
+}
+
+struct SolutionRow {
+    question: i32,
+    nth: i32,
+    id: Vec<u8>,
+    steps: Vec<i32>,
+    name: Vec<u8>,
+}
+
+/// A solution whose texts have numbers.
+struct Numbered<'a> {
+    question: u32,
+    id: &'a str,
+    steps: Vec<(u32, Mark)>,
+    name: Key,
 }
 
 impl Staging<'_> {
@@ -82,13 +111,14 @@ impl Staging<'_> {
             let key = key(text);
             let number = *step_numbers.entry(key).or_insert(next as u32);
             if number as usize == next {
-                batch.steps.push((number as i32, key.to_vec(), text.as_bytes().to_vec()));
+                let (number, text) = (number as i32, text.as_bytes().to_vec());
+                batch.steps.push(StepRow { number, key: key.to_vec(), text });
                 self.counts.step_texts += 1;
             }
         }
         let mut question_numbers = known_questions.clone();
         let (first, mut new_texts) = (self.counts.questions, Vec::new());
-        let mut solutions: Vec<(u32, &str, Vec<(u32, Mark)>, Key)> = Vec::new();
+        let mut solutions: Vec<Numbered<'_>> = Vec::new();
         for (record, counted) in &records {
             let next = self.counts.questions;
             let key = key(&counted.question);
@@ -96,7 +126,7 @@ impl Staging<'_> {
             if number as usize == next {
                 let (id, text) =
                     (record.problem.id.as_bytes().to_vec(), counted.question.as_bytes().to_vec());
-                batch.questions.push((number as i32, key.to_vec(), id, text));
+                batch.questions.push(QuestionRow { number: number as i32, key: key.to_vec(), id, text });
                 new_texts.push(counted.question.as_str());
                 self.counts.questions += 1;
             }
@@ -107,26 +137,26 @@ impl Staging<'_> {
                     .map(|(text, mark)| (step_numbers[&self::key(text)], *mark))
                     .collect();
                 let name = name(number as usize, &steps);
-                solutions.push((number, &solution.id, steps, name));
+                solutions.push(Numbered { question: number, id: &solution.id, steps, name });
             }
         }
-        let names: Vec<Vec<u8>> = solutions.iter().map(|(.., name)| name.to_vec()).collect();
+        let names: Vec<Vec<u8>> = solutions.iter().map(|solution| solution.name.to_vec()).collect();
         let known: Vec<i32> = known_questions.values().map(|&number| number as i32).collect();
         let (mut seen, mut next_nth) = self.known_solutions(names, known).await?;
-        for (question, id, steps, name) in solutions {
+        for Numbered { question, id, steps, name } in solutions {
             if !seen.insert(name) {
                 self.dropped.known_solutions += 1;
                 continue;
             }
             let nth = next_nth.entry(question).or_default();
             let packed = steps.iter().map(|&(row, mark)| pack(row, mark) as i32).collect();
-            batch.solutions.push((
-                question as i32,
-                *nth as i32,
-                id.as_bytes().to_vec(),
-                packed,
-                name.to_vec(),
-            ));
+            batch.solutions.push(SolutionRow {
+                question: question as i32,
+                nth: *nth as i32,
+                id: id.as_bytes().to_vec(),
+                steps: packed,
+                name: name.to_vec(),
+            });
             *nth += 1;
             self.counts.solutions += 1;
             self.counts.steps += steps.len();
@@ -188,14 +218,14 @@ fn size(record: &Record) -> usize {
 async fn copy(connection: &mut Connection<Holds>, names: &Names, batch: &Batch) -> Attempt<()> {
     connection.batch("BEGIN").await?;
     let (bytes, int) = (Type::BYTEA, Type::INT4);
-    let questions = batch.questions.iter().map(|(number, key, id, text)| [number as &Sql, key, id, text]);
+    let questions = batch.questions.iter();
+    let questions = questions.map(|row| [&row.number as &Sql, &row.key, &row.id, &row.text]);
     let types = [int.clone(), bytes.clone(), bytes.clone(), bytes.clone()];
     copy_rows(connection, &names.table("questions"), &types, questions).await?;
-    let steps = batch.steps.iter().map(|(number, key, text)| [number as &Sql, key, text]);
+    let steps = batch.steps.iter().map(|row| [&row.number as &Sql, &row.key, &row.text]);
     copy_rows(connection, &names.table("steps"), &[int.clone(), bytes.clone(), bytes.clone()], steps).await?;
     let solutions = batch.solutions.iter();
-    let solutions =
-        solutions.map(|(question, nth, id, steps, name)| [question as &Sql, nth, id, steps, name]);
+    let solutions = solutions.map(|row| [&row.question as &Sql, &row.nth, &row.id, &row.steps, &row.name]);
     let types = [int.clone(), int.clone(), bytes.clone(), Type::INT4_ARRAY, bytes];
     copy_rows(connection, &names.table("solutions"), &types, solutions).await?;
     let guard = batch.guard.iter().map(|(key, question)| [key as &Sql, question]);
