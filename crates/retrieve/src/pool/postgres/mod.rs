@@ -248,9 +248,15 @@ impl Server {
 fn refused(place: &Path, error: &CallError) -> Error {
     // What was open when its tables went is told apart from what is damaged.
     let is_gone = matches!(error, CallError::Refused { why } if why.ends_with("SQLSTATE 42P01"));
-    let message = match is_gone {
-        true => "its tables are gone: it was replaced or removed meanwhile; run the command again".to_owned(),
-        false => error.to_string(),
+    let message = match error {
+        _ if is_gone => {
+            "its tables are gone: it was replaced or removed meanwhile; run the command again".to_owned()
+        }
+        // Builds have no patience.
+        CallError::Away { seconds: 0, why } => {
+            format!("the connection was lost: {why}; embedded texts are kept, rerun to resume")
+        }
+        other => other.to_string(),
     };
     Error::pool(place, message)
 }
