@@ -16,9 +16,10 @@ use crate::arguments::dataset::DatasetInput;
 use crate::arguments::retrieval::{EncoderOptions, PoolOption};
 use crate::arguments::values::count;
 use crate::cost;
-use crate::exit::Status;
+use crate::exit::{Status, Usage};
 use crate::input::{self, Need};
 use crate::job;
+use crate::output::local_folder;
 use crate::terminal::interrupt;
 use crate::terminal::printer::Printer;
 use crate::terminal::progress::Progress;
@@ -121,6 +122,7 @@ struct BuildSummary<'a> {
 }
 
 pub(super) fn build(args: &BuildArgs) -> Result<Status> {
+    local_folder(&args.output.shown().to_string_lossy()).map_err(Usage)?;
     job::registered("pool build", Some(args.output.shown()), || build_pool(args))
 }
 
