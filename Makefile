@@ -36,6 +36,7 @@
 # make bench-pool       a pool of 100 thousand vectors in a folder and in PostgreSQL, exact and HNSW: time and memory
 # make bench-llm        1,000 requests in flight at a scripted server: share of the ideal rate, memory; fails below 95 % or beyond 300 MB
 # make bench-store      tasks per second of the job stores, SQLite and PostgreSQL, of a plain queue in PostgreSQL and of Graphile Worker, in one run
+# make bench-streaming  five million solutions judged on one machine by a server that answers at once: speed, and memory as a picture (16 GB of disk)
 # make default-prm      the default PRM anew: its data, training, ProcessBench; DEVICE=cuda on an NVIDIA GPU (minutes), on two CPU cores 16 to 29 hours
 # make docs          the book, into target/book; make check-docs: widths, links and paths; make test-docs: every command of a guide is run
 # make same-outputs OLD=program   do that program and this checkout's write the same bytes?
@@ -54,7 +55,7 @@ export GRADUS_HOME ?= $(TARGET)/gradus-home
 export GRADUS_TEST_MODELS ?= $(TARGET)/models
 TOKENIZERS := $(GRADUS_TEST_MODELS)/tokenizers
 
-.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-vllm test-python test-frameworks bench-python wheel test-wheel test-models test-train test-store test-cluster test-remote test-deploy test-torch-export bench-pool test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-store bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
+.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-vllm test-python test-frameworks bench-python wheel test-wheel test-models test-train test-store test-cluster test-remote test-deploy test-torch-export bench-pool test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-store bench-streaming bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
 
 build:
 	$(CARGO) build --locked
@@ -132,6 +133,11 @@ bench-llm:
 bench-store:
 	$(CARGO) build --release --locked -p gradus-store --features postgres --example bench_store
 	scripts/postgres_server.py -- sh benches/store.sh $(TARGET)/release/examples/bench_store
+
+bench-streaming:
+	$(CARGO) build --release --locked
+	$(CARGO) build --release --locked -p gradus-llm --example scripted_server
+	benches/streaming.py $(TARGET)/release/gradus $(TARGET)/release/examples/scripted_server $(TARGET)/streaming
 
 test-models:
 	$(CARGO) test --locked --workspace --test cli -- --ignored models
