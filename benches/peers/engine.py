@@ -4,6 +4,7 @@ Prints one JSON line per figure: {"peer", "task", "value", "unit", …}, the bes
   score      the 64 first ProcessBench gsm8k records (problem + newline + steps joined by two newlines), each scored once: prompt tokens per second
   long       one text of 2,000 tokens (the same records joined by two newlines, cut): prompt tokens per second
   generate   128 tokens, greedy, one sequence: generated tokens per second (llama.cpp)
+  batch      sixteen sequences of 128 tokens, temperature 1: generated tokens per second of all together (vLLM)
   embed      1,000 MATH problems (math/train.jsonl) through all-MiniLM-L6-v2: texts per second, at sentence-transformers' own batch size and at the best one
 
 The language model is SmolLM2-135M-Instruct (Q4_1 GGUF). transformers gets its weights dequantised, in f32 and bf16, with SDPA attention, asks for
@@ -136,6 +137,43 @@ def llama_cpp_peer(tasks, repeat):
             report("llama.cpp", task, max(rates), "tokens/s", tokens=sum(len(row) for row in rows))
 
 
+def vllm_peer(tasks, repeat):
+    """vLLM's CPU build on the same weights in bf16, all sequences of a task in one call, without its prefix cache."""
+    import tempfile
+
+    import gguf
+    import torch
+    from make_smollm2 import PATH, load_model, load_tokenizer
+
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
+    os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    reader = gguf.GGUFReader(PATH)
+    tokenizer = load_tokenizer(reader)
+    with tempfile.TemporaryDirectory() as folder:
+        load_model(reader).to(torch.bfloat16).save_pretrained(folder)
+        from vllm import LLM, SamplingParams
+
+        model = LLM(folder, dtype="bfloat16", skip_tokenizer_init=True, enable_prefix_caching=False, max_model_len=4096)
+
+        def seconds(prompts, count, temperature=0.0):
+            sampling = SamplingParams(max_tokens=count, temperature=temperature, ignore_eos=True, detokenize=False)
+            asked = [{"prompt_token_ids": prompt} for prompt in prompts]
+            model.generate(asked[:1], sampling, use_tqdm=False)
+            return fastest(repeat, lambda: model.generate(asked, sampling, use_tqdm=False))
+
+        for task in tasks:
+            if task in ("generate", "batch"):
+                samples, temperature = (1, 0.0) if task == "generate" else (16, 1.0)
+                prompt = tokenizer.encode("Once upon a time in a small village").ids
+                rate = samples * 128 / seconds([prompt] * samples, 128, temperature)
+                report("vLLM bf16", task, rate, "tokens/s", tokens=128 * samples)
+                continue
+            rows = sequences(task, tokenizer)
+            tokens = sum(len(row) for row in rows)
+            report("vLLM bf16", task, tokens / seconds(rows, 1), "tokens/s", tokens=tokens)
+
+
 def sentence_transformers_peer(repeat):
     import importlib.util
 
@@ -156,19 +194,25 @@ def sentence_transformers_peer(repeat):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("tasks", nargs="*", metavar="task", help="score, long, generate, embed")
+    arguments.add_argument("tasks", nargs="*", metavar="task", help="score, long, generate, batch, embed")
     arguments.add_argument("--repeat", type=int, default=3)
+    arguments.add_argument("--peers", default="transformers,llama.cpp,vllm,sentence-transformers", help="which of them, by commas")
     arguments = arguments.parse_args()
-    known = ["score", "long", "generate", "embed"]
+    known = ["score", "long", "generate", "batch", "embed"]
     tasks = arguments.tasks or known
     if unknown := [task for task in tasks if task not in known]:
         raise SystemExit(f"no such task: {', '.join(unknown)} (there are {', '.join(known)})")
     logging.disable(logging.WARNING)
-    if prompts := [task for task in tasks if task in ("score", "long")]:
+    peers = arguments.peers.split(",")
+    prompts = [task for task in tasks if task in ("score", "long")]
+    if prompts and "transformers" in peers:
         transformers_peer(prompts, arguments.repeat)
-    if served := [task for task in tasks if task != "embed"]:
-        llama_cpp_peer(served, arguments.repeat)
-    if "embed" in tasks:
+    served = [task for task in tasks if task != "embed"]
+    if "llama.cpp" in peers and (one := [task for task in served if task != "batch"]):
+        llama_cpp_peer(one, arguments.repeat)
+    if served and "vllm" in peers:
+        vllm_peer(served, arguments.repeat)
+    if "embed" in tasks and "sentence-transformers" in peers:
         sentence_transformers_peer(arguments.repeat)
 
 

@@ -26,6 +26,6 @@ mod threads;
 pub mod vectors;
 
 pub use blocks::{BlockKind, dequantize};
-pub use matrix::{Matrix, Precision, SharedBytes, gradient};
+pub use matrix::{Activations, Matrix, Precision, SharedBytes, gradient};
 pub use memory::keep_freed_memory;
 pub use threads::alone;

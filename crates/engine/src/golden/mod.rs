@@ -72,7 +72,7 @@ fn options() -> LoadOptions {
 }
 
 /// The reference files; a test binary that was carried to another machine is run in the repository's root.
-fn reference(path: &str) -> PathBuf {
+pub(crate) fn reference(path: &str) -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference");
     let root = if here.exists() { here } else { PathBuf::from("crates/engine/tests/reference") };
     root.join(path)

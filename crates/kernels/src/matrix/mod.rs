@@ -13,6 +13,7 @@
 //! For training there are the transpose of a matrix and [`gradient()`], the product of two activations that its weights'
 //! gradient is. Not here: biases, activations, attention.
 
+mod activations;
 mod dot;
 mod gradient;
 mod parallel;
@@ -29,8 +30,9 @@ use half::{bf16, f16};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+pub use activations::Activations;
 pub use gradient::gradient;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use tiles::TILE_BYTES;
@@ -112,6 +114,9 @@ struct Blocks {
     /// The same weights regrouped for whole products, where that is faster; single rows come from the file.
     #[cfg(target_arch = "x86_64")]
     interleaved: Option<tiles::Interleaved>,
+    /// The same weights expanded for products with many rows, once somebody asks for it.
+    #[cfg(target_arch = "x86_64")]
+    expanded: OnceLock<tiles::Panels>,
 }
 
 /// AMX multiplies bf16 only: products in f32 are left to the level below it.
@@ -134,7 +139,8 @@ impl Blocks {
     /// Memory beyond the file's.
     fn added_bytes(&self) -> usize {
         #[cfg(target_arch = "x86_64")]
-        return self.interleaved.as_ref().map_or(0, tiles::Interleaved::bytes);
+        return self.interleaved.as_ref().map_or(0, tiles::Interleaved::bytes)
+            + self.expanded.get().map_or(0, tiles::Panels::bytes);
         #[cfg(not(target_arch = "x86_64"))]
         return 0;
     }
@@ -254,9 +260,29 @@ impl Matrix {
             precision,
             #[cfg(target_arch = "x86_64")]
             interleaved: None,
+            #[cfg(target_arch = "x86_64")]
+            expanded: OnceLock::new(),
         };
         blocks.interleave(level, rows, columns);
         Ok(Matrix { rows, columns, level, storage: Storage::Blocks(blocks) })
+    }
+
+    /// Expands quantized weights beside their blocks, where that makes products with many rows faster (AMX). The bits of
+    /// products stay the same, and those with few rows still read the blocks.
+    pub fn expand(&self) {
+        #[cfg(target_arch = "x86_64")]
+        if let (Level::Amx, Storage::Blocks(blocks)) = (self.level, &self.storage) {
+            blocks.expanded.get_or_init(|| tiles::expanded(self, blocks));
+        }
+    }
+
+    /// Bytes that [`Matrix::expand`] adds.
+    pub fn expanded_bytes(&self) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if let (Level::Amx, Storage::Blocks(blocks)) = (self.level, &self.storage) {
+            return tiles::expanded_bytes(self, blocks);
+        }
+        0
     }
 
     /// y[m, rows] = x[m, columns] · Wᵀ for any m, in parallel on rayon's current pool when it is worth it.
@@ -266,6 +292,14 @@ impl Matrix {
     /// # Panics
     /// When x is not whole rows, or y does not have room for exactly the product.
     pub fn multiply(&self, x: &[f32], y: &mut [f32]) {
+        self.product(&Activations::for_one(x), None, y);
+    }
+
+    /// [`Matrix::multiply`] for rows that several matrices are multiplied with.
+    ///
+    /// # Panics
+    /// As [`Matrix::multiply`].
+    pub fn multiply_shared(&self, x: &Activations<'_>, y: &mut [f32]) {
         self.product(x, None, y);
     }
 
@@ -276,17 +310,21 @@ impl Matrix {
     /// # Panics
     /// As [`Matrix::multiply`].
     pub fn add_multiply(&self, x: &[f32], y: &mut [f32]) {
-        let add = |(x, y): (&[f32], &mut [f32])| {
-            let mut product = vec![0.0; y.len()];
-            self.multiply(x, &mut product);
-            y.iter_mut().zip(&product).for_each(|(y, added)| *y += added);
+        let add = |product: &mut Vec<f32>, (x, y): (&[f32], &mut [f32])| {
+            product.resize(y.len(), 0.0);
+            self.multiply(x, product);
+            y.iter_mut().zip(product).for_each(|(y, added)| *y += *added);
         };
         let (inputs, outputs) = (ADDED_ROWS * self.columns, ADDED_ROWS * self.rows);
         if x.len() <= inputs || y.len() <= outputs {
-            return add((x, y));
+            return add(&mut Vec::new(), (x, y));
         }
         assert_eq!(x.len() / self.columns, y.len() / self.rows, "x and y differ in rows");
-        x.par_chunks(inputs).zip(y.par_chunks_mut(outputs)).for_each(add);
+        if crate::threads::threads() == 1 {
+            let mut product = Vec::new();
+            return x.chunks(inputs).zip(y.chunks_mut(outputs)).for_each(|piece| add(&mut product, piece));
+        }
+        x.par_chunks(inputs).zip(y.par_chunks_mut(outputs)).for_each_init(Vec::new, add);
     }
 
     /// Only the outputs in `wanted`, in that order: y[m, wanted.len()], with the bits of [`Matrix::multiply`].
@@ -297,10 +335,11 @@ impl Matrix {
         if let Some(row) = wanted.iter().find(|row| **row >= self.rows) {
             panic!("output {row} of a matrix with {} outputs", self.rows);
         }
-        self.product(x, Some(wanted), y);
+        self.product(&Activations::for_one(x), Some(wanted), y);
     }
 
-    fn product(&self, x: &[f32], wanted: Option<&[usize]>, y: &mut [f32]) {
+    fn product(&self, activations: &Activations<'_>, wanted: Option<&[usize]>, y: &mut [f32]) {
+        let x = activations.values;
         let outputs = wanted.map_or(self.rows, <[usize]>::len);
         if self.columns == 0 || outputs == 0 {
             // An empty sum is zero; with no columns the rows of x cannot be counted, only those of y.
@@ -317,7 +356,7 @@ impl Matrix {
         }
         match self.level {
             #[cfg(target_arch = "x86_64")]
-            Level::Amx => tiles::product(self, x, wanted, y),
+            Level::Amx => tiles::product(self, activations, wanted, y),
             _ => dot::product(self, x, wanted, y),
         }
     }

@@ -33,6 +33,10 @@ impl Scratch {
         Scratch(lines)
     }
 
+    pub(crate) fn as_ptr(&self) -> *const u8 {
+        self.0.as_ptr().cast()
+    }
+
     pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {
         self.0.as_mut_ptr().cast()
     }

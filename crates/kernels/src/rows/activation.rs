@@ -22,7 +22,21 @@ fn silu_mul_at(level: Level, gate: &[f32], up: &[f32], out: &mut [f32]) {
     share(out, 1, |first, out| {
         let last = first + out.len();
         // SAFETY: the machine has the level; all three are as long.
-        unsafe { silu_values(level, &gate[first..last], &up[first..last], out) }
+        unsafe { silu_values(level, gate[first..last].as_ptr(), &up[first..last], out.as_mut_ptr()) }
+    });
+}
+
+/// [`silu_mul`], written over the gate.
+///
+/// # Panics
+/// When the lengths differ.
+pub fn silu_mul_in_place(gate: &mut [f32], up: &[f32]) {
+    assert_eq!(gate.len(), up.len(), "gate and up differ in length");
+    let level = Level::current();
+    share(gate, 1, |first, gate| {
+        let (at, up) = (gate.as_mut_ptr(), &up[first..first + gate.len()]);
+        // SAFETY: the machine has the level; both are as long, and a value is read before it is written.
+        unsafe { silu_values(level, at, up, at) }
     });
 }
 
@@ -33,23 +47,22 @@ pub fn gelu(x: &mut [f32]) {
     share(x, 1, |_, x| unsafe { gelu_values(level, x) });
 }
 
-versions! { unsafe fn silu_values(gate: &[f32], up: &[f32], out: &mut [f32]) = silu_values_with; }
+versions! { unsafe fn silu_values(gate: *const f32, up: &[f32], out: *mut f32) = silu_values_with; }
 versions! { unsafe fn gelu_values(x: &mut [f32]) = gelu_values_with; }
 
 #[inline(always)]
-unsafe fn silu_values_with<S: Simd>(s: S, gate: &[f32], up: &[f32], out: &mut [f32]) {
-    let whole = gate.len() / S::LANES * S::LANES;
-    let rest = gate.len() - whole;
-    // SAFETY: vectors and parts of vectors lie within all three.
+unsafe fn silu_values_with<S: Simd>(s: S, gate: *const f32, up: &[f32], out: *mut f32) {
+    let whole = up.len() / S::LANES * S::LANES;
+    let rest = up.len() - whole;
+    // SAFETY: vectors and parts of vectors lie within all three; the gate may be where the output goes.
     unsafe {
         for i in (0..whole).step_by(S::LANES) {
-            let (g, u) = (s.load(gate.as_ptr().add(i)), s.load(up.as_ptr().add(i)));
-            s.store(out.as_mut_ptr().add(i), s.mul(times_sigmoid(s, g, g), u));
+            let (g, u) = (s.load(gate.add(i)), s.load(up.as_ptr().add(i)));
+            s.store(out.add(i), s.mul(times_sigmoid(s, g, g), u));
         }
         if rest > 0 {
-            let (g, u) =
-                (s.load_part(gate.as_ptr().add(whole), rest), s.load_part(up.as_ptr().add(whole), rest));
-            s.store_part(out.as_mut_ptr().add(whole), s.mul(times_sigmoid(s, g, g), u), rest);
+            let (g, u) = (s.load_part(gate.add(whole), rest), s.load_part(up.as_ptr().add(whole), rest));
+            s.store_part(out.add(whole), s.mul(times_sigmoid(s, g, g), u), rest);
         }
     }
 }
@@ -144,6 +157,11 @@ mod tests {
                 assert_close(&found, &exact[..count], 5e-7, &format!("{level:?} gelu"));
                 let mut found = vec![0.0; count];
                 silu_mul_at(level, &x[..count], &up[..count], &mut found);
+                if level == Level::current() {
+                    let mut over = x[..count].to_vec();
+                    silu_mul_in_place(&mut over, &up[..count]);
+                    assert_eq!(over, found);
+                }
                 assert_close(&found, &silu[..count], 5e-7, &format!("{level:?} silu"));
             }
         }

@@ -20,7 +20,7 @@ mod norm;
 mod norm_backward;
 mod rope;
 
-pub use activation::{gelu, silu_mul};
+pub use activation::{gelu, silu_mul, silu_mul_in_place};
 pub use activation_backward::silu_mul_backward;
 pub use dropout::dropout;
 pub use logits::{argmax, log_sum_exp, shares};

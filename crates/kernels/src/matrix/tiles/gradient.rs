@@ -64,7 +64,7 @@ fn add_slab(sides: &Sides, split: bool, out: &mut [f32]) {
 
     let tile_rows = n.min(16);
     let config = (0..4).chain(A).fold(TileConfig::FULL, |config, tile| config.tile(tile, tile_rows, 64));
-    let y = Output { y: Shared::new(out.as_mut_ptr()), m: n, outputs: k };
+    let y = Output { y: Shared::new(out.as_mut_ptr()), m: n, outputs: k, tile_rows };
     let b_layout = Operand { tile_step: parts * TILE_BYTES, k_step: 2 * parts * TILE_BYTES, ..a_layout };
     let panel_bytes = PIECE_TILES * b_layout.k_step;
     let (panels, pairs) = (k.div_ceil(PANEL), n_tiles.div_ceil(2));

@@ -11,11 +11,12 @@ pub(crate) mod kernel;
 mod output;
 pub(crate) mod pack;
 mod panels;
+mod rounded;
 mod transpose;
 
 use super::parallel::{Shared, share};
 use super::scratch::Scratch;
-use super::{Blocks, Matrix, Storage};
+use super::{Activations, Blocks, Matrix, Storage};
 use crate::amx::{TileConfig, Tiles};
 use crate::blocks::avx512::{row_to_bf16, row_to_split};
 pub(super) use gradient::gradient;
@@ -25,6 +26,8 @@ use output::Output;
 use pack::{TILE_COLUMNS, TileRow, row_to_tiles};
 pub(super) use panels::Panels;
 use panels::{Layout, PANEL};
+use rounded::RoundedPart;
+pub(super) use rounded::RoundedRows;
 use std::ops::Range;
 use std::sync::Mutex;
 pub(super) use transpose::transposed;
@@ -43,53 +46,83 @@ const PIECE_TILES: usize = PIECE_COLUMNS / TILE_COLUMNS;
 const SHORT_PIECE_COLUMNS: usize = 64;
 
 /// See [`Matrix::multiply`]; sizes are checked there.
-pub(super) fn product(matrix: &Matrix, x: &[f32], wanted: Option<&[usize]>, y: &mut [f32]) {
-    let outputs = wanted.map_or(matrix.rows, <[usize]>::len);
-    let source = Source {
-        matrix,
-        wanted,
-        outputs,
-        layout: match &matrix.storage {
-            Storage::Tiles(panels) => panels.layout,
-            Storage::Blocks(blocks) => Layout::new(matrix.columns, blocks.precision),
-            _ => unreachable!("rows of f32 are multiplied by `dot`"),
-        },
-    };
-    let m = x.len() / matrix.columns;
-    match &matrix.storage {
-        Storage::Blocks(blocks) if m <= 32 => source.multiply_few(blocks, x, y),
-        _ => match source.rows_of_a_task(m) {
-            Some(rows) => {
-                let slabs: Vec<(&[f32], Mutex<&mut [f32]>)> = x
-                    .chunks(rows * matrix.columns)
-                    .zip(y.chunks_mut(rows * outputs).map(Mutex::new))
-                    .collect();
-                share(slabs.len(), source.nanoseconds(m), |range| {
-                    for (x, y) in &slabs[range] {
-                        let mut y = y.lock().expect("each slab is locked once");
-                        source.multiply_many(x, &mut y, 0.0);
-                    }
-                });
-            }
-            None => {
-                let slabs = x.chunks(SLAB * matrix.columns);
-                for (x, y) in slabs.zip(y.chunks_mut(SLAB * outputs)) {
-                    source.multiply_many(x, y, 1.0);
-                }
-            }
-        },
+pub(super) fn product(matrix: &Matrix, x: &Activations<'_>, wanted: Option<&[usize]>, y: &mut [f32]) {
+    let source = Source::new(matrix, wanted);
+    let (columns, outputs, layout) = (matrix.columns, source.outputs, source.layout);
+    let m = x.values.len() / columns;
+    if let (Storage::Blocks(blocks), true) = (&matrix.storage, m <= 32) {
+        return source.multiply_few(blocks, x.values, y);
     }
+    // The pieces of x that are multiplied one after another, or by a task each.
+    let rows = source.rows_of_a_task(m);
+    let parallel = if rows.is_some() { 0.0 } else { 1.0 };
+    let rows = rows.unwrap_or(SLAB);
+    let shared = x.is_shared.then(|| {
+        x.tiles[usize::from(layout.split)].get_or_init(|| RoundedRows::new(x.values, layout, columns, 1.0))
+    });
+    let multiply = |first: usize, y: &mut [f32]| {
+        let count = y.len() / outputs;
+        match shared {
+            Some(rounded) => source.multiply_many(rounded.part(first, count), y, parallel),
+            None => {
+                let values = &x.values[first * columns..][..count * columns];
+                let rounded = RoundedRows::new(values, layout, columns, parallel);
+                source.multiply_many(rounded.part(0, count), y, parallel);
+            }
+        }
+    };
+    if parallel > 0.0 {
+        y.chunks_mut(rows * outputs).enumerate().for_each(|(slab, y)| multiply(slab * rows, y));
+    } else {
+        let slabs: Vec<Mutex<&mut [f32]>> = y.chunks_mut(rows * outputs).map(Mutex::new).collect();
+        share(slabs.len(), source.nanoseconds(m), |range| {
+            for slab in range {
+                multiply(slab * rows, &mut slabs[slab].lock().expect("each slab is locked once"));
+            }
+        });
+    }
+}
+
+/// Quantized weights as panels; see [`Matrix::expand`].
+pub(super) fn expanded(matrix: &Matrix, blocks: &Blocks) -> Panels {
+    let mut panels = Panels::zeros(matrix.rows, matrix.columns, blocks.precision);
+    let source = Source { panels: None, ..Source::new(matrix, None) };
+    let shared = Shared::new(panels.as_mut_ptr());
+    let layout = source.layout;
+    share(matrix.rows.div_ceil(PANEL), (matrix.rows * matrix.columns) as f64, |range| {
+        for panel in range {
+            // SAFETY: the caller has checked that AMX is there; every task writes its own panels.
+            unsafe { source.panel(panel, 0..layout.k_tiles, shared.get().add(panel * layout.bytes())) };
+        }
+    });
+    panels
+}
+
+/// Bytes of [`expanded`].
+pub(super) fn expanded_bytes(matrix: &Matrix, blocks: &Blocks) -> usize {
+    matrix.rows.div_ceil(PANEL) * Layout::new(matrix.columns, blocks.precision).bytes()
 }
 
 /// The weights of one product.
 struct Source<'a> {
     matrix: &'a Matrix,
+    /// The weights as tiles of B, where they are kept so.
+    panels: Option<&'a Panels>,
     wanted: Option<&'a [usize]>,
     outputs: usize,
     layout: Layout,
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    fn new(matrix: &'a Matrix, wanted: Option<&'a [usize]>) -> Self {
+        let (panels, layout) = match &matrix.storage {
+            Storage::Tiles(panels) => (Some(panels), panels.layout),
+            Storage::Blocks(blocks) => (blocks.expanded.get(), Layout::new(matrix.columns, blocks.precision)),
+            _ => unreachable!("rows of f32 are multiplied by `dot`"),
+        };
+        Source { matrix, panels, wanted, outputs: wanted.map_or(matrix.rows, <[usize]>::len), layout }
+    }
+
     /// Rough time on one thread: reading or decoding the weights, and multiplying.
     fn nanoseconds(&self, m: usize) -> f64 {
         let weights = (self.outputs * self.matrix.columns) as f64;
@@ -99,7 +132,7 @@ impl Source<'_> {
 
     /// Whether the weights are ready as tiles of B.
     fn is_stored(&self) -> bool {
-        matches!(self.matrix.storage, Storage::Tiles(_)) && self.wanted.is_none()
+        self.panels.is_some() && self.wanted.is_none()
     }
 
     /// How many rows of x a task should take, or `None` when tasks should share x and take panels instead.
@@ -122,16 +155,16 @@ impl Source<'_> {
     /// # Safety
     /// The level AMX is available and `room` has the bytes of that part.
     unsafe fn panel(&self, panel: usize, k_tiles: Range<usize>, room: *mut u8) -> *const u8 {
-        match (&self.matrix.storage, self.wanted) {
-            (Storage::Tiles(panels), None) => return panels.panel(panel, k_tiles.start),
-            (Storage::Tiles(panels), Some(_)) => {
+        match (self.panels, &self.matrix.storage) {
+            (Some(panels), _) if self.wanted.is_none() => return panels.panel(panel, k_tiles.start),
+            (Some(panels), _) => {
                 for output in 0..PANEL {
                     let row = self.row_of(panel * PANEL + output);
                     // SAFETY: the caller's promise.
                     unsafe { panels.gather(row, k_tiles.clone(), room, output) };
                 }
             }
-            (Storage::Blocks(blocks), _) => {
+            (None, Storage::Blocks(blocks)) => {
                 // Whole blocks are whole tiles, so these columns exist.
                 let columns = k_tiles.start * TILE_COLUMNS..k_tiles.end * TILE_COLUMNS;
                 // SAFETY: the caller's promise.
@@ -180,40 +213,13 @@ impl Source<'_> {
     }
 
     /// x as A: any number of rows. The estimate of the time is multiplied by `parallel`: 0 keeps to this thread.
-    fn multiply_many(&self, x: &[f32], y: &mut [f32], parallel: f64) {
-        let (columns, layout) = (self.matrix.columns, self.layout);
-        let m = x.len() / columns;
-        let tile_rows = m.min(16);
+    fn multiply_many(&self, x: RoundedPart<'_>, y: &mut [f32], parallel: f64) {
+        let layout = self.layout;
+        let RoundedPart { tiles: packed, layout: x_layout, tile_rows, m, .. } = x;
+        let packed = Shared::new(packed.cast_mut());
         let x_tiles = m.div_ceil(16);
-        let x_layout = Operand {
-            base: std::ptr::null(),
-            tile_step: layout.k_tiles * layout.parts() * tile_rows * 64,
-            k_step: layout.parts() * tile_rows * 64,
-            part_step: tile_rows * 64,
-            row_step: 64,
-        };
-        let mut room = Scratch::with_bytes(x_tiles * x_layout.tile_step);
-        let packed = Shared::new(room.as_mut_ptr());
-        share(x_tiles, parallel * (m * columns) as f64 * 0.15, |range| {
-            for row in range.start * 16..range.end * 16 {
-                // SAFETY: each task writes its own tiles. Rows beyond the last repeat it and are not looked at.
-                unsafe {
-                    let tile = packed.get().add(row / 16 * x_layout.tile_step);
-                    if row % 16 >= tile_rows {
-                        continue;
-                    }
-                    let to = TileRow {
-                        first: tile.add(row % 16 * 64),
-                        k_step: x_layout.k_step,
-                        part_step: layout.split.then_some(x_layout.part_step),
-                    };
-                    row_to_tiles(&x[row.min(m - 1) * columns..][..columns], to);
-                }
-            }
-        });
-
         let config = (0..4).chain(A).fold(TileConfig::FULL, |config, tile| config.tile(tile, tile_rows, 64));
-        let y = Output { y: Shared::new(y.as_mut_ptr()), m, outputs: self.outputs };
+        let y = Output { y: Shared::new(y.as_mut_ptr()), m, outputs: self.outputs, tile_rows };
         let panels = self.outputs.div_ceil(PANEL);
         let stored = self.is_stored();
         let piece = layout.with_k_tiles(layout.k_tiles.min(PIECE_TILES));
@@ -289,7 +295,7 @@ impl Source<'_> {
                 config = config.tile(tile, 16, width * 4);
             }
         }
-        let y = Output { y: Shared::new(y.as_mut_ptr()), m, outputs: self.outputs };
+        let y = Output { y: Shared::new(y.as_mut_ptr()), m, outputs: self.outputs, tile_rows: width[0] };
         let packed = Shared::new(room.as_mut_ptr());
         let is_interleaved = self.wanted.is_none() && blocks.interleaved.is_some();
         let piece_columns = if is_interleaved { SHORT_PIECE_COLUMNS } else { PIECE_COLUMNS };

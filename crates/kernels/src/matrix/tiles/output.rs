@@ -11,6 +11,8 @@ pub(super) struct Output {
     pub(super) y: Shared<f32>,
     pub(super) m: usize,
     pub(super) outputs: usize,
+    /// Rows of a tile of x.
+    pub(super) tile_rows: usize,
 }
 
 impl Output {
@@ -29,9 +31,9 @@ impl Output {
         })
     }
 
-    /// Whether a tile can go to y directly. With fewer than 16 rows in all, the tile itself has only so many.
+    /// Whether a tile can go to y directly.
     fn is_whole(self, edge: Edge) -> bool {
-        edge.width == 16 && (edge.height == 16 || self.m < 16)
+        edge.width == 16 && edge.height == self.tile_rows
     }
 
     /// Stores C as rows of x by outputs, without what lies beyond the edges.

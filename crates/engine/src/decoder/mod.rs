@@ -7,7 +7,9 @@
 //! x ← norm x
 //! ```
 //!
-//! Logits are made only for the rows and tokens that somebody asks for: see [`Decoder::logits`].
+//! On a CPU a pass without a cache goes by `cpu.rs`, with the same bits. Logits are made only for the rows and tokens that somebody asks for: see [`Decoder::logits`].
+
+mod cpu;
 
 use candle_core::{DType, Device, Tensor};
 use gradus_kernels::Precision;
@@ -109,6 +111,11 @@ impl Decoder {
 
     /// Runs a batch; returns the normalized hidden states, one row per token.
     pub(crate) fn forward(&self, batch: &Batch, cache: Option<&Cache>) -> Result<Tensor> {
+        if cache.is_none()
+            && let Some(hidden) = cpu::forward(self, batch)?
+        {
+            return Ok(hidden);
+        }
         self.forward_observed(batch, cache, &mut |_| Ok(()))
     }
 
