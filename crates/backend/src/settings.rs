@@ -28,7 +28,7 @@ pub struct LocalSettings {
     /// Dequantize quantized weights at load time (default: on GPUs only)
     #[arg(long, alias = "dequantise")]
     pub dequantize: bool,
-    /// Keep quantized weights quantized on GPUs
+    /// Keep quantized weights quantized: on GPUs too, and on CPUs without a dequantized copy for prompts
     #[arg(long, alias = "keep-quantised", conflicts_with = "dequantize")]
     pub keep_quantized: bool,
     /// Maximum tokens per forward pass (default: 4096)

@@ -28,7 +28,8 @@ pub struct LoadOptions {
     pub device: Device,
     /// Arithmetic of matrix products. By default bf16x3 for f32 and f16 weights, bf16 for the rest and on GPUs.
     pub precision: Option<Precision>,
-    /// Expand quantized weights when they are loaded: more memory, and faster for prompts. GPUs do it by default.
+    /// Expand quantized weights when they are loaded: more memory, and faster for prompts. By default GPUs do it, and CPUs
+    /// expand a copy for prompts if it is small; `Some(false)` is for neither.
     pub dequantize: Option<bool>,
     /// A LoRA adapter in PEFT's layout, to put on top.
     pub adapter: Option<PathBuf>,
@@ -245,7 +246,7 @@ fn loader(checkpoint: Checkpoint, device: candle_core::Device, options: &LoadOpt
         checkpoint,
         adapter: options.adapter.as_deref().map(Adapter::open).transpose()?,
         precision: options.precision,
-        dequantize: options.dequantize.unwrap_or(!device.is_cpu()),
+        dequantize: options.dequantize,
         device,
     })
 }

@@ -119,7 +119,7 @@ impl<'a> Passes<'a> {
         let layers =
             decoder.layers.iter().map(|layer| LayerPass::of(decoder, layer)).collect::<Result<Vec<_>>>()?;
         let matrices = || layers.iter().flat_map(LayerPass::matrices);
-        if matrices().map(Matrix::expanded_bytes).sum::<usize>() <= EXPANDED_BYTES {
+        if decoder.expands && matrices().map(Matrix::expanded_bytes).sum::<usize>() <= EXPANDED_BYTES {
             matrices().for_each(Matrix::expand);
         }
         Ok(Self { decoder, layers, norm: decoder.norm.to_vec1()? })
@@ -335,6 +335,23 @@ mod tests {
                     [shared, own, again].map(|hidden| hidden.to_vec2().unwrap());
                 assert!(shared == own && shared == again, "{path:?}");
             });
+        }
+    }
+
+    #[test]
+    fn quantized_weights_are_expanded_for_prompts_unless_they_are_to_be_kept() {
+        let path = ModelPath::Gguf(reference("gguf/llama-q4_1.gguf"));
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        for dequantize in [None, Some(false)] {
+            let model = Model::load(&path, &LoadOptions { dequantize, ..LoadOptions::default() }).unwrap();
+            let decoder = model.decoder().unwrap();
+            let before = decoder.bytes();
+            assert!(pool.install(|| forward(decoder, &texts(40))).unwrap().is_some());
+            let matrices =
+                decoder.layers.iter().flat_map(|layer| LayerPass::of(decoder, layer).unwrap().matrices());
+            let expanded: usize = matrices.map(Matrix::expanded_bytes).sum();
+            let wanted = if dequantize.is_none() { expanded } else { 0 };
+            assert_eq!(decoder.bytes() - before, wanted);
         }
     }
 

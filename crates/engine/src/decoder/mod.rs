@@ -41,6 +41,8 @@ pub struct Decoder {
     device: Device,
     /// Arithmetic of attention.
     pub precision: Precision,
+    /// Whether quantized weights may be expanded for prompts.
+    expands: bool,
 }
 
 /// One layer's weights.
@@ -106,7 +108,8 @@ impl Decoder {
         let exact = loader.is_exact("layers.0.self_attn.q_proj.weight")?;
         let precision = if exact { Precision::F32 } else { Precision::Bf16 };
         let (dtype, device) = (loader.dtype(), loader.device.clone());
-        Ok(Self { config, embedding, layers, norm, output, frequencies, dtype, device, precision })
+        let expands = loader.dequantize != Some(false);
+        Ok(Self { config, embedding, layers, norm, output, frequencies, dtype, device, precision, expands })
     }
 
     /// Runs a batch; returns the normalized hidden states, one row per token.

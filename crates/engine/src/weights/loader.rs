@@ -164,11 +164,16 @@ pub(crate) struct Loader {
     pub(crate) device: Device,
     /// Arithmetic of matrix products; `None` follows each tensor's own storage.
     pub(crate) precision: Option<Precision>,
-    /// Whether quantized weights are expanded when they are loaded.
-    pub(crate) dequantize: bool,
+    /// Whether quantized weights are expanded when they are loaded; `None` leaves it to the device.
+    pub(crate) dequantize: Option<bool>,
 }
 
 impl Loader {
+    /// Whether quantized weights are expanded when they are loaded.
+    fn dequantizes(&self) -> bool {
+        self.dequantize.unwrap_or(!self.device.is_cpu())
+    }
+
     /// The type of activations on this device.
     pub(crate) fn dtype(&self) -> DType {
         match (&self.device, self.precision) {
@@ -231,11 +236,11 @@ impl Loader {
         if self.device.is_cpu() {
             let precision = self.precision_for(stored.encoding);
             return stored
-                .to_matrix(precision, self.dequantize)
+                .to_matrix(precision, self.dequantizes())
                 .map(|matrix| Weight::Packed(Arc::new(matrix)));
         }
         let on_device = || -> candle_core::Result<Weight> {
-            if let (Encoding::Blocks(kind), false) = (stored.encoding, self.dequantize) {
+            if let (Encoding::Blocks(kind), false) = (stored.encoding, self.dequantizes()) {
                 let storage = QStorage::from_data(stored.bytes().into(), &self.device, ggml(kind))?;
                 let tensor = QTensor::new(storage, stored.shape.as_slice())?;
                 return Ok(Weight::Quantized(Arc::new(QMatMul::from_qtensor(tensor)?)));
