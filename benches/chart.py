@@ -54,7 +54,7 @@ def lines(path, title, x_label, y_label, series, marks=(), limit=None):
         out.append(text(across(x) + 4, TOP - 6, name, "start", 11, "#666"))
     if limit:
         out.append(f'<path d="M{LEFT} {down(limit[0]):.1f}H{WIDTH - RIGHT}" stroke="#b00020" stroke-dasharray="6 4"/>')
-        out.append(text(WIDTH - RIGHT, down(limit[0]) - 5, limit[1], "end", 11, "#b00020"))
+        out.append(text(WIDTH - RIGHT, down(limit[0]) + 14, limit[1], "end", 11, "#b00020"))
     at = LEFT
     for color, (name, line) in zip(COLORS, series.items()):
         path_of = "M" + "L".join(f"{across(x):.1f} {down(y):.1f}" for x, y in line)
