@@ -1,6 +1,7 @@
 //! Matrix products and attention on CPUs: AMX, AVX-512 and AVX2, chosen at run time.
 //!
 //! - [`Matrix`]: a weight matrix packed for products, or kept in ggml's quantized blocks
+//! - [`Activations`]: rows that several matrices are multiplied with
 //! - [`gradient`]: gradients of weights, a product of two activations
 //! - [`attention`]: exact attention over segments of packed rows
 //! - [`rows`]: norms, rotary positions, activations, logit statistics
