@@ -2,9 +2,10 @@
 # make test    everything that must pass: formatting, lints, docs, all tests
 # make check   formatting, lints (warnings denied) and docs only
 # make deny    licenses, sources and duplicates of all dependencies; advisories where cargo-deny and a network are there
-# make fuzz    60 seconds of fuzzing for each target: grader, steps, containers, readers, model files, pools, journals, jobs;
+# make fuzz    60 seconds of fuzzing for each target: grader, checks, steps, containers, readers, model files, pools, journals, jobs;
 #              an hour for each: FUZZ_SECONDS=3600 make fuzz
 # make models  the two small real models that the demo, some tests and the benchmarks use, into target/gradus-home
+# make bench         the table of docs/performance.md beside vLLM, transformers and llama.cpp on a CPU; DEVICE=cuda: beside transformers on a GPU
 # make bench-engine  speed of the engine and of its peers (transformers, llama.cpp, sentence-transformers), in one run
 # make bench-train   speed of LoRA training, ours and that of transformers + PEFT, in one run
 # make bench-cuda    times of our CUDA kernels at the shape of a 7B model; needs an NVIDIA GPU and, like every CUDA build, the compiler
@@ -55,7 +56,7 @@ export GRADUS_HOME ?= $(TARGET)/gradus-home
 export GRADUS_TEST_MODELS ?= $(TARGET)/models
 TOKENIZERS := $(GRADUS_TEST_MODELS)/tokenizers
 
-.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-vllm test-python test-frameworks bench-python wheel test-wheel test-models test-train test-store test-cluster test-remote test-deploy test-torch-export bench-pool test-faults test-metamorphic test-browser deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-store bench-streaming bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
+.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-vllm test-python test-frameworks bench-python wheel test-wheel test-models test-train test-store test-cluster test-remote test-deploy test-torch-export bench-pool test-faults test-metamorphic test-browser test-arm deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-store bench-streaming bench bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
 
 build:
 	$(CARGO) build --locked
@@ -198,11 +199,22 @@ ROUNDS := 200
 test-faults: test-build
 	GRADUS=$(GRADUS) python3 scripts/test_faults.py --rounds $(ROUNDS)
 
+# The kernels on a 64-bit ARM processor, emulated: that they are right, not how fast they are.
+ARM := aarch64-unknown-linux-gnu
+test-arm:
+	sh scripts/arm_tools.sh
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -L /usr/aarch64-linux-gnu" \
+		$(CARGO) test --release --locked -p gradus-kernels --lib --target $(ARM)
+
 test-browser: test-build
 	GRADUS=$(GRADUS) sh scripts/test_browser.sh
 
 test-train: test-build
 	$(CARGO) test --locked --workspace --test learns -- --ignored --nocapture --test-threads=1
+
+bench:
+	sh benches/$(if $(filter cuda%,$(DEVICE)),gpu.sh,bench.sh)
 
 bench-engine:
 	sh benches/engine.sh

@@ -1,25 +1,26 @@
 #!/bin/sh
 # make bench-engine: our figures and the peers' from one run on one machine, and their ratios. Ours are measured before and after
 # each peer, because machines that others share change their speed within minutes. Arguments choose tasks: score, long, generate,
-# batch, embed, memory. Run it on an idle machine.
+# batch, embed, memory. OUT names the file of JSON lines, which is written anew. Run it on an idle machine.
 set -eu
 cd "$(dirname "$0")/.."
-: "${CARGO:=cargo}"
+: "${CARGO:=cargo}" "${OUT:=target/bench-engine.jsonl}"
+target=${CARGO_TARGET_DIR:-target}
 $CARGO build --release --locked -q -p gradus-engine --example engine_speed
+$CARGO build --release --locked -q -p gradus-kernels --example machine_limits
 $CARGO build --locked -q -p gradus
-"${CARGO_TARGET_DIR:-target}/debug/gradus" models pull smollm2-135m
-"${CARGO_TARGET_DIR:-target}/debug/gradus" models pull all-minilm-l6-v2
+"$target/debug/gradus" models pull smollm2-135m
+"$target/debug/gradus" models pull all-minilm-l6-v2
 [ $# -gt 0 ] || set -- score long generate batch embed memory
 theirs=$(printf '%s\n' "$@" | grep -vx memory || true)
-out=target/bench-engine.jsonl
 mkdir -p target
-ours() { "${CARGO_TARGET_DIR:-target}/release/examples/engine_speed" "$@" | tee -a $out; }
-: > $out
+ours() { "$target/release/examples/engine_speed" "$@" | tee -a "$OUT"; }
+"$target/release/examples/machine_limits" | tee "$OUT"
 ours "$@"
 for peer in transformers llama.cpp vllm sentence-transformers; do
   # shellcheck disable=SC2086 # a list of words
-  sh benches/peers/engine.sh --peers $peer $theirs | tee -a $out
+  sh benches/peers/engine.sh --peers $peer $theirs | tee -a "$OUT"
   # shellcheck disable=SC2086
   ours $theirs
 done
-python3 benches/peers/engine_ratios.py $out
+python3 benches/table.py "$OUT"

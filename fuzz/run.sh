@@ -25,7 +25,7 @@ trap 'rm -rf "$TMPDIR"' EXIT
 
 runs=("$@")
 if [[ ${#runs[@]} -eq 0 ]]; then
-  runs=(grade steps container dedup journal job_rows judge_outputs gguf tokenizer template model_index pool)
+  runs=(grade checks steps container dedup journal job_rows judge_outputs gguf tokenizer template model_index pool)
   # Every folder of seeds that is not a target's own holds records of one format.
   for folder in fuzz/seeds/*/; do
     name=$(basename "$folder")

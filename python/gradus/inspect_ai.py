@@ -59,7 +59,7 @@ def gradus_grade(undecided: Literal["unscored", "incorrect"] = "unscored") -> Sc
 def gradus_prm(
     model: str | None = None,
     aggregation: Aggregation = "last",
-    threshold: float = 0.5,
+    threshold: float | None = None,
     problem: str | None = None,
     adapter: str | None = None,
     profile: str | None = None,
@@ -67,7 +67,8 @@ def gradus_prm(
 ) -> Scorer:
     """Scores every step of a completion with a process reward model; the value is their aggregate.
 
-    The metadata has the steps, their scores, and the first step below the threshold, from 0. `problem` names the sample's
+    The metadata has the steps, their scores, and the first error by the rule of the model's profile, or the first step
+    below `threshold`, from 0. `problem` names the sample's
     metadata that holds the problem, where the input is more than that. What cannot be scored is unscored.
     """
 
@@ -112,7 +113,7 @@ def _why(decided: Grade | None) -> str:
 
 def _lines(scored: ScoredSolution, first_error: int | None) -> str:
     """The steps with their scores, one per line."""
-    marks = (" ← first below the threshold" if number == first_error else "" for number in range(len(scored)))
+    marks = (" ← first suspected error" if number == first_error else "" for number in range(len(scored)))
     return "\n".join(f"{score:.2f}  {step}{mark}" for score, step, mark in zip(scored.scores, scored.steps, marks))
 
 

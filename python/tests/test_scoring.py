@@ -37,6 +37,16 @@ def test_one_text_and_its_steps_are_the_same(scorer: gradus.Scorer) -> None:
     assert whole.aggregate() == whole.scores[-1]
     assert whole.first_error(threshold=1.1) == 0
     assert whole.first_error(threshold=0.0) is None
+    assert whole.decision == ("threshold", 0.5)
+    assert whole.first_error() == whole.first_error(threshold=0.5)
+    assert whole.first_error(prior=1e9) is not None
+    assert whole.first_error(rule="posterior") == whole.first_error(prior=1.0)
+    assert sum(whole.posterior()) == pytest.approx(1.0) and len(whole.posterior()) == len(whole) + 1
+    posterior = gradus.ScoredSolution(PROBLEM, RIGHT, [0.6, 0.6], "mine", ("posterior", 0.5))
+    assert posterior.first_error() is None and posterior.first_error(prior=2.0) == 0
+    assert pickle.loads(pickle.dumps(posterior)).decision == ("posterior", 0.5)
+    with pytest.raises(gradus.GradusError, match="give one of the two"):
+        whole.first_error(threshold=0.5, prior=1.0)
     assert whole.name == scorer.name
     same = pickle.loads(pickle.dumps(whole))
     assert (same.problem, same.steps, same.scores, same.name) == (PROBLEM, RIGHT, whole.scores, whole.name)

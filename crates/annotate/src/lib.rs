@@ -5,6 +5,7 @@
 //! | [`monte_carlo`] | do completions of this prefix still reach the right answer? | the right answer |
 //! | [`judge`] | where is the first error? | a model that can tell |
 //! | [`mod@reference`] | how does each step compare with a reference solution (SPARE)? | a reference solution |
+//! | [`exact`] | is arithmetic in this step proved wrong? | nothing |
 //! | [`consensus`] | do several annotators agree on the first error? | their labels |
 //! | [`relabel`] | what is Monte Carlo's label at another threshold? | its counts |
 //! | [`ensemble`] | what do several annotators say together? | their labels |
@@ -18,6 +19,7 @@ pub mod consensus;
 pub mod dawid_skene;
 pub mod ensemble;
 mod error;
+pub mod exact;
 pub mod judge;
 mod label_counts;
 mod metered_model;

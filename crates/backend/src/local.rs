@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use gradus_core::select::DecisionRule;
 use gradus_engine::models::{ModelPath, SHIPPED, SHIPPED_PROFILE, Store, TrainedModel};
 use gradus_engine::profile::Profile;
 use gradus_engine::text::Tokenizer;
@@ -47,19 +48,27 @@ pub struct Local {
     pub(crate) token_budget: usize,
     /// The base of an adapter with a reward head, for what needs a language model: the adapter knows no texts.
     pub base: Option<String>,
+    /// How its scores become a first error: by its own rule, else by its profile's.
+    pub decision: DecisionRule,
+    /// Whether arithmetic that is proved wrong is an error for its profile, whatever the scores say.
+    pub exact_checks: bool,
 }
 
 impl Local {
     /// Loads a model and starts its thread. A name that stands for an adapter loads the base that the adapter names, and
     /// the adapter on top.
     pub fn start(name: &str, settings: &LocalSettings, purpose: Purpose<'_>) -> Result<Self> {
-        let given = match purpose {
-            Purpose::Scores { profile: Some(profile), .. }
-            | Purpose::Everything { profile: Some(profile) } => Some(Profile::find(profile)?),
-            Purpose::Scores { .. } | Purpose::Everything { .. } | Purpose::Text => None,
+        let asked = match purpose {
+            Purpose::Scores { profile, .. } | Purpose::Everything { profile } => profile,
+            Purpose::Text => None,
         };
+        let given = asked.map(Profile::find).transpose()?;
         let Weights { base, path, adapter, trained, profile: own } = Weights::find(name, settings)?;
-        let head = trained.and_then(|trained| trained.head);
+        let head = trained.as_ref().and_then(|trained| trained.head);
+        // Scores by another profile are others, for which the model's own rule was not made.
+        let decision = trained
+            .and_then(|trained| trained.decision)
+            .filter(|_| asked.is_none() || asked == own.as_deref());
         let named = match (purpose, given, own) {
             (Purpose::Text, ..) => {
                 refuse_text(name, head)?;
@@ -88,7 +97,10 @@ impl Local {
             }
         };
         let files = models::fingerprint(path.as_path(), adapter.as_deref())?;
-        let identity = format!("{files} {:?} {device:?} {dequantize:?} {profile:?}", settings.precision);
+        let scores = profile.as_ref().map(Profile::for_scores);
+        let identity = format!("{files} {:?} {device:?} {dequantize:?} {scores:?}", settings.precision);
+        let decision = decision.or(profile.as_ref().map(|profile| profile.decision)).unwrap_or_default();
+        let exact_checks = profile.as_ref().is_some_and(|profile| profile.exact_checks);
         let name = profile.as_ref().map(|profile| profile.name.clone());
         let usual = ServiceOptions::default();
         let headed = adapter.is_some() && model.any_head().is_some();
@@ -99,7 +111,8 @@ impl Local {
         };
         let token_budget = service.token_budget;
         let engine = Engine::start(model, profile, service)?;
-        Ok(Self { engine, kind, profile: name, files, identity, token_budget, base: headed.then_some(base) })
+        let base = headed.then_some(base);
+        Ok(Self { engine, kind, profile: name, files, identity, token_budget, base, decision, exact_checks })
     }
 }
 
@@ -220,6 +233,17 @@ pub fn scorer_name(model: &str, profile: &str) -> String {
     }
 }
 
+/// The built-in profile that the name of scores in data ends in, as [`scorer_name`] gave it.
+pub fn profile_of_scores(name: &str) -> Option<Profile> {
+    let profile = if name == SHIPPED { SHIPPED_PROFILE } else { name.rsplit_once('/')?.1 };
+    Profile::built_in().into_iter().find(|known| known.name == profile)
+}
+
+/// The rule by which scores of this name in data become a first error: their profile's where that is known.
+pub fn decision_of_scores(name: &str) -> DecisionRule {
+    profile_of_scores(name).map(|profile| profile.decision).unwrap_or_default()
+}
+
 /// A model's tokenizer without its weights.
 pub(crate) fn tokenizer(name: &str) -> Result<Arc<Tokenizer>> {
     let tokenizer = match models::resolve(name)? {
@@ -242,5 +266,13 @@ mod tests {
     fn another_profile_means_the_small_language_model() {
         assert_eq!(default_scorer(None), "gradus-prm");
         assert_eq!(default_scorer(Some("plain")), "smollm2-135m");
+    }
+
+    #[test]
+    fn scores_in_data_are_known_by_their_name() {
+        let profile = |name| profile_of_scores(name).map(|profile| profile.name);
+        assert_eq!(profile("gradus-prm").as_deref(), Some("gradus"));
+        assert_eq!(profile("org/model/math-shepherd").as_deref(), Some("math-shepherd"));
+        assert_eq!((profile("plain"), profile("model/mine")), (None, None));
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use gradus_core::contracts::{Answer, CallError, ScoreRequest, ScoreSteps, StepScores};
+use gradus_core::select::DecisionRule;
 use gradus_engine::profile::Profile;
 use gradus_llm::{Pooling, RewardServer, TokenScores};
 use serde::Serialize;
@@ -66,6 +67,10 @@ pub struct Scorer {
     pub model: String,
     /// The profile, of a model that has one.
     pub profile: Option<String>,
+    /// How its scores become a first error.
+    pub decision: DecisionRule,
+    /// Whether arithmetic that is proved wrong is an error for its profile, whatever the scores say.
+    pub exact_checks: bool,
     /// Where scores come from.
     pub kind: ScorerKind,
     /// Solutions to have with it at once.
@@ -101,8 +106,15 @@ impl Scorer {
     pub(crate) fn on(local: Local, model: &str, settings: &ScorerSettings) -> Result<Self> {
         let spending = Spending::open(&settings.endpoints, model, None)?;
         let (identity, profile) = (local.identity.clone(), local.profile.clone());
+        let (decision, exact_checks) = (local.decision, local.exact_checks);
         let scorer = Self::new(model, ScorerKind::Local, identity, spending, Backend::Local(local));
-        Ok(Self { profile, ahead: settings.endpoints.concurrency.unwrap_or(AHEAD), ..scorer })
+        Ok(Self {
+            profile,
+            decision,
+            exact_checks,
+            ahead: settings.endpoints.concurrency.unwrap_or(AHEAD),
+            ..scorer
+        })
     }
 
     fn served(settings: &ScorerSettings, profile: Option<&str>) -> Result<Self> {
@@ -126,7 +138,10 @@ impl Scorer {
                 ));
             }
         };
-        let identity = format!("{api:?} {} {profile:?} {tokenizer:?}", endpoints.identity);
+        let scores = profile.as_ref().map(Profile::for_scores);
+        let identity = format!("{api:?} {} {scores:?} {tokenizer:?}", endpoints.identity);
+        let decision = profile.as_ref().map(|profile| profile.decision).unwrap_or_default();
+        let exact_checks = profile.as_ref().is_some_and(|profile| profile.exact_checks);
         let tokenizer = tokenizer.map(local::tokenizer).transpose()?;
         let http = endpoints.http;
         let name = profile.as_ref().map(|profile| profile.name.clone());
@@ -142,13 +157,22 @@ impl Scorer {
         let spending = Spending::open(&settings.endpoints, &endpoints.name, Some(http))?;
         let backend = Backend::Endpoints(Background::start(model)?);
         let scorer = Self::new(&endpoints.name, ScorerKind::Endpoints(api), identity, spending, backend);
-        Ok(Self { profile: name, ahead: AHEAD.max(4 * endpoints.concurrency), batch: BATCH, ..scorer })
+        Ok(Self {
+            profile: name,
+            decision,
+            exact_checks,
+            ahead: AHEAD.max(4 * endpoints.concurrency),
+            batch: BATCH,
+            ..scorer
+        })
     }
 
     fn new(model: &str, kind: ScorerKind, identity: String, spending: Spending, backend: Backend) -> Self {
         Self {
             model: model.to_owned(),
             profile: None,
+            decision: DecisionRule::default(),
+            exact_checks: false,
             kind,
             ahead: AHEAD,
             batch: 1,

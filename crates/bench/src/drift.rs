@@ -13,6 +13,7 @@ use gradus_core::FirstError;
 use gradus_core::metrics::bootstrap::{Settings, by_weight};
 use gradus_core::metrics::drift::{self, Drift, Scored};
 use gradus_core::metrics::exact::wilson;
+use gradus_core::select::DecisionRule;
 use gradus_plot::bars::{BarSeries, Bars};
 use gradus_plot::histogram::{Distribution, Histogram};
 use gradus_plot::{Block, Estimate, Section, Unit};
@@ -26,8 +27,12 @@ use crate::sample::Sample;
 /// The numbers of this benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DriftResults {
-    /// A step with a score below it is flagged.
-    pub threshold: f64,
+    /// A solution is flagged where it sees a first error.
+    #[serde(default)]
+    pub decision: DecisionRule,
+    /// The threshold, of a rule that has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
     /// Counts and shares.
     pub drift: Drift,
     /// Of wrong answers: lowest score at the last step.
@@ -44,7 +49,7 @@ pub struct DriftResults {
 pub fn measure(
     samples: &[Sample],
     judged: &[Judged],
-    threshold: f64,
+    decision: DecisionRule,
     settings: &Settings,
 ) -> Result<DriftResults> {
     let mut problems: BTreeMap<(&str, &str), Vec<Scored<'_>>> = BTreeMap::new();
@@ -67,14 +72,15 @@ pub fn measure(
             "this benchmark needs step scores and outcomes: no solution has both".to_owned(),
         ));
     }
-    let drift = drift::drift(&scored, threshold);
-    let by_problem: Vec<Drift> = problems.iter().map(|scored| drift::drift(scored, threshold)).collect();
+    let drift = drift::drift(&scored, decision);
+    let by_problem: Vec<Drift> = problems.iter().map(|scored| drift::drift(scored, decision)).collect();
     let share = |of: fn(&Drift) -> (Option<f64>, usize)| {
         let counts: Vec<Counted> = by_problem.iter().map(|drift| Counted::of(of(drift))).collect();
         MetricEstimate { value: of(&drift).0, interval: interval(&counts, settings) }
     };
     Ok(DriftResults {
-        threshold,
+        decision,
+        threshold: decision.threshold(),
         wrong_at_last: share(|drift| (drift.wrong_answer.at_last, drift.wrong_answer.solutions)),
         right_at_last: share(|drift| (drift.right_answer.at_last, drift.right_answer.solutions)),
         detected: share(|drift| (drift.detected.share, drift.detected.solutions)),
@@ -161,8 +167,8 @@ pub fn sections(numbers: &DriftResults, judge: &str) -> Vec<Section> {
     let flagged = Bars {
         title: "Right answers with a flagged step".to_owned(),
         caption: format!(
-            "Threshold {}. {} solutions have the right answer and a wrong process, {} a right one; without step labels these bars are empty.",
-            numbers.threshold, drift.detected.solutions, drift.false_alarms.solutions
+            "First errors by {}. {} solutions have the right answer and a wrong process, {} a right one; without step labels these bars are empty.",
+            numbers.decision, drift.detected.solutions, drift.false_alarms.solutions
         ),
         value_label: "share of solutions, %".to_owned(),
         unit: Unit::Score,
@@ -199,7 +205,7 @@ mod tests {
                 judged.push(Judged::free(Opinion::Scores(scores)));
             }
         }
-        measure(&samples, &judged, 0.5, &Settings::default()).unwrap().wrong_at_last
+        measure(&samples, &judged, DecisionRule::default(), &Settings::default()).unwrap().wrong_at_last
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! every benchmark counts as incorrect and reports.
 
 use gradus_core::contracts::{Answer, CallError, ScoreRequest, ScoreSteps, Usage};
-use gradus_core::metrics::process::first_error;
+use gradus_core::select::DecisionRule;
 use serde::{Deserialize, Serialize};
 
 /// What a judge says about one solution.
@@ -30,11 +30,11 @@ pub enum Opinion {
 }
 
 impl Opinion {
-    /// Where the first error is said to be: `Some(None)` is 'nowhere', `None` undecided. A score below `threshold` is
-    /// an error.
-    pub fn first_error(&self, threshold: f64) -> Option<Option<usize>> {
+    /// Where the first error is said to be: `Some(None)` is 'nowhere', `None` undecided. Scores are
+    /// decided by `rule`.
+    pub fn first_error(&self, rule: DecisionRule) -> Option<Option<usize>> {
         match self {
-            Self::Scores(scores) => Some(first_error(scores, threshold)),
+            Self::Scores(scores) => Some(rule.first_error(scores)),
             Self::Verdict { correct: true, .. } => Some(None),
             Self::Verdict { step: Some(step), .. } => Some(Some(*step)),
             Self::Verdict { .. } | Self::Undecided { .. } => None,
@@ -42,9 +42,9 @@ impl Opinion {
     }
 
     /// Whether the solution is said to be right throughout; `None` is undecided.
-    pub fn is_correct(&self, threshold: f64) -> Option<bool> {
+    pub fn is_correct(&self, rule: DecisionRule) -> Option<bool> {
         match self {
-            Self::Scores(scores) => Some(first_error(scores, threshold).is_none()),
+            Self::Scores(scores) => Some(rule.first_error(scores).is_none()),
             Self::Verdict { correct, .. } => Some(*correct),
             Self::Undecided { .. } => None,
         }
@@ -125,12 +125,16 @@ mod tests {
 
     #[test]
     fn a_verdict_without_a_place_decides_only_the_whole() {
+        const RULE: DecisionRule = DecisionRule::Threshold { threshold: 0.5 };
         let verdict = |correct, step| Opinion::Verdict { correct, step, critique: String::new() };
-        assert_eq!(verdict(false, None).first_error(0.5), None);
-        assert_eq!(verdict(false, None).is_correct(0.5), Some(false));
-        assert_eq!(verdict(false, Some(2)).first_error(0.5), Some(Some(2)));
-        assert_eq!(verdict(true, None).first_error(0.5), Some(None));
+        assert_eq!(verdict(false, None).first_error(RULE), None);
+        assert_eq!(verdict(false, None).is_correct(RULE), Some(false));
+        assert_eq!(verdict(false, Some(2)).first_error(RULE), Some(Some(2)));
+        assert_eq!(verdict(true, None).first_error(RULE), Some(None));
         let scores = Opinion::Scores(vec![0.9, 0.4]);
-        assert_eq!((scores.first_error(0.5), scores.is_correct(0.3)), (Some(Some(1)), Some(true)));
+        assert_eq!(
+            (scores.first_error(RULE), scores.is_correct(DecisionRule::Threshold { threshold: 0.3 })),
+            (Some(Some(1)), Some(true))
+        );
     }
 }

@@ -94,6 +94,8 @@ pub enum LabelSource {
         /// The reward model.
         model: String,
     },
+    /// An exact check: arithmetic in the step is proved wrong. It says nothing about other steps.
+    Exact,
     /// Several annotators that agreed.
     Consensus {
         /// Their names.

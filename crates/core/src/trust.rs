@@ -15,6 +15,8 @@ use crate::{Annotation, LabelSource, Solution};
 /// 6. a model that judged it
 /// 7. Monte Carlo
 /// 8. a reward model at a threshold
+/// 9. exact checks of arithmetic: what they say is proved, but they only label steps that are wrong, and would hide the
+///    labels of all others
 ///
 /// The first three are [truth](LabelSource::is_truth), the others opinions. An annotation whose labels come from
 /// several sources is trusted like the least trusted of them.
@@ -62,6 +64,7 @@ impl LabelSource {
             Self::Judge { .. } => "judge",
             Self::Reference { .. } => "reference",
             Self::Prm { .. } => "prm",
+            Self::Exact => "exact",
             Self::Consensus { .. } => "consensus",
         }
     }
@@ -91,6 +94,7 @@ impl LabelSource {
             Self::Judge { .. } => 5,
             Self::MonteCarlo { .. } => 6,
             Self::Prm { .. } => 7,
+            Self::Exact => 8,
         }
     }
 }
@@ -177,6 +181,7 @@ mod tests {
             LabelSource::Judge { model: model(), agreeing: 1, votes: 1 },
             LabelSource::MonteCarlo { model: model(), successes: 1, samples: 2 },
             LabelSource::Prm { model: model() },
+            LabelSource::Exact,
         ];
         for best in 0..ordered.len() {
             let annotations = ordered[best..].iter().rev();
@@ -187,7 +192,9 @@ mod tests {
             assert_eq!(chosen(LabelChoice::MostTrusted), Some(ordered[best].name()));
             assert_eq!(chosen(LabelChoice::Truth).is_some(), best < 3);
             assert_eq!(solution.truth().is_some(), best < 3);
-            assert_eq!(chosen(LabelChoice::Annotator("prm".to_owned())), Some("prm m".to_owned()));
+            let prm = (best < 8).then(|| "prm m".to_owned());
+            assert_eq!(chosen(LabelChoice::Annotator("prm".to_owned())), prm);
+            assert_eq!(chosen(LabelChoice::Annotator("exact".to_owned())).as_deref(), Some("exact"));
         }
     }
 

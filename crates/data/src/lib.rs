@@ -5,6 +5,7 @@
 //! - [`dedup`]: the same problem again, exactly or nearly; [`split`]: parts that share no problem
 //! - [`joined`]: records of several files by problem, on disk ([`spool`]) where memory would not do
 //! - [`stats`]: what a dataset holds; [`corrupt`]: reference solutions with one error put in
+//! - [`paragraphs`]: steps joined at random; [`once`]: labels of steps that several solutions begin with, once
 //!
 //! ```
 //! use gradus_data::readers::Format;
@@ -17,6 +18,8 @@ pub mod dedup;
 mod error;
 pub mod files;
 pub mod joined;
+pub mod once;
+pub mod paragraphs;
 pub mod readers;
 pub mod split;
 pub mod spool;

@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::lock::lock_file;
-use crate::plain::open_with;
-use crate::unfinished::make_folder_of;
 use crate::{Error, Result};
 
 /// How long appended bytes may wait until they are synced to disk.
@@ -32,15 +30,9 @@ pub struct AppendFile {
 }
 
 impl AppendFile {
-    /// Opens the file, or makes an empty one, and the folder that it lies in. A symbolic link is refused.
+    /// Opens the file, or makes an empty one, and the folder that it lies in, for one process at a time; see
+    /// [`lock_file`]. A symbolic link is refused.
     pub fn open(path: &Path) -> Result<Self> {
-        make_folder_of(path)?;
-        let file = open_with(File::options().create(true).read(true).append(true), path)?;
-        Ok(Self { path: path.to_owned(), file, synced: Instant::now() })
-    }
-
-    /// As [`AppendFile::open`], for one process at a time; see [`lock_file`].
-    pub fn open_locked(path: &Path) -> Result<Self> {
         Ok(Self { path: path.to_owned(), file: lock_file(path)?, synced: Instant::now() })
     }
 

@@ -44,7 +44,7 @@ impl EventLog {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn open<T: DeserializeOwned>(path: &Path) -> Result<(Self, LoggedEvents<T>)> {
-        let mut file = AppendFile::open_locked(path)?;
+        let mut file = AppendFile::open(path)?;
         let bytes = read_plain(path, u64::MAX)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let cut_off = &bytes[whole..];

@@ -108,7 +108,8 @@ impl ContentHash {
 }
 
 impl<T: Clone + Serialize + DeserializeOwned> Journal<T> {
-    /// Opens or makes the journal at `path`, with what earlier work left in it.
+    /// Opens or makes the journal at `path` for this process alone, with what earlier work left in it. One that another
+    /// process has open is [`Error::is_in_use`].
     pub fn open(path: &Path) -> Result<Self> {
         // First, since it refuses what is no file: a pipe would be waited for, and a link written through.
         let mut file = AppendFile::open(path)?;
@@ -227,8 +228,7 @@ fn next_line(line: &[u8]) -> Option<usize> {
     line.windows(START.len()).skip(1).rposition(|window| window == START).map(|at| at + 1)
 }
 
-/// Overwrites parts of a file with blanks, each ended by a line break. Nothing moves, so a process that appends
-/// meanwhile loses nothing.
+/// Overwrites parts of a file with blanks, each ended by a line break.
 fn blank<'a>(path: &Path, parts: impl Iterator<Item = &'a Range<usize>>) -> std::io::Result<()> {
     let mut file = None;
     for part in parts {
@@ -261,12 +261,14 @@ mod tests {
         journal.add("b", "2", &2).unwrap();
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, &whole[..whole.len() - 3]).unwrap();
+        drop(journal);
         let mut journal: Journal<u64> = Journal::open(&path).unwrap();
         assert_eq!((journal.find("a"), journal.find("b")), (Some(1), None));
         journal.add("b", "√2", &3).unwrap();
         let whole = std::fs::read(&path).unwrap();
         let inside = whole.iter().rposition(|byte| *byte == 0x88).unwrap();
         std::fs::write(&path, &whole[..inside]).unwrap();
+        drop(journal);
         let mut journal: Journal<u64> = Journal::open(&path).unwrap();
         assert_eq!((journal.find("a"), journal.find("b")), (Some(1), None));
         journal.add("b", "2", &3).unwrap();
@@ -274,6 +276,8 @@ mod tests {
         other.also(&path).unwrap();
         assert_eq!(other.find("b"), Some(3));
         assert_eq!(lines(&path), 2);
+        assert!(Journal::<u64>::open(&path).err().unwrap().is_in_use(), "one process writes");
+        drop(journal);
         Journal::<u64>::open(&path).unwrap().remove().unwrap();
         assert!(!path.exists());
     }
@@ -289,6 +293,7 @@ mod tests {
         for (key, value) in values {
             journal.add(key, "é", &vec![value, 1.0]).unwrap();
         }
+        drop(journal);
         let whole = std::fs::read(&path).unwrap();
         for place in 0..whole.len() {
             for flip in [0x01, 0x20, 0x80, whole[place] ^ b'\n', whole[place] ^ b'"'] {

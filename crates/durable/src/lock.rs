@@ -59,12 +59,12 @@ mod tests {
     fn the_second_is_refused_until_the_first_has_ended() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("deep/vectors");
-        let mut first = AppendFile::open_locked(&path).unwrap();
+        let mut first = AppendFile::open(&path).unwrap();
         first.append(b"one").unwrap();
-        let refused = AppendFile::open_locked(&path).unwrap_err();
+        let refused = AppendFile::open(&path).unwrap_err();
         assert!(refused.is_in_use() && refused.to_string().contains("vectors: is in use by another process"));
         drop(first);
-        let second = AppendFile::open_locked(&path).unwrap();
+        let second = AppendFile::open(&path).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"one");
         // One that waits for a file that is then removed makes a new one.
         let waiting = {

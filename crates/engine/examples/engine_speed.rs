@@ -4,6 +4,9 @@
 //! `generate`, `batch`, `embed`, `memory`; `GRADUS_DATA` names the folder with the datasets, `GRADUS_BENCH_DEVICE=cuda` runs on
 //! a GPU, `GRADUS_BENCH_MODEL` takes another model, `GRADUS_BENCH_BUDGET` another token budget. Each figure is the best of
 //! three repetitions after one that warms up.
+//!
+//! `forward:64x512` is 64 texts of 512 random tokens, and `decode:192x160` 160 tokens each of 192 samples: for any model, without
+//! data. Several such tasks share one loaded model.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -45,6 +48,13 @@ fn main() -> Outcome {
                 "MB",
             );
             print("peak memory", memory("VmHWM") / 1e6, "MB");
+        }
+    }
+    let shaped: Vec<Shaped> = tasks.iter().filter_map(|task| Shaped::parse(task)).collect();
+    if !shaped.is_empty() {
+        let engine = start("smollm2-135m")?;
+        for task in shaped {
+            runtime.block_on(task.run(&engine))?;
         }
     }
     if wanted("embed") {
@@ -119,6 +129,78 @@ async fn generate(engine: &Engine, samples: usize) -> Outcome {
     let name = if samples == 1 { "generate".to_owned() } else { format!("generate, batch {samples}") };
     print(&name, tokens as f64 / fastest, "tokens/s");
     Ok(())
+}
+
+/// A task that says its own size.
+struct Shaped {
+    name: String,
+    is_forward: bool,
+    count: usize,
+    length: usize,
+}
+
+impl Shaped {
+    fn parse(task: &str) -> Option<Self> {
+        let (kind, size) = task.split_once(':')?;
+        let (count, length) = size.split_once('x')?;
+        let is_forward = match kind {
+            "forward" => true,
+            "decode" => false,
+            _ => return None,
+        };
+        Some(Self {
+            name: task.to_owned(),
+            is_forward,
+            count: count.parse().ok()?,
+            length: length.parse().ok()?,
+        })
+    }
+
+    async fn run(&self, engine: &Engine) -> Outcome {
+        let mut fastest = f64::MAX;
+        let mut tokens = 0;
+        for round in 0..4 {
+            let started = Instant::now();
+            tokens = if self.is_forward {
+                self.forward(engine, round).await?
+            } else {
+                self.decode(engine).await?
+            };
+            fastest = fastest.min(started.elapsed().as_secs_f64());
+        }
+        print(&self.name, tokens as f64 / fastest, "tokens/s");
+        Ok(())
+    }
+
+    /// The log-probability of a last token for many texts at once. No two texts begin alike.
+    async fn forward(&self, engine: &Engine, round: usize) -> Outcome<u64> {
+        let text = |text: usize| {
+            (0..self.length - 1).map(move |at| ((at * 7919 + text * 104_729 + round * 13) % 289) as u32)
+        };
+        let asked: Vec<_> = (0..self.count)
+            .map(|number| {
+                let tokens = std::iter::once(number as u32 % 289).chain(text(number).skip(1)).collect();
+                engine.logprobs(LogProbsRequest {
+                    prompt: Prompt::Tokens(tokens),
+                    continuation: "a".to_owned(),
+                })
+            })
+            .collect();
+        let mut tokens = 0;
+        for answer in asked {
+            tokens += answer.await?.usage.prompt_tokens;
+        }
+        Ok(tokens)
+    }
+
+    async fn decode(&self, engine: &Engine) -> Outcome<u64> {
+        let request = GenerateRequest {
+            n: self.count,
+            sampling: Sampling { temperature: 1.0, ..Sampling::default() },
+            ..GenerateRequest::new(Prompt::Tokens(vec![5, 7, 11, 13, 17, 19]), self.length)
+        };
+        Ok(engine.generate(request).await?.usage.completion_tokens)
+    }
 }
 
 fn best(mut run: impl FnMut() -> Outcome<usize>) -> Outcome<f64> {

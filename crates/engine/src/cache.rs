@@ -92,23 +92,30 @@ impl Cache {
         Ok(())
     }
 
+    /// The keys of the first layer. They lie elsewhere once the store has grown.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn first(&self) -> Option<&Tensor> {
+        self.layers.first().map(|(keys, _)| keys)
+    }
+
     /// Prepares where a pass writes its rows, for every layer.
     pub(crate) fn targets<'a>(&self, slots: &'a [Range<usize>]) -> Result<WriteTargets<'a>> {
         Ok(WriteTargets { slots, index: ops::slot_index(slots, &self.device)? })
     }
 
-    /// Writes new keys and values to their slots and returns the whole store of a layer.
+    /// Turns queries and keys by their rows' angles, writes the new keys and values to their slots, and returns the queries and the
+    /// whole store of a layer.
     pub(crate) fn write(
         &self,
         layer: usize,
-        k: &Tensor,
-        v: &Tensor,
+        [q, k, v]: [&Tensor; 3],
+        angles: (&Tensor, &Tensor),
         targets: &WriteTargets<'_>,
-    ) -> Result<(Tensor, Tensor)> {
+    ) -> Result<(Tensor, Tensor, Tensor)> {
         let (keys, values) = &self.layers[layer];
-        ops::write_rows(k, targets.slots, targets.index.as_ref(), keys)?;
-        ops::write_rows(v, targets.slots, targets.index.as_ref(), values)?;
-        Ok((keys.clone(), values.clone()))
+        let store = ops::Store { slots: targets.slots, index: targets.index.as_ref(), keys, values };
+        let q = ops::rope_into([q, k, v], angles, &store)?;
+        Ok((q, keys.clone(), values.clone()))
     }
 }
 
@@ -118,6 +125,14 @@ pub(crate) struct WriteTargets<'a> {
     slots: &'a [Range<usize>],
     /// The slot of each row, where one kernel writes them all, however many sequences there are.
     index: Option<Tensor>,
+}
+
+#[cfg(feature = "cuda")]
+impl WriteTargets<'_> {
+    /// The slot of each row, on the device already.
+    pub(crate) fn of_index(index: Tensor) -> Self {
+        Self { slots: &[], index: Some(index) }
+    }
 }
 
 /// A sequence's slots.

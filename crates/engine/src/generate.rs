@@ -5,7 +5,6 @@
 //! which others are in the batch does not change its text (on a CPU; a GPU's libraries choose kernels by batch size).
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use gradus_core::contracts::{Choice, FinishReason, GenerateRequest, Generated, Prompt, TokenLogProb, Usage};
 use gradus_kernels::attention::Segment;
@@ -14,11 +13,11 @@ use rayon::prelude::*;
 use crate::batch::Batch;
 use crate::cache::{Cache, Slots};
 use crate::constrain::{Grammar, Matcher};
-use crate::host_buffer::HostBuffer;
+use crate::decode::{self, Decode, Drawn, Logits, NewRow};
 use crate::model::Model;
 use crate::sample::{Sampler, most_probable};
 use crate::text::TextStream;
-use crate::{Error, Result, ops};
+use crate::{Error, Result};
 
 /// A piece of a sample's text, as soon as it is certain.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,7 +51,9 @@ pub(crate) struct Prepared {
 /// All sequences that are being generated.
 pub(crate) struct Generator {
     cache: Cache,
-    logits: Box<dyn HostBuffer>,
+    decode: Box<dyn Decode>,
+    /// Slots that `decode` has for itself.
+    spare: Slots,
     requests: BTreeMap<u64, Request>,
     sequences: Vec<Sequence>,
     next: u64,
@@ -160,9 +161,10 @@ pub(crate) fn check_tokens(model: &Model, tokens: &[u32]) -> Result<()> {
 
 impl Generator {
     pub(crate) fn new(model: &Model) -> Result<Self> {
-        let cache = model.decoder()?.cache()?;
-        let logits = ops::host_buffer(model.decoder()?.device());
-        Ok(Self { cache, logits, requests: BTreeMap::new(), sequences: Vec::new(), next: 0 })
+        let mut cache = model.decoder()?.cache()?;
+        let decode = decode::of(model.decoder()?)?;
+        let spare = cache.take(decode.spare_slots())?;
+        Ok(Self { cache, decode, spare, requests: BTreeMap::new(), sequences: Vec::new(), next: 0 })
     }
 
     /// Sequences that are being generated.
@@ -255,32 +257,27 @@ impl Generator {
         if self.sequences.is_empty() {
             return Ok(());
         }
-        let mut batch = Batch::default();
-        for sequence in &mut self.sequences {
-            let row = batch.len();
-            let slots = self.cache.extend(&mut sequence.slots, 1)?;
-            let token = *sequence.seen.last().expect("a sequence starts with its prompt");
-            let mut keys: Vec<Range<usize>> = self.requests[&sequence.request].slots.all();
-            keys.extend(sequence.slots.all());
-            batch.tokens.push(token);
-            batch.positions.push(sequence.seen.len() as u32 - 1);
-            batch.slots.extend(slots);
-            batch.segments.push(Segment { rows: row..row + 1, keys });
-        }
+        let rows = self.new_rows()?;
         let decoder = model.decoder()?;
-        let hidden = decoder.forward(&batch, Some(&self.cache))?;
-        let logits = self.logits.read(&decoder.logits(&hidden, None)?)?;
+        let spare = self.spare.all().first().map_or(0, |slots| slots.start);
+        let logits = self.decode.step(decoder, &self.cache, spare, &rows)?;
         let requests = &self.requests;
         let width = decoder.config.vocabulary;
-        let drawn: Vec<Result<Step>> = self
-            .sequences
-            .par_iter_mut()
-            .zip(logits.par_chunks(width))
-            .map(|(sequence, logits)| {
-                let request = &requests[&sequence.request].request;
-                sequence.draw(model, request, logits)
-            })
-            .collect();
+        let sequences = self.sequences.par_iter_mut();
+        let request = |sequence: &Sequence| &requests[&sequence.request].request;
+        let drawn: Vec<Result<Step>> = match logits {
+            Logits::Rows(logits) => sequences
+                .zip(logits.par_chunks(width))
+                .map(|(sequence, logits)| sequence.draw(model, request(sequence), logits))
+                .collect(),
+            Logits::Drawn(drawn) => sequences
+                .zip(drawn)
+                .map(|(sequence, drawn)| {
+                    sequence.sampler.drawn_elsewhere();
+                    sequence.take(model, request(sequence), drawn, &[])
+                })
+                .collect(),
+        };
         let mut touched: Vec<u64> = self.sequences.iter().map(|sequence| sequence.request).collect();
         touched.dedup();
         let mut failed = Vec::new();
@@ -294,6 +291,25 @@ impl Generator {
         failed.iter().for_each(|(id, error)| self.fail_one(*id, error));
         touched.into_iter().for_each(|id| self.finish_done(id));
         Ok(())
+    }
+
+    /// The newest token of every sequence, with a slot for its keys. Tokens may be drawn elsewhere when all sequences allow it.
+    fn new_rows(&mut self) -> Result<Vec<NewRow>> {
+        let elsewhere = self.sequences.iter().all(|sequence| {
+            sequence.sampler.is_plain()
+                && sequence.matcher.is_none()
+                && self.requests[&sequence.request].request.top_logprobs == 0
+        });
+        let mut rows = Vec::with_capacity(self.sequences.len());
+        for sequence in &mut self.sequences {
+            let slot = self.cache.extend(&mut sequence.slots, 1)?[0].start;
+            let mut keys = self.requests[&sequence.request].slots.all();
+            keys.extend(sequence.slots.all());
+            let token = *sequence.seen.last().expect("a sequence starts with its prompt");
+            let draw = elsewhere.then(|| sequence.sampler.temperature_and_uniform());
+            rows.push(NewRow { token, position: sequence.seen.len() as u32 - 1, slot, keys, draw });
+        }
+        Ok(rows)
     }
 
     /// Ends everything with the same error, after a pass failed.
@@ -393,9 +409,25 @@ enum Step {
 impl Sequence {
     /// Draws the next token and appends its text.
     fn draw(&mut self, model: &Model, request: &GenerateRequest, logits: &[f32]) -> Result<Step> {
-        let tokenizer = &model.tokenizer;
         let mask = self.matcher.as_mut().map(Matcher::mask).transpose()?;
         let drawn = self.sampler.next(logits, &self.seen, mask)?;
+        self.take(model, request, drawn, logits)
+    }
+
+    /// Appends a drawn token's text; `logits` are needed where the request asks for the most probable tokens.
+    fn take(
+        &mut self,
+        model: &Model,
+        request: &GenerateRequest,
+        drawn: Drawn,
+        logits: &[f32],
+    ) -> Result<Step> {
+        let tokenizer = &model.tokenizer;
+        if drawn.token as usize >= model.decoder()?.config.vocabulary {
+            return Err(Error::request(
+                "the model gave logits that are no distribution: its weights or its number format are unfit for this input",
+            ));
+        }
         self.seen.push(drawn.token);
         self.generated += 1;
         if let Some(matcher) = &mut self.matcher {

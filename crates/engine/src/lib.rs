@@ -34,6 +34,7 @@ pub mod config;
 mod constrain;
 #[cfg(feature = "cuda")]
 mod cuda;
+mod decode;
 mod decoder;
 mod device;
 mod encoder;

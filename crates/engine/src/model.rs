@@ -18,8 +18,10 @@ use crate::text::Tokenizer;
 use crate::weights::{Adapter, Checkpoint, Loader};
 use crate::{Device, Error, Result, ops};
 
-/// Rows whose logits over the whole vocabulary exist at once.
+/// Rows whose logits over the whole vocabulary exist at once, where the host reads them or makes them.
 const LOGIT_ROWS: usize = 64;
+/// Logits that exist at once on a GPU, where only the targets' are read: half a gigabyte in bf16.
+const GPU_LOGITS: usize = 1 << 28;
 
 /// Options for loading a model.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -199,9 +201,13 @@ impl Model {
     pub(crate) fn target_logprobs(&self, hidden: &Tensor, targets: &[u32]) -> Result<Vec<f32>> {
         let decoder = self.decoder()?;
         let mut logprobs = Vec::with_capacity(targets.len());
-        for (chunk, targets) in targets.chunks(LOGIT_ROWS).enumerate() {
-            let rows = hidden.narrow(0, chunk * LOGIT_ROWS, targets.len())?;
-            logprobs.extend(ops::token_logprobs(&decoder.logits(&rows, None)?, targets)?);
+        let at_once = match decoder.device().is_cuda() {
+            true => (GPU_LOGITS / decoder.config.vocabulary).max(1),
+            false => LOGIT_ROWS,
+        };
+        for (chunk, targets) in targets.chunks(at_once).enumerate() {
+            let rows = hidden.narrow(0, chunk * at_once, targets.len())?;
+            logprobs.extend(ops::token_logprobs(&decoder.raw_logits(&rows, None)?, targets)?);
         }
         Ok(logprobs)
     }

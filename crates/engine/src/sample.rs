@@ -16,6 +16,8 @@ use crate::error::{Error, Result};
 pub(crate) struct Sampler {
     sampling: Sampling,
     rng: ChaCha8Rng,
+    /// The next token's random number, where a device was offered it.
+    random: Option<u64>,
     /// By token: the logit; once temperature-scaled, the share of the best token's probability. Kept between draws for its memory, as are
     /// the others.
     scores: Vec<f32>,
@@ -71,7 +73,14 @@ impl Sampler {
         key[..8].copy_from_slice(&seed.to_le_bytes());
         let rng = ChaCha8Rng::from_seed(key);
         let sampling = sampling.clone();
-        Ok(Self { sampling, rng, scores: Vec::new(), candidates: Vec::new(), was_seen: Vec::new() })
+        Ok(Self {
+            sampling,
+            rng,
+            random: None,
+            scores: Vec::new(),
+            candidates: Vec::new(),
+            was_seen: Vec::new(),
+        })
     }
 
     /// Draws one token.
@@ -95,6 +104,29 @@ impl Sampler {
             self.draw()
         };
         Ok(Drawn { token, logprob: logits[token as usize] - log_sum_exp(logits) })
+    }
+
+    /// Whether nothing but the temperature changes the distribution.
+    pub(crate) fn is_plain(&self) -> bool {
+        let Sampling { top_k, top_p, min_p, repetition_penalty, .. } = self.sampling;
+        top_k == 0 && top_p == 1.0 && min_p == 0.0 && repetition_penalty == 1.0
+    }
+
+    /// Temperature and the next token's random number in [0, 1), for a device that may draw the token. Whoever draws it, a
+    /// token uses one number, so that a text does not depend on what the texts beside it allow.
+    pub(crate) fn temperature_and_uniform(&mut self) -> [f32; 2] {
+        let temperature = self.sampling.temperature;
+        if temperature == 0.0 {
+            return [temperature, 0.0];
+        }
+        let random = *self.random.insert(self.rng.next_u64());
+        // 24 random bits, which a float holds.
+        [temperature, (random >> 40) as f32 / (1u32 << 24) as f32]
+    }
+
+    /// The device has drawn the token.
+    pub(crate) fn drawn_elsewhere(&mut self) {
+        self.random = None;
     }
 
     /// Scores are penalized logits, −∞ where the mask does not allow a token.
@@ -127,7 +159,8 @@ impl Sampler {
     /// Draws from the shares, of all tokens or of those that top-k, top-p and min-p leave.
     fn draw(&mut self) -> u32 {
         // 53 random bits: every float in [0, 1) that is a multiple of 2^-53.
-        let uniform = (self.rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        let random = self.random.take().unwrap_or_else(|| self.rng.next_u64());
+        let uniform = (random >> 11) as f64 / (1u64 << 53) as f64;
         if self.filter() {
             let shares = self.candidates.iter().map(|candidate| candidate.score);
             self.candidates[pick(shares, uniform)].id

@@ -504,7 +504,7 @@ fn repeating_block(rest: &str) -> Option<(&str, usize)> {
 }
 
 /// The exact value of `whole.fraction` with an endlessly repeated block, times a power of ten.
-fn parse_number(decimal: &str, repeating: &str, exponent: i64) -> Option<RBig> {
+pub(super) fn parse_number(decimal: &str, repeating: &str, exponent: i64) -> Option<RBig> {
     let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
     if whole.len() + fraction.len() > MAX_DIGITS {
         return None;

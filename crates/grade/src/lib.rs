@@ -19,6 +19,7 @@
 //! linear. Such answers are equal when they are written alike, and else undecided.
 
 mod branches;
+pub mod checks;
 mod choices;
 mod clock;
 mod curves;

@@ -89,6 +89,11 @@ fn quantities(a: &Expr, unit_a: &str, b: &Expr, unit_b: &str) -> Verdict {
         (false, true) if is_degree(unit_a) => return decide::scalars(&degrees(a), b),
         _ => {}
     }
+    // `325% cents` is 325 or 3.25 of them; converted it would be one or the other by chance.
+    let has_sign = |value: &Expr| matches!(value, Expr::Percent(_) | Expr::Degrees(_) | Expr::Quantity(..));
+    if has_sign(a) || has_sign(b) {
+        return UNDECIDED;
+    }
     let conversions = units::conversions(unit_a, unit_b);
     // `square units` are whatever the other side says.
     if conversions.is_empty() {

@@ -1,8 +1,8 @@
 //! Which instruction set the kernels use, decided once per process.
 //!
 //! The best level that the CPU and the operating system offer is taken. The environment variable
-//! `GRADUS_CPU=amx|avx512|avx2|portable` asks for a lower one, to compare paths or to reproduce the
-//! numbers of another machine. A name that does not exist and a level that this machine lacks are
+//! `GRADUS_CPU=amx|avx512|avx2|portable` (ARM: `neon|portable`) asks for a lower one, to compare paths or to reproduce
+//! the numbers of another machine. A name that does not exist and a level that this machine lacks are
 //! errors, never silently something else.
 //!
 //! ```
@@ -17,6 +17,9 @@ use std::sync::OnceLock;
 pub enum Level {
     /// Plain Rust: any machine.
     Portable,
+    /// NEON, which every 64-bit ARM processor has.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
     /// AVX2, FMA and F16C.
     Avx2,
     /// AVX-512 F, BW, DQ and VL.
@@ -26,8 +29,18 @@ pub enum Level {
 }
 
 impl Level {
-    /// All levels, lowest first.
-    pub(crate) const ALL: [Level; 4] = [Level::Portable, Level::Avx2, Level::Avx512, Level::Amx];
+    /// All levels of this architecture, lowest first.
+    pub(crate) const ALL: &[Level] = &[
+        Level::Portable,
+        #[cfg(target_arch = "aarch64")]
+        Level::Neon,
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2,
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512,
+        #[cfg(target_arch = "x86_64")]
+        Level::Amx,
+    ];
 
     /// The level that this process uses.
     ///
@@ -44,9 +57,10 @@ impl Level {
         let Some(value) = std::env::var_os("GRADUS_CPU").filter(|value| !value.is_empty()) else {
             return Ok(detected);
         };
-        let asked = Level::ALL.into_iter().find(|level| value == level.name()).ok_or_else(|| {
+        let asked = Level::ALL.iter().copied().find(|level| value == level.name()).ok_or_else(|| {
             let value = value.to_string_lossy();
-            format!("GRADUS_CPU is '{value}'; expected amx, avx512, avx2 or portable")
+            let known: Vec<&str> = Level::ALL.iter().rev().map(|level| level.name()).collect();
+            format!("GRADUS_CPU is '{value}'; expected one of {}", known.join(", "))
         })?;
         if asked > detected {
             let (asked, best) = (asked.name(), detected.name());
@@ -64,13 +78,15 @@ impl Level {
     /// The levels that this machine can run, lowest first.
     #[cfg(test)]
     pub(crate) fn available() -> impl Iterator<Item = Level> {
-        Level::ALL.into_iter().filter(|level| *level <= Level::detected())
+        Level::ALL.iter().copied().filter(|level| *level <= Level::detected())
     }
 
     /// The name used in `GRADUS_CPU`.
     pub fn name(self) -> &'static str {
         match self {
             Level::Portable => "portable",
+            #[cfg(target_arch = "aarch64")]
+            Level::Neon => "neon",
             Level::Avx2 => "avx2",
             Level::Avx512 => "avx512",
             Level::Amx => "amx",
@@ -100,7 +116,12 @@ fn detect() -> Level {
     }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(target_arch = "aarch64")]
+fn detect() -> Level {
+    Level::Neon
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn detect() -> Level {
     Level::Portable
 }

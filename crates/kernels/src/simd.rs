@@ -1,4 +1,4 @@
-//! Vectors of f32 behind one small trait, so that a loop is written once and compiled for AVX-512, AVX2
+//! Vectors of f32 behind one small trait, so that a loop is written once and compiled for AVX-512, AVX2, NEON
 //! and any other processor.
 //!
 //! A value of a `Simd` type is the proof that its instructions exist: only [`versions!`] makes one, after
@@ -6,8 +6,12 @@
 //! the intrinsics, since the instruction set is switched on in the wrapper that [`versions!`] writes.
 //! For the same reason hot loops hold no closures.
 
+#[cfg(target_arch = "aarch64")]
+mod arm;
 #[cfg(target_arch = "x86_64")]
 mod x86;
+#[cfg(target_arch = "aarch64")]
+pub(crate) use arm::Neon;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86::{Avx2, Avx512, transpose16};
 
@@ -212,6 +216,9 @@ macro_rules! versions {
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
                 $crate::cpu::Level::Avx2 => unsafe { avx2($($arg),*) },
+                // SAFETY: as above; NEON needs no switching on.
+                #[cfg(target_arch = "aarch64")]
+                $crate::cpu::Level::Neon => unsafe { $body($crate::simd::Neon, $($arg),*) },
                 // SAFETY: as above.
                 _ => unsafe { $body($crate::simd::Portable, $($arg),*) },
             }

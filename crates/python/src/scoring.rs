@@ -6,8 +6,7 @@ use clap::Args;
 use gradus_backend::{Augmentation, Library, ScorerSettings, check_profile, with_profile};
 use gradus_core::Record;
 use gradus_core::contracts::{CallError, ScoreRequest, ScoreSteps, StepScores};
-use gradus_core::metrics::process::first_error;
-use gradus_core::select::Aggregation;
+use gradus_core::select::{Aggregation, DecisionChoice, DecisionRule, RuleKind};
 use gradus_retrieve::two_stage::{self, Seen, Target};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -39,14 +38,20 @@ struct ScorerOptions {
 }
 
 /// A solution with the scores of its steps.
-#[pyclass(frozen, get_all, module = "gradus", weakref)]
+#[pyclass(frozen, module = "gradus", weakref)]
 pub(crate) struct ScoredSolution {
+    #[pyo3(get)]
     problem: String,
+    #[pyo3(get)]
     steps: Vec<String>,
     /// For each step, how probable it is that it and all before it are right.
+    #[pyo3(get)]
     scores: Vec<f64>,
     /// The name of the scores: model and profile.
+    #[pyo3(get)]
     name: String,
+    /// How the scores become a first error.
+    decision: DecisionRule,
 }
 
 /// A solution as it is given: its text, or its steps.
@@ -173,11 +178,11 @@ impl Opened {
         answers: Result<Scored, String>,
         on_error: OnError,
     ) -> PyResult<Vec<Option<ScoredSolution>>> {
-        let name = self.scorer.name();
+        let (name, decision) = (self.scorer.name(), self.scorer.decision);
         let scored = solutions.into_iter().zip(answers.map_err(raised)?);
         let scored = scored.map(|((problem, steps), answer)| match (answer, on_error) {
             (Ok(StepScores { scores, .. }), _) => {
-                Ok(Some(ScoredSolution { problem, steps, scores, name: name.clone() }))
+                Ok(Some(ScoredSolution { problem, steps, scores, name: name.clone(), decision }))
             }
             (Err(CallError::Invalid(_)), OnError::Skip) => Ok(None),
             (Err(error), _) => Err(raised(unscored(&error))),
@@ -403,24 +408,61 @@ impl Opened {
 #[pymethods]
 impl ScoredSolution {
     #[new]
-    #[pyo3(signature = (problem, steps, scores, name=String::new()))]
-    fn new(problem: String, steps: Vec<String>, scores: Vec<f64>, name: String) -> PyResult<Self> {
+    #[pyo3(signature = (problem, steps, scores, name=String::new(), decision=None))]
+    fn new(
+        problem: String,
+        steps: Vec<String>,
+        scores: Vec<f64>,
+        name: String,
+        decision: Option<(String, f64)>,
+    ) -> PyResult<Self> {
         if steps.len() != scores.len() {
             let (steps, scores) = (steps.len(), scores.len());
             return Err(raised(format!("{steps} steps and {scores} scores: every step needs exactly one")));
         }
-        Ok(Self { problem, steps, scores, name })
+        let decision = match decision {
+            None => DecisionRule::default(),
+            Some((rule, number)) => match rule.parse().map_err(raised)? {
+                RuleKind::Threshold => DecisionRule::Threshold { threshold: number },
+                RuleKind::Posterior => DecisionRule::Posterior { prior: number },
+            },
+        };
+        decision.check().map_err(raised)?;
+        Ok(Self { problem, steps, scores, name, decision })
     }
 
     /// Scored solutions travel between processes.
-    fn __getnewargs__(&self) -> (&str, Vec<String>, Vec<f64>, &str) {
-        (&self.problem, self.steps.clone(), self.scores.clone(), &self.name)
+    fn __getnewargs__(&self) -> (&str, Vec<String>, Vec<f64>, &str, (&'static str, f64)) {
+        (&self.problem, self.steps.clone(), self.scores.clone(), &self.name, self.decision())
     }
 
-    /// The first step with a score below the threshold, from 0; None where there is none.
-    #[pyo3(signature = (threshold=0.5))]
-    fn first_error(&self, threshold: f64) -> Option<usize> {
-        first_error(&self.scores, threshold)
+    /// The rule by which the scores become a first error, that of the model's profile, and its threshold or prior.
+    #[getter]
+    fn decision(&self) -> (&'static str, f64) {
+        let (DecisionRule::Threshold { threshold: number } | DecisionRule::Posterior { prior: number }) =
+            self.decision;
+        (self.decision.kind().name(), number)
+    }
+
+    /// The first error by the profile's rule, or by the one that is named, from 0; None where there is none.
+    #[pyo3(signature = (threshold=None, *, rule=None, prior=None))]
+    fn first_error(
+        &self,
+        threshold: Option<f64>,
+        rule: Option<&str>,
+        prior: Option<f64>,
+    ) -> PyResult<Option<usize>> {
+        let rule = rule.map(str::parse).transpose().map_err(raised)?;
+        let choice = DecisionChoice { rule, threshold, prior };
+        Ok(choice.over(self.decision).map_err(raised)?.first_error(&self.scores))
+    }
+
+    /// How probable it is by the scores that the first error is in each step, and at the end that there is none.
+    #[pyo3(signature = (prior=None))]
+    fn posterior(&self, prior: Option<f64>) -> PyResult<Vec<f64>> {
+        let choice = DecisionChoice { rule: Some(RuleKind::Posterior), prior, threshold: None };
+        let decided = choice.over(self.decision).map_err(raised)?.decide(&self.scores, None).posterior;
+        Ok(decided.steps.into_iter().chain([decided.none]).collect())
     }
 
     /// One number for the solution: "last", "min", "product", "mean" or "norm_product" of its scores.
@@ -440,6 +482,6 @@ impl ScoredSolution {
 
     /// How Jupyter shows it.
     fn _repr_html_(&self) -> String {
-        notebook::scored(&self.problem, &self.steps, &self.name, &self.scores)
+        notebook::scored(&self.problem, &self.steps, &self.name, &self.scores, self.decision)
     }
 }

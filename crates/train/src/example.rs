@@ -32,6 +32,8 @@ pub(crate) struct Example<T> {
     pub(crate) forest: Forest,
     /// Node and offset of each position that is read, and its target.
     pub(crate) reads: Vec<((usize, usize), T)>,
+    /// For each read a number that continuations of the same steps have in common; empty where nobody asks.
+    pub(crate) prefixes: Vec<u64>,
 }
 
 impl<T: Clone> Example<T> {
@@ -45,6 +47,7 @@ impl<T: Clone> Example<T> {
             self.reads.push((position, target.clone()));
         }
         self.reads[start..].reverse();
+        self.prefixes.extend(&other.prefixes);
     }
 }
 
@@ -68,6 +71,25 @@ impl<'a, T> Packed<'a, T> {
             end += example.reads.len();
             read < end
         })
+    }
+}
+
+impl Packed<'_, f32> {
+    /// Reads of right and wrong continuations of the same steps of a problem, by their number: (right, wrong).
+    pub(crate) fn pairs(&self) -> Vec<(usize, usize)> {
+        let (mut pairs, mut start) = (Vec::new(), 0);
+        for example in &self.examples {
+            let is_right = |read: usize| example.reads[read].1 >= 0.5;
+            for right in (0..example.prefixes.len()).filter(|read| is_right(*read)) {
+                let prefix = example.prefixes[right];
+                let wrong = (0..example.prefixes.len()).filter(|wrong| example.prefixes[*wrong] == prefix);
+                pairs.extend(
+                    wrong.filter(|wrong| !is_right(*wrong)).map(|wrong| (start + right, start + wrong)),
+                );
+            }
+            start += example.reads.len();
+        }
+        pairs
     }
 }
 
@@ -110,7 +132,7 @@ impl Example<u32> {
             reads.extend(positions.map(|index| (path.locate(index - 1), whole[index])));
             spans.push(start..reads.len());
         }
-        (Self { id: id.into(), forest, reads }, spans)
+        (Self { id: id.into(), forest, reads, prefixes: Vec::new() }, spans)
     }
 }
 
@@ -145,6 +167,28 @@ mod tests {
             reads,
             [vec![1, 2, 3], vec![1, 2, 3, 4], vec![1, 2, 3, 4, 5], vec![1, 2, 3], vec![1, 2, 3, 9]]
         );
+    }
+
+    #[test]
+    fn pairs_are_of_one_prefix_and_one_example() {
+        let example = |reads: &[(f32, u64)]| {
+            let mut forest = Forest::default();
+            let tokens: Vec<u32> = (0..reads.len() as u32).collect();
+            let path = forest.insert(&tokens);
+            Example {
+                id: String::new(),
+                reads: (0..reads.len()).map(|read| (path.locate(read), reads[read].0)).collect(),
+                prefixes: reads.iter().map(|read| read.1).collect(),
+                forest,
+            }
+        };
+        let one = example(&[(1.0, 7), (0.0, 7), (1.0, 8), (0.0, 9), (1.0, 7)]);
+        let two = example(&[(0.0, 8), (1.0, 8)]);
+        let passes = pack(&[&one, &two], 100);
+        assert_eq!(passes[0].pairs(), [(0, 1), (4, 1), (6, 5)]);
+        let mut both = one.clone();
+        both.join(&two);
+        assert_eq!(pack(&[&both], 100)[0].pairs(), [(0, 1), (2, 5), (4, 1), (6, 5)]);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use candle_core::Tensor;
 use gradus_engine::Precision;
 use gradus_engine::ops;
-use gradus_engine::parts::{Decoder, Heads, Layer, Linear, Pass};
+use gradus_engine::parts::{Attended, Decoder, Heads, Layer, Linear, Pass};
 
 use crate::Result;
 use crate::parameters::{Gradients, ParameterId};
@@ -52,7 +52,7 @@ pub(crate) struct LayerActivations {
     k: Tensor,
     v: Tensor,
     /// The attention's output, before o_proj.
-    attended: Tensor,
+    attended: Attended,
     /// The residual stream between attention and MLP.
     residual: Tensor,
     /// Output of gate_proj of the SwiGLU MLP.
@@ -78,7 +78,8 @@ pub(crate) fn activation_bytes(decoder: &Decoder) -> usize {
     let (wide, narrow) = (config.heads * config.head_dim, config.kv_heads * config.head_dim);
     let raw = if config.qk_norm { wide + narrow } else { 0 };
     let numbers = raw + 2 * wide + 2 * narrow + config.hidden + 2 * config.intermediate;
-    numbers * decoder.dtype.size_in_bytes()
+    // The logarithms of attention's sums are f32.
+    numbers * decoder.dtype.size_in_bytes() + config.heads * 4
 }
 
 impl LayerPass<'_> {
@@ -105,7 +106,7 @@ impl LayerPass<'_> {
         let Pass { plan, cos, sin } = self.pass;
         let (q, k) = (ops::rope(&q, cos, sin)?, ops::rope(&k, cos, sin)?);
         let attended = plan.attend(&q, &k, &v, self.heads, layer.mask, self.precision.0)?;
-        let added = o_proj.forward(&layer.o, &attended, self.seed)?;
+        let added = o_proj.forward(&layer.o, &attended.out, self.seed)?;
         let (residual, n) = ops::add_rms_norm(x, &added, &layer.mlp_norm, self.eps)?;
         let gate = gate_proj.forward(&layer.gate, &n, self.seed)?;
         let up = up_proj.forward(&layer.up, &n, self.seed)?;
@@ -138,7 +139,7 @@ impl LayerPass<'_> {
         let dn = up_proj.backward(Some(dn), &layer.up, &n, &d_up, &mut pass)?;
         let d_residual = ops::rms_norm_backward_onto(dy, &residual, &layer.mlp_norm, self.eps, &dn)?;
 
-        let d_attended = o_proj.backward(None, &layer.o, &attended, &d_residual, &mut pass)?;
+        let d_attended = o_proj.backward(None, &layer.o, &attended.out, &d_residual, &mut pass)?;
         let Pass { plan, cos, sin } = self.pass;
         let (dq, dk, dv) =
             plan.backward((&q, &k, &v), &attended, &d_attended, self.heads, layer.mask, self.precision.0)?;

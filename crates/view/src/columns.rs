@@ -1,6 +1,9 @@
 //! Who says something about the steps of a solution: reward models, then annotators, a column each.
 
+use gradus_core::select::{DecisionRule, Posterior};
 use gradus_core::{Annotation, FirstError, Mark, Solution, StepLabel};
+
+use crate::ViewOptions;
 
 /// A reward model's scores or an annotator's labels.
 #[derive(Debug, Clone, Copy)]
@@ -15,19 +18,24 @@ pub(crate) struct Column<'a> {
     /// Whose it is; the second annotator of a name has a number.
     pub(crate) name: String,
     pub(crate) opinions: Opinions<'a>,
+    /// How its scores become a first error.
+    rule: DecisionRule,
 }
 
 /// The columns of a solution: its reward models by name, then its annotators, the most trusted first.
-pub(crate) fn columns(solution: &Solution) -> Vec<Column<'_>> {
+pub(crate) fn columns<'a>(solution: &'a Solution, options: &ViewOptions) -> Vec<Column<'a>> {
     let scores = solution.scores.iter();
-    let mut all: Vec<Column<'_>> = scores
-        .map(|(name, scores)| Column { name: name.clone(), opinions: Opinions::Scores(scores) })
-        .collect();
+    let scores = scores.map(|(name, scores)| Column {
+        name: name.clone(),
+        opinions: Opinions::Scores(scores),
+        rule: options.decision_of(name),
+    });
+    let mut all: Vec<Column<'_>> = scores.collect();
     for annotation in solution.by_trust() {
         let name = annotation.source_name();
         let before = all.iter().filter(|column| column.is_labels() && column.is_named(&name)).count();
         let name = if before == 0 { name } else { format!("{name} ({})", before + 1) };
-        all.push(Column { name, opinions: Opinions::Labels(annotation) });
+        all.push(Column { name, opinions: Opinions::Labels(annotation), rule: options.decision });
     }
     all
 }
@@ -57,20 +65,35 @@ impl Column<'_> {
         }
     }
 
-    /// Whether the step is held for right, where something is said.
-    pub(crate) fn accepts(&self, step: usize, threshold: f64) -> Option<bool> {
-        let by_score = self.score(step).map(|score| score >= threshold);
+    /// Whether the step is held for right, where something is said. The posterior says nothing about steps after the first
+    /// error.
+    pub(crate) fn accepts(&self, step: usize) -> Option<bool> {
+        let by_score = self.score(step).and_then(|score| match (self.rule, self.first_error()) {
+            (DecisionRule::Threshold { threshold }, _) => Some(score >= threshold),
+            (DecisionRule::Posterior { .. }, FirstError::At(first)) => {
+                (step <= first).then_some(step < first)
+            }
+            (DecisionRule::Posterior { .. }, _) => Some(true),
+        });
         by_score.or_else(|| self.label(step).map(|label| label.mark != Mark::Incorrect))
     }
 
-    /// The first error: of a reward model, the first step below the threshold.
-    pub(crate) fn first_error(&self, threshold: f64) -> FirstError {
+    /// The first error: of a reward model, by its rule.
+    pub(crate) fn first_error(&self) -> FirstError {
         match self.opinions {
             Opinions::Scores([]) => FirstError::Unknown,
             Opinions::Scores(scores) => {
-                scores.iter().position(|score| *score < threshold).map_or(FirstError::None, FirstError::At)
+                self.rule.first_error(scores).map_or(FirstError::None, FirstError::At)
             }
             Opinions::Labels(annotation) => annotation.first_error,
+        }
+    }
+
+    /// How probable each first error is by the scores, where there are any.
+    pub(crate) fn posterior(&self) -> Option<Posterior> {
+        match self.opinions {
+            Opinions::Scores([]) | Opinions::Labels(_) => None,
+            Opinions::Scores(scores) => Some(self.rule.decide(scores, None).posterior),
         }
     }
 }

@@ -34,7 +34,9 @@ mod solution;
 mod table;
 mod tree;
 
-use gradus_core::select::Aggregation;
+use std::collections::BTreeMap;
+
+use gradus_core::select::{Aggregation, DecisionRule};
 
 pub use page::{page, records};
 pub use record::record;
@@ -42,8 +44,10 @@ pub use record::record;
 /// How records are shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ViewOptions {
-    /// Steps with a score below it are suspected errors.
-    pub threshold: f64,
+    /// The rule by which scores become a first error.
+    pub decision: DecisionRule,
+    /// Rules of scores that have one of their own, by the name of the scores.
+    pub decisions: BTreeMap<String, DecisionRule>,
     /// The aggregation by which the chosen solution is marked.
     pub aggregation: Aggregation,
     /// Most solutions of a record that are shown step by step.
@@ -52,7 +56,15 @@ pub struct ViewOptions {
 
 impl Default for ViewOptions {
     fn default() -> Self {
-        Self { threshold: 0.5, aggregation: Aggregation::Last, solutions: 64 }
+        let (decision, decisions) = (DecisionRule::default(), BTreeMap::new());
+        Self { decision, decisions, aggregation: Aggregation::Last, solutions: 64 }
+    }
+}
+
+impl ViewOptions {
+    /// The rule of the scores of this name.
+    fn decision_of(&self, name: &str) -> DecisionRule {
+        self.decisions.get(name).copied().unwrap_or(self.decision)
     }
 }
 

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use gradus_core::Record;
 use gradus_core::count::{counted, grouped};
+use gradus_core::select::DecisionRule;
 use gradus_plot::{escaped, prose_excerpt};
 use sha2::{Digest as _, Sha256};
 
@@ -74,10 +75,16 @@ pub fn page(title: &str, records: &[Record], left_out: &LeftOut, options: &ViewO
         source_hash(&style),
         source_hash(&script)
     );
-    let subtitle = format!(
-        "Steps with a score below {} are suspected errors. Steps are counted from 0. Keys: press ?",
-        options.threshold
-    );
+    let rules = match (options.decision, options.decisions.is_empty()) {
+        (DecisionRule::Threshold { threshold }, true) => {
+            format!("Steps with a score below {threshold} are suspected errors.")
+        }
+        (DecisionRule::Posterior { prior }, true) => {
+            format!("A suspected error is the most probable first one by the scores (prior {prior}).")
+        }
+        (_, false) => "Each model's own rule says which step is its first suspected error.".to_owned(),
+    };
+    let subtitle = format!("{rules} Steps are counted from 0. Keys: press ?");
     filled(include_str!("../page/page.html"), |name| match name {
         "policy" => policy.clone(),
         "title" => escaped(title),

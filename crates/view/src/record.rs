@@ -89,7 +89,7 @@ pub(crate) fn record_kinds(
     }
     let shown = record.solutions.iter().take(options.solutions);
     let (errors, disagreements): (Vec<bool>, Vec<bool>) =
-        shown.map(|solution| kinds(solution, options.threshold)).unzip();
+        shown.map(|solution| kinds(solution, options)).unzip();
     if errors.contains(&true) {
         found.push("error");
     }

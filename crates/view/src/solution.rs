@@ -25,15 +25,15 @@ pub(crate) struct Place<'a> {
 
 /// The solution as `<details>`.
 pub(crate) fn solution(solution: &Solution, place: &Place<'_>, options: &ViewOptions) -> String {
-    let columns = columns(solution);
+    let columns = columns(solution, options);
     let open = if place.open { " open=\"open\"" } else { "" };
     let mut out = format!("<details class=\"solution\" id=\"{}\"{open}>\n", place.id);
-    out += &summary(solution, &columns, place, options);
+    out += &summary(solution, &columns, place);
     if solution.steps.is_empty() {
         let text = solution.text.as_deref().unwrap_or_default();
         let _ = writeln!(out, "<div class=\"say alone\">{}</div>", prose(text.trim()));
     } else {
-        out += &steps(solution, &columns, place, options);
+        out += &steps(solution, &columns, place);
     }
     out += &reference_problems(solution);
     out += &metadata(&solution.metadata);
@@ -41,7 +41,7 @@ pub(crate) fn solution(solution: &Solution, place: &Place<'_>, options: &ViewOpt
 }
 
 /// The line that is seen when the solution is closed, and stays at the top while it is read.
-fn summary(solution: &Solution, columns: &[Column<'_>], place: &Place<'_>, options: &ViewOptions) -> String {
+fn summary(solution: &Solution, columns: &[Column<'_>], place: &Place<'_>) -> String {
     let mut out =
         format!("<summary><span class=\"lines\"><span class=\"line\"><b>Solution {}</b>", place.index + 1);
     if let Some(generator) = &solution.generator {
@@ -68,7 +68,7 @@ fn summary(solution: &Solution, columns: &[Column<'_>], place: &Place<'_>, optio
                 None => "<i></i>".to_owned(),
             })
             .collect();
-        let error = match first.first_error(options.threshold) {
+        let error = match first.first_error() {
             FirstError::At(step) => format!("first suspected error: step {step}"),
             _ => "no suspected error".to_owned(),
         };
@@ -87,7 +87,7 @@ pub(crate) fn answer_text(answer: &str) -> String {
     if is_latex { prose(&format!("\\({trimmed}\\)")) } else { prose(trimmed) }
 }
 
-fn steps(solution: &Solution, columns: &[Column<'_>], place: &Place<'_>, options: &ViewOptions) -> String {
+fn steps(solution: &Solution, columns: &[Column<'_>], place: &Place<'_>) -> String {
     let number = place.index + 1;
     let mut out = format!(
         "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Steps of solution {number} of record {}\">\n\
@@ -101,27 +101,42 @@ fn steps(solution: &Solution, columns: &[Column<'_>], place: &Place<'_>, options
     }
     out += "</tr></thead>\n<tbody>\n";
     for step in 0..solution.steps.len() {
-        out += &row(solution, columns, place, step, options);
+        out += &row(solution, columns, place, step);
     }
     out += "</tbody>\n";
     if !columns.is_empty() {
         out += "<tfoot><tr><td></td><th scope=\"row\">First error</th>";
         for column in columns {
-            let error = cell::first_error(column.first_error(options.threshold));
+            let error = cell::first_error(column.first_error());
             let _ = write!(out, "<td class=\"who\" data-name=\"{}\">{error}</td>", escaped(&column.name));
         }
-        out += "</tr></tfoot>\n";
+        out += "</tr>";
+        out += &posteriors(columns);
+        out += "</tfoot>\n";
     }
     out + "</table>\n</div>\n"
 }
 
-fn row(
-    solution: &Solution,
-    columns: &[Column<'_>],
-    place: &Place<'_>,
-    step: usize,
-    options: &ViewOptions,
-) -> String {
+/// The most probable first error by each model's scores, whatever its rule says, and how probable it is.
+fn posteriors(columns: &[Column<'_>]) -> String {
+    let found: Vec<_> = columns.iter().map(|column| (column, column.posterior())).collect();
+    if found.iter().all(|(_, posterior)| posterior.is_none()) {
+        return String::new();
+    }
+    let mut out = "<tr><td></td><th scope=\"row\">Most probable first error</th>".to_owned();
+    for (column, posterior) in found {
+        let text = posterior.map_or_else(String::new, |posterior| {
+            let first = posterior.most_probable();
+            let share = first.map_or(posterior.none, |step| posterior.steps[step]);
+            let place = cell::first_error(first.map_or(FirstError::None, FirstError::At));
+            format!("{place} <span class=\"soft\">{}</span>", cell::number(share))
+        });
+        let _ = write!(out, "<td class=\"who\" data-name=\"{}\">{text}</td>", escaped(&column.name));
+    }
+    out + "</tr>"
+}
+
+fn row(solution: &Solution, columns: &[Column<'_>], place: &Place<'_>, step: usize) -> String {
     let scores: Vec<f64> = columns.iter().filter_map(|column| column.score(step)).collect();
     let labels = columns.iter().filter_map(|column| column.label(step));
     let tone = match scores.as_slice() {
@@ -132,9 +147,9 @@ fn row(
         "<tr id=\"{}-{step}\" tabindex=\"-1\"><th scope=\"row\" class=\"number\">{step}</th><td class=\"say {tone}\">",
         place.id
     );
-    out += &flags(columns, step, options.threshold);
+    out += &flags(columns, step);
     let _ = write!(out, "<div class=\"text\">{}</div>", prose(solution.steps[step].trim()));
-    out += &disagreement(columns, step, options.threshold);
+    out += &disagreement(columns, step);
     out += &beside(solution, columns, step);
     out += "</td>";
     for column in columns {
@@ -149,11 +164,11 @@ fn row(
 }
 
 /// Who says that the solution first goes wrong here.
-fn flags(columns: &[Column<'_>], step: usize, threshold: f64) -> String {
+fn flags(columns: &[Column<'_>], step: usize) -> String {
     let here = |labels: bool| {
-        let found = columns.iter().filter(|column| {
-            column.is_labels() == labels && column.first_error(threshold) == FirstError::At(step)
-        });
+        let found = columns
+            .iter()
+            .filter(|column| column.is_labels() == labels && column.first_error() == FirstError::At(step));
         found.map(|column| escaped(&column.name)).collect::<Vec<_>>().join(", ")
     };
     let mut out = String::new();
@@ -174,8 +189,8 @@ fn flags(columns: &[Column<'_>], step: usize, threshold: f64) -> String {
 }
 
 /// A remark where some hold the step for right and some for wrong.
-fn disagreement(columns: &[Column<'_>], step: usize, threshold: f64) -> String {
-    let said = columns.iter().filter_map(|column| column.accepts(step, threshold));
+fn disagreement(columns: &[Column<'_>], step: usize) -> String {
+    let said = columns.iter().filter_map(|column| column.accepts(step));
     let (right, wrong): (Vec<bool>, Vec<bool>) = said.partition(|right| *right);
     if right.is_empty() || wrong.is_empty() {
         return String::new();
@@ -184,15 +199,15 @@ fn disagreement(columns: &[Column<'_>], step: usize, threshold: f64) -> String {
 }
 
 /// Whether a solution has a suspected or labeled error, and whether somebody disagrees.
-pub(crate) fn kinds(solution: &Solution, threshold: f64) -> (bool, bool) {
-    let columns = columns(solution);
-    let is_error = |column: &Column<'_>| matches!(column.first_error(threshold), FirstError::At(_));
+pub(crate) fn kinds(solution: &Solution, options: &ViewOptions) -> (bool, bool) {
+    let columns = columns(solution, options);
+    let is_error = |column: &Column<'_>| matches!(column.first_error(), FirstError::At(_));
     let is_known = |column: &&Column<'_>| match column.opinions {
         Opinions::Scores(scores) => !scores.is_empty(),
         Opinions::Labels(annotation) => annotation.first_error != FirstError::Unknown,
     };
     let error = columns.iter().any(is_error);
-    let mut first = columns.iter().filter(is_known).map(|column| column.first_error(threshold));
+    let mut first = columns.iter().filter(is_known).map(Column::first_error);
     let disagree = first.next().is_some_and(|one| first.any(|other| other != one));
     (error, disagree)
 }

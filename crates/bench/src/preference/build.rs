@@ -9,13 +9,12 @@
 //!    difficulty is matched; the rest by a hash of the seed.
 //! 5. Of each family one solution stands in a unit, from the model that has been used least.
 //!
-//! With a reward model's scores in the data, a correct solution with a step below the threshold and a wrong one without
+//! With a reward model's scores in the data, a correct solution in which they see an error and a wrong one without
 //! are left out: outcome and process must agree. Everything left out is counted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use gradus_core::metrics::process::first_error;
-use gradus_core::select::vote;
+use gradus_core::select::{DecisionRule, vote};
 use gradus_core::steps;
 use gradus_core::{FirstError, Outcome, Record, Solution};
 use gradus_grade::{Verdict, compare, extract};
@@ -40,15 +39,22 @@ pub struct PreferencePlan {
     pub limit: Option<usize>,
     /// A reward model whose recorded scores must agree with the outcome.
     pub prm: Option<String>,
-    /// A step with a score below it is wrong.
-    pub threshold: f64,
+    /// By which its scores become a first error.
+    pub decision: DecisionRule,
     /// Random seed.
     pub seed: u64,
 }
 
 impl Default for PreferencePlan {
     fn default() -> Self {
-        Self { count: 3, families: Vec::new(), limit: None, prm: None, threshold: 0.5, seed: 0 }
+        Self {
+            count: 3,
+            families: Vec::new(),
+            limit: None,
+            prm: None,
+            decision: DecisionRule::default(),
+            seed: 0,
+        }
     }
 }
 
@@ -261,7 +267,7 @@ fn agrees(solution: Solution, plan: &PreferencePlan) -> std::result::Result<Solu
     let correct = solution.outcome.is_correct() == Some(true);
     if let Some(prm) = &plan.prm {
         let scores = solution.scores.get(prm).ok_or("it has no scores of the reward model")?;
-        if first_error(scores, plan.threshold).is_none() != correct {
+        if plan.decision.first_error(scores).is_none() != correct {
             return Err("outcome and reward model disagree");
         }
     }
@@ -480,7 +486,11 @@ mod tests {
         {
             solution.scores.insert("prm".to_owned(), scores.to_vec());
         }
-        let with = |threshold| PreferencePlan { prm: Some("prm".to_owned()), threshold, ..plan(2) };
+        let with = |threshold| PreferencePlan {
+            prm: Some("prm".to_owned()),
+            decision: DecisionRule::Threshold { threshold },
+            ..plan(2)
+        };
         assert!(build(&records, &with(0.25)).is_ok());
         assert!(build(&records, &with(0.5)).is_err());
     }

@@ -2,6 +2,7 @@
 
 use gradus_core::metrics::bias::{Bias, Judgment, bias};
 use gradus_core::metrics::bootstrap::Settings;
+use gradus_core::select::DecisionRule;
 use serde::{Deserialize, Serialize};
 
 use super::perplexity_bias::{PerplexityBias, perplexity_bias};
@@ -33,8 +34,12 @@ pub struct GeneratorResults {
 /// The numbers of this benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PreferenceResults {
-    /// A solution with a score below it counts as judged wrong.
-    pub threshold: f64,
+    /// A solution in which it sees a first error counts as judged wrong.
+    #[serde(default)]
+    pub decision: DecisionRule,
+    /// The threshold, of a rule that has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
     /// By generator.
     pub generators: Vec<GeneratorResults>,
     /// Mean of |BI|.
@@ -49,7 +54,7 @@ pub struct PreferenceResults {
 pub fn measure(
     samples: &[Sample],
     judged: &[Judged],
-    threshold: f64,
+    decision: DecisionRule,
     settings: &Settings,
 ) -> Result<(PreferenceResults, Vec<Fact>)> {
     let judgements: Vec<Judgment> = samples
@@ -57,7 +62,7 @@ pub fn measure(
         .zip(judged)
         .filter_map(|(sample, judged)| {
             let correct = sample.solution.outcome.is_correct()?;
-            Some(Judgment { correct, judged: judged.opinion.is_correct(threshold) })
+            Some(Judgment { correct, judged: judged.opinion.is_correct(decision) })
         })
         .collect();
     if judgements.len() != samples.len() || samples.is_empty() {
@@ -98,7 +103,8 @@ pub fn measure(
     let with_perplexity: Vec<(Option<f64>, Judgment)> =
         samples.iter().map(Sample::perplexity).zip(judgements.iter().copied()).collect();
     let numbers = PreferenceResults {
-        threshold,
+        decision,
+        threshold: decision.threshold(),
         generators: names.iter().map(generator).collect(),
         mean_absolute_bi: headline["all/mean_absolute_bi"],
         accuracy: headline["all/accuracy"],

@@ -2,6 +2,7 @@
 
 use gradus_core::count::counted;
 use gradus_core::metrics::process::{Confusion, ProcessScores};
+use gradus_core::select::DecisionRule;
 use gradus_plot::bars::{BarSeries, Bars, Reference};
 use gradus_plot::heatmap::{Heatmap, Shade};
 use gradus_plot::lines::{LineSeries, Lines};
@@ -9,7 +10,7 @@ use gradus_plot::mistakes::{Mistake, Mistakes, ScoredStep, Verdict};
 use gradus_plot::table::Table;
 use gradus_plot::{Block, Estimate, Marker, Section, Spacing, Unit};
 
-use super::results::{GroupResults, ProcessBenchResults, SweepPoint, truth_of};
+use super::results::{Decider, GroupResults, ProcessBenchResults, truth_of};
 use crate::cells::{columns, count, estimate, nothing, text};
 use crate::judge::{Judged, Opinion};
 use crate::published;
@@ -34,8 +35,8 @@ pub fn sections(
     if numbers.is_official() {
         results.push(Block::Table(published_table(numbers, judge)));
     }
-    let mut scores = sweep_chart(numbers).into_iter().collect::<Vec<_>>();
-    scores.extend(numbers.steps.iter().flat_map(|steps| steps.blocks(numbers.threshold)));
+    let mut scores = sweep_chart(numbers).into_iter().chain(prior_chart(numbers)).collect::<Vec<_>>();
+    scores.extend(numbers.steps.iter().flat_map(|steps| steps.blocks(numbers.decision.step_threshold())));
     let mut sections = vec![
         section(
             "Results",
@@ -86,8 +87,8 @@ fn f1_bars(numbers: &ProcessBenchResults, judge: &str) -> Bars {
     Bars {
         title: "F1 by subset".to_owned(),
         caption: format!(
-            "Threshold {}. Whiskers: 95 % bootstrap intervals.{}",
-            numbers.threshold,
+            "First errors by {}. Whiskers: 95 % bootstrap intervals.{}",
+            numbers.decision,
             if shown.is_empty() { "" } else { " Ticks: published values, on the whole benchmark." }
         ),
         value_label: "F1".to_owned(),
@@ -104,7 +105,8 @@ fn f1_bars(numbers: &ProcessBenchResults, judge: &str) -> Bars {
 }
 
 fn results_table(numbers: &ProcessBenchResults) -> Table {
-    let mut table = parts_table("All results, with model-free baselines", &numbers.subsets);
+    let mut table =
+        parts_table("All results, with the other rule and model-free baselines", &numbers.subsets);
     let sum =
         |of: fn(&ProcessScores) -> usize| count(numbers.subsets.iter().map(|part| of(&part.scores)).sum());
     table.rows.push(vec![
@@ -117,10 +119,14 @@ fn results_table(numbers: &ProcessBenchResults) -> Table {
         estimate(&numbers.average_f1),
         estimate(&numbers.average_accuracy),
     ]);
-    for baseline in &numbers.baselines {
-        let mut row = vec![text(format!("{}, average", baseline.name))];
+    let other = numbers.other_rule.iter().map(|other| (other.decision.to_string(), &other.average));
+    let alone =
+        numbers.without_checks.iter().map(|alone| ("without exact checks".to_owned(), &alone.average));
+    let simple = numbers.baselines.iter().map(|baseline| (baseline.name.clone(), &baseline.average));
+    for (name, average) in alone.chain(other).chain(simple) {
+        let mut row = vec![text(format!("{name}, average"))];
         row.extend((0..5).map(|_| nothing()));
-        row.extend([estimate(&baseline.average), nothing()]);
+        row.extend([estimate(average), nothing()]);
         table.rows.push(row);
     }
     table.caption =
@@ -159,7 +165,7 @@ fn published_table(numbers: &ProcessBenchResults, judge: &str) -> Table {
         .iter()
         .map(|part| format!("{} {}", part.name, part.scores.erroneous + part.scores.error_free))
         .collect();
-    let differs = format!("Ours: {} solutions, threshold {}.", sizes.join(", "), numbers.threshold);
+    let differs = format!("Ours: {} solutions, {}.", sizes.join(", "), numbers.decision);
     published::processbench().beside(
         "Compared with published results (F1)",
         &[(judge.to_owned(), ours)],
@@ -167,20 +173,35 @@ fn published_table(numbers: &ProcessBenchResults, judge: &str) -> Table {
     )
 }
 
-fn sweep_chart(numbers: &ProcessBenchResults) -> Option<Block> {
-    let best = numbers.best_threshold()?;
-    let line = |name: &str, value: &dyn Fn(&SweepPoint) -> Option<f64>| LineSeries {
+/// A threshold or prior, F1 of each subset there, and their mean.
+type Swept<'a> = (f64, &'a [Option<f64>], Option<f64>);
+
+/// F1 along thresholds or priors: a line for each subset, and their mean.
+fn swept(numbers: &ProcessBenchResults, points: &[Swept<'_>]) -> Vec<LineSeries> {
+    let line = |name: &str, value: &dyn Fn(&Swept<'_>) -> Option<f64>| LineSeries {
         name: name.to_owned(),
-        points: numbers
-            .sweep
+        points: points
             .iter()
-            .map(|point| (point.threshold, value(point).map(|value| Estimate::exactly(100.0 * value))))
+            .map(|point| (point.0, value(point).map(|value| Estimate::exactly(100.0 * value))))
             .collect(),
     };
     let subsets = numbers.subsets.iter().enumerate();
     let mut series: Vec<LineSeries> =
-        subsets.map(|(index, part)| line(&part.name, &|point| point.f1[index])).collect();
-    series.push(line("average", &|point| point.average));
+        subsets.map(|(index, part)| line(&part.name, &|point| point.1[index])).collect();
+    series.push(line("average", &|point| point.2));
+    series
+}
+
+fn sweep_chart(numbers: &ProcessBenchResults) -> Option<Block> {
+    let best = numbers.best_threshold()?;
+    let points: Vec<_> =
+        numbers.sweep.iter().map(|point| (point.threshold, point.f1.as_slice(), point.average)).collect();
+    let markers = match numbers.decision {
+        DecisionRule::Threshold { threshold } => {
+            vec![Marker { x: threshold, label: "threshold used".to_owned() }]
+        }
+        DecisionRule::Posterior { .. } => Vec::new(),
+    };
     Some(Block::Lines(Lines {
         title: "F1 at other thresholds".to_owned(),
         caption: format!(
@@ -193,8 +214,33 @@ fn sweep_chart(numbers: &ProcessBenchResults) -> Option<Block> {
         x_spacing: Spacing::Linear,
         y_label: "F1".to_owned(),
         y_unit: Unit::Score,
-        series,
-        markers: vec![Marker { x: numbers.threshold, label: "threshold used".to_owned() }],
+        series: swept(numbers, &points),
+        markers,
+    }))
+}
+
+fn prior_chart(numbers: &ProcessBenchResults) -> Option<Block> {
+    let best = numbers.best_prior()?;
+    let points: Vec<_> =
+        numbers.prior_sweep.iter().map(|point| (point.prior, point.f1.as_slice(), point.average)).collect();
+    let markers = match numbers.decision {
+        DecisionRule::Threshold { .. } => Vec::new(),
+        DecisionRule::Posterior { prior } => vec![Marker { x: prior, label: "prior used".to_owned() }],
+    };
+    Some(Block::Lines(Lines {
+        title: "F1 of the posterior rule with other priors".to_owned(),
+        caption: format!(
+            "The most probable first error, the odds of an error times the prior. The best average, {:.1}, is at {:.2}; choosing the prior on the evaluation data is optimistic.",
+            100.0 * best.average.unwrap_or_default(),
+            best.prior
+        ),
+        x_label: "prior".to_owned(),
+        x_unit: Unit::Number,
+        x_spacing: Spacing::Log2,
+        y_label: "F1".to_owned(),
+        y_unit: Unit::Score,
+        series: swept(numbers, &points),
+        markers,
     }))
 }
 
@@ -218,11 +264,11 @@ fn positions(confusion: &Confusion) -> Heatmap {
 
 /// The judge's most confident mistakes: the undecided first, then by the error of the decisive score.
 fn mistakes(numbers: &ProcessBenchResults, samples: &[Sample], judged: &[Judged]) -> Mistakes {
-    let threshold = numbers.threshold;
     let mut wrong: Vec<(f64, Mistake)> = Vec::new();
+    let decider = Decider { rule: numbers.decision, exact_checks: numbers.exact_checks };
     for (sample, judged) in samples.iter().zip(judged) {
         let truth = truth_of(sample);
-        let predicted = judged.opinion.first_error(threshold);
+        let predicted = decider.first_error(sample, &judged.opinion);
         if predicted == Some(truth) {
             continue;
         }

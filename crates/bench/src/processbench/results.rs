@@ -3,6 +3,8 @@
 use gradus_core::FirstError;
 use gradus_core::metrics::bootstrap::Settings;
 use gradus_core::metrics::process::{self, Confusion, Located, ProcessScores};
+use gradus_core::select::DecisionRule;
+use gradus_grade::checks::examine;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -43,6 +45,28 @@ pub struct SweepPoint {
     pub average: Option<f64>,
 }
 
+/// A prior of the posterior rule, and what it gives.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PriorPoint {
+    /// Factor on the odds of an error.
+    pub prior: f64,
+    /// F1 of each subset, in the order of the parts.
+    pub f1: Vec<Option<f64>>,
+    /// Their mean.
+    pub average: Option<f64>,
+}
+
+/// The rule that did not decide, beside the one that did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OtherRule {
+    /// The rule, with its usual number.
+    pub decision: DecisionRule,
+    /// F1 of each subset, in the order of the parts.
+    pub f1: Vec<MetricEstimate>,
+    /// Their mean.
+    pub average: MetricEstimate,
+}
+
 /// A judge without a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
@@ -57,8 +81,15 @@ pub struct Baseline {
 /// The numbers of this benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProcessBenchResults {
-    /// Scores below it are errors; a score equal to it is not.
-    pub threshold: f64,
+    /// The rule by which scores become a first error.
+    #[serde(default)]
+    pub decision: DecisionRule,
+    /// The threshold, of a rule that has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
+    /// Whether arithmetic that is proved wrong counts as an error, whatever the scores say.
+    #[serde(default)]
+    pub exact_checks: bool,
     /// By subset.
     pub subsets: Vec<GroupResults>,
     /// Mean F1 over subsets.
@@ -69,33 +100,55 @@ pub struct ProcessBenchResults {
     pub generators: Vec<GroupResults>,
     /// Judges without a model.
     pub baselines: Vec<Baseline>,
-    /// F1 at other thresholds; empty for a judge without scores.
+    /// The other rule on the same scores; none for a judge without scores.
+    #[serde(default)]
+    pub other_rule: Option<OtherRule>,
+    /// The same rule on the scores alone, where exact checks decide, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_checks: Option<OtherRule>,
+    /// F1 at other thresholds, by the scores alone; empty for a judge without scores.
     pub sweep: Vec<SweepPoint>,
+    /// F1 of the posterior rule with other priors; empty for a judge without scores.
+    #[serde(default)]
+    pub prior_sweep: Vec<PriorPoint>,
     /// Where errors are and where they were said to be.
     pub confusion: Confusion,
     /// Quality of the scores themselves.
     pub steps: Option<StepScores>,
 }
 
+/// How a first error is decided.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Decider {
+    /// The rule by which scores become a first error.
+    pub rule: DecisionRule,
+    /// Whether arithmetic that is proved wrong counts as an error, whatever the scores say.
+    pub exact_checks: bool,
+}
+
+impl Decider {
+    /// Where the first error is said to be, as by [`Opinion::first_error`].
+    pub(super) fn first_error(self, sample: &Sample, opinion: &Opinion) -> Option<Option<usize>> {
+        match opinion {
+            Opinion::Scores(scores) if self.exact_checks => {
+                let found = examine(&sample.problem.text, &sample.solution.steps);
+                let proven = found.wrong.first().map(|proof| proof.step);
+                Some(self.rule.decide(scores, proven).first_error)
+            }
+            other => other.first_error(self.rule),
+        }
+    }
+}
+
 /// The numbers, and each sample's part of them. Every sample must have a known first error.
 pub fn measure(
     samples: &[Sample],
     judged: &[Judged],
-    threshold: f64,
+    decider: Decider,
     settings: &Settings,
 ) -> Result<(ProcessBenchResults, Vec<Fact>)> {
-    let facts: Vec<Fact> = samples
-        .iter()
-        .zip(judged)
-        .map(|(sample, judged)| Fact {
-            id: sample.solution.id.clone(),
-            group: sample.subset.clone(),
-            observation: Observation::Located {
-                truth: sample.first_error(),
-                predicted: predicted(&judged.opinion, threshold),
-            },
-        })
-        .collect();
+    let decision = decider.rule;
+    let facts = facts(samples, judged, decider);
     if facts.is_empty() {
         return Err(Error::Data(
             "no solution has a known first error: this benchmark needs one for each".to_owned(),
@@ -113,12 +166,20 @@ pub fn measure(
     let located: Vec<Located> = facts.iter().filter_map(|fact| fact::as_located(&fact.observation)).collect();
     let names: Vec<&str> = subsets.iter().map(|part| part.name.as_str()).collect();
     let numbers = ProcessBenchResults {
-        threshold,
+        decision,
+        threshold: decision.threshold(),
+        exact_checks: decider.exact_checks,
         average_f1: headline["all/f1"],
         average_accuracy: headline["all/accuracy"],
         generators,
         baselines: baselines(samples, &names, settings),
+        other_rule: other_rule(samples, judged, Decider { rule: decision.other(), ..decider }, settings),
+        without_checks: decider
+            .exact_checks
+            .then(|| other_rule(samples, judged, Decider { exact_checks: false, ..decider }, settings))
+            .flatten(),
         sweep: sweep(samples, judged, &names),
+        prior_sweep: prior_sweep(samples, judged, &names),
         confusion: process::confusion(&located, POSITIONS),
         steps: step_scores::measure(&step_scores::scored_steps(samples, judged, false)),
         subsets,
@@ -126,8 +187,21 @@ pub fn measure(
     Ok((numbers, facts))
 }
 
-fn predicted(opinion: &Opinion, threshold: f64) -> FirstError {
-    match opinion.first_error(threshold) {
+/// Each sample's truth and prediction.
+fn facts(samples: &[Sample], judged: &[Judged], decider: Decider) -> Vec<Fact> {
+    let fact = |(sample, judged): (&Sample, &Judged)| Fact {
+        id: sample.solution.id.clone(),
+        group: sample.subset.clone(),
+        observation: Observation::Located {
+            truth: sample.first_error(),
+            predicted: predicted(decider.first_error(sample, &judged.opinion)),
+        },
+    };
+    samples.iter().zip(judged).map(fact).collect()
+}
+
+fn predicted(first_error: Option<Option<usize>>) -> FirstError {
+    match first_error {
         None => FirstError::Unknown,
         Some(None) => FirstError::None,
         Some(Some(step)) => FirstError::At(step),
@@ -214,22 +288,67 @@ fn baselines(samples: &[Sample], subsets: &[&str], settings: &Settings) -> Vec<B
     .collect()
 }
 
-fn sweep(samples: &[Sample], judged: &[Judged], subsets: &[&str]) -> Vec<SweepPoint> {
-    if judged.iter().all(|judged| judged.opinion.scores().is_none()) {
-        return Vec::new();
+fn has_scores(judged: &[Judged]) -> bool {
+    judged.iter().any(|judged| judged.opinion.scores().is_some())
+}
+
+/// What deciding in another way gives on the same scores.
+fn other_rule(
+    samples: &[Sample],
+    judged: &[Judged],
+    decider: Decider,
+    settings: &Settings,
+) -> Option<OtherRule> {
+    if !has_scores(judged) {
+        return None;
     }
+    let facts = facts(samples, judged, decider);
+    let f1 = parts(&facts, settings).into_iter().map(|part| part.f1).collect();
+    Some(OtherRule { decision: decider.rule, f1, average: fact::headline(&facts, settings)["all/f1"] })
+}
+
+/// Scores, none where there are none, and the first error.
+type Scored<'a> = (Option<&'a [f64]>, Option<usize>);
+
+/// The scores of each subset.
+fn scored<'a>(samples: &[Sample], judged: &'a [Judged], subsets: &[&str]) -> Vec<Vec<Scored<'a>>> {
     let of_subset = |subset: &&str| {
         let own = samples.iter().zip(judged).filter(|(sample, _)| sample.subset == **subset);
-        let scored: Vec<(Option<&[f64]>, Option<usize>)> =
-            own.map(|(sample, judged)| (judged.opinion.scores(), truth_of(sample))).collect();
-        process::sweep(&scored, &process::thresholds())
+        own.map(|(sample, judged)| (judged.opinion.scores(), truth_of(sample))).collect()
     };
-    let swept: Vec<Vec<process::AtThreshold>> = subsets.iter().map(of_subset).collect();
+    subsets.iter().map(of_subset).collect()
+}
+
+fn prior_sweep(samples: &[Sample], judged: &[Judged], subsets: &[&str]) -> Vec<PriorPoint> {
+    if !has_scores(judged) {
+        return Vec::new();
+    }
+    let subsets = scored(samples, judged, subsets);
+    let point = |prior: f64| {
+        let rule = DecisionRule::Posterior { prior };
+        let f1: Vec<Option<f64>> = subsets.iter().map(|scored| process::by_rule(scored, rule).f1).collect();
+        PriorPoint { prior, average: process::average(&f1), f1 }
+    };
+    process::priors().into_iter().map(point).collect()
+}
+
+fn sweep(samples: &[Sample], judged: &[Judged], subsets: &[&str]) -> Vec<SweepPoint> {
+    if !has_scores(judged) {
+        return Vec::new();
+    }
+    let of_subset = |scored: &Vec<Scored<'_>>| process::sweep(scored, &process::thresholds());
+    let swept: Vec<Vec<process::AtThreshold>> =
+        scored(samples, judged, subsets).iter().map(of_subset).collect();
     let point = |(index, threshold): (usize, f64)| {
         let f1: Vec<Option<f64>> = swept.iter().map(|subset| subset[index].scores.f1).collect();
         SweepPoint { threshold, average: process::average(&f1), f1 }
     };
     process::thresholds().into_iter().enumerate().map(point).collect()
+}
+
+/// Whether there are samples of ProcessBench itself.
+pub fn is_official(samples: &[Sample]) -> bool {
+    samples.iter().any(|sample| PROCESSBENCH_SUBSETS.contains(&sample.subset.as_str()))
 }
 
 /// The first wrong step of a sample whose truth is known.
@@ -250,5 +369,25 @@ impl ProcessBenchResults {
     pub fn best_threshold(&self) -> Option<&SweepPoint> {
         let known = self.sweep.iter().filter(|point| point.average.is_some());
         known.rev().max_by(|a, b| a.average.unwrap_or(-1.0).total_cmp(&b.average.unwrap_or(-1.0)))
+    }
+
+    /// The prior of the sweep with the highest average, the one nearest to 1 among equals; as optimistic as the threshold.
+    pub fn best_prior(&self) -> Option<&PriorPoint> {
+        let known = self.prior_sweep.iter().filter(|point| point.average.is_some());
+        known.max_by(|a, b| {
+            let distance = |point: &PriorPoint| point.prior.ln().abs();
+            let better = a.average.unwrap_or(-1.0).total_cmp(&b.average.unwrap_or(-1.0));
+            better.then(distance(b).total_cmp(&distance(a)))
+        })
+    }
+
+    /// The rule in force with the number that is best on this data.
+    pub fn fitted(&self) -> Option<DecisionRule> {
+        Some(match self.decision {
+            DecisionRule::Threshold { .. } => {
+                DecisionRule::Threshold { threshold: self.best_threshold()?.threshold }
+            }
+            DecisionRule::Posterior { .. } => DecisionRule::Posterior { prior: self.best_prior()?.prior },
+        })
     }
 }

@@ -8,6 +8,7 @@ use gradus_bench::run::{JudgeSource, Run, reasons};
 use gradus_bench::{Error, Sample, drift, processbench};
 use gradus_core::contracts::{Answer, CallError, ScoreRequest, ScoreSteps, StepScores, Usage};
 use gradus_core::metrics::bootstrap::Settings;
+use gradus_core::select::DecisionRule;
 use gradus_core::{Annotation, LabelSource, Outcome, Problem, Solution};
 
 /// A report was written through a link, and an answer appended through one.
@@ -34,6 +35,29 @@ fn links_and_pipes_in_a_foreign_run_are_refused() {
         std::fs::remove_file(&path).unwrap();
     }
     assert_eq!(std::fs::read_to_string(victim).unwrap(), "years of work");
+}
+
+/// Arithmetic that is proved wrong is an error for a profile with exact checks, whatever the scores say, and the scores alone are
+/// shown beside it.
+#[test]
+fn exact_checks_find_what_scores_miss() {
+    let solution = Solution {
+        id: "a".to_owned(),
+        steps: ["There are 48/2 = 26 in May.", "So 26 + 48 = 74."].map(str::to_owned).to_vec(),
+        annotations: vec![Annotation::from_first_error(2, Some(0), &LabelSource::Human)],
+        ..Solution::default()
+    };
+    let problem = Problem { text: "How many in all?".to_owned(), ..Problem::default() };
+    let sample = Sample { subset: "mine".to_owned(), problem: Arc::new(problem), solution };
+    let judged = [Judged::free(Opinion::Scores(vec![0.9, 0.9]))];
+    let accuracy = |exact_checks| {
+        let decider = processbench::Decider { exact_checks, ..processbench::Decider::default() };
+        let (numbers, _) =
+            processbench::measure(std::slice::from_ref(&sample), &judged, decider, &Settings::default())
+                .unwrap();
+        (numbers.subsets[0].scores.acc_err, numbers.without_checks.is_some())
+    };
+    assert_eq!((accuracy(false), accuracy(true)), ((Some(0.0), false), (Some(1.0), true)));
 }
 
 /// Finds every first error, except that some requests fail.
@@ -130,7 +154,9 @@ fn failures_are_undecided_counted_and_asked_again() {
     assert_eq!(why["refused: too long"], 5);
 
     // A perfect judge that is silent on a fifth of the samples is not perfect.
-    let (numbers, _) = processbench::measure(&samples(50), &first, 0.5, &Settings::default()).unwrap();
+    let (numbers, _) =
+        processbench::measure(&samples(50), &first, processbench::Decider::default(), &Settings::default())
+            .unwrap();
     let scores = numbers.subsets[0].scores;
     assert_eq!((scores.erroneous, scores.error_free, scores.undecided), (25, 25, 10));
     assert_eq!((scores.acc_err, scores.acc_cor, scores.accuracy), (Some(0.8), Some(0.8), Some(0.8)));
@@ -158,10 +184,9 @@ fn a_stopped_run_goes_on_where_it_was() {
     // The 17 that were answered are not asked again; what was in flight is.
     assert_eq!(model.asked.load(Ordering::SeqCst), asked + 40 - 17);
     assert!(
-        found
-            .iter()
-            .enumerate()
-            .all(|(number, judged)| judged.opinion.first_error(0.5) == Some(truth(number)))
+        found.iter().enumerate().all(
+            |(number, judged)| judged.opinion.first_error(DecisionRule::default()) == Some(truth(number))
+        )
     );
 }
 
@@ -223,6 +248,6 @@ fn recorded_scores_need_no_judge() {
     assert_eq!(judged[0].opinion, Opinion::Scores(vec![0.2, 0.9, 0.9]));
     let why = reasons(&judged);
     assert_eq!((why["not one score per step"], why["no scores of that name"]), (1, 1));
-    let numbers = drift::measure(&samples, &judged, 0.5, &Settings::default()).unwrap();
+    let numbers = drift::measure(&samples, &judged, DecisionRule::default(), &Settings::default()).unwrap();
     assert_eq!((numbers.drift.undecided, numbers.drift.wrong_answer.solutions), (2, 1));
 }

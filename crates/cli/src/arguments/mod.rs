@@ -2,6 +2,7 @@
 
 pub(crate) mod annotator;
 pub(crate) mod dataset;
+pub(crate) mod decision;
 pub(crate) mod job;
 pub(crate) mod protocol;
 pub(crate) mod retrieval;

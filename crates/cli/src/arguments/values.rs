@@ -30,6 +30,12 @@ pub(crate) fn finite(text: &str) -> Result<f64, String> {
         .ok_or(format!("`{text}` is not a finite number"))
 }
 
+/// A factor.
+pub(crate) fn positive(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or(format!("`{text}` is not a finite number above 0"))
+}
+
 /// A sampling temperature.
 pub(crate) fn temperature(text: &str) -> Result<f32, String> {
     let number = text.parse().ok().filter(|number: &f32| number.is_finite() && *number >= 0.0);

@@ -173,12 +173,13 @@ fn details(facts: &Facts) -> [(&'static str, Option<String>); 15] {
 }
 
 /// What an adapter or a model that was trained here says about itself.
-fn training(trained: Option<&TrainedModel>) -> [(&'static str, Option<String>); 4] {
+fn training(trained: Option<&TrainedModel>) -> [(&'static str, Option<String>); 5] {
     [
         ("trained on", trained.map(|trained| trained.base.clone())),
         ("objective", trained.map(|trained| trained.objective.clone())),
         ("profile", trained.and_then(|trained| trained.profile.clone())),
         ("head", trained.and_then(|trained| Some(trained.head?.describe().to_owned()))),
+        ("decision", trained.and_then(|trained| Some(trained.decision?.to_string()))),
     ]
 }
 

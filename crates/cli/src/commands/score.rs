@@ -7,18 +7,21 @@ use std::task::Poll;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use gradus_annotate::exact;
 use gradus_backend::{Augmentation, Library, Scorer, ScorerSettings, block_on, check_profile, with_profile};
 use gradus_core::contracts::{Answer, CallError, ScoreRequest, ScoreSteps as _, StepScores};
+use gradus_core::select::{Decision, DecisionRule, Posterior};
 use gradus_core::{FirstError, Record, Solution};
 use gradus_data::files::{Sink, Target};
 use gradus_durable::Journal;
+use gradus_grade::checks::{Proof, examine};
 use gradus_retrieve::two_stage::{self, Seen, Settings};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::{DatasetInput, OnError};
-use crate::arguments::values::finite;
+use crate::arguments::decision::DecisionOptions;
 use crate::exit::Status;
 use crate::input::Need;
 use crate::references::{self, RetrievalTally};
@@ -41,9 +44,8 @@ pub(super) struct ScoreArgs {
     /// Name of the scores in the dataset (default: model and profile)
     #[arg(long)]
     name: Option<String>,
-    /// Score threshold; steps below it are suspected errors
-    #[arg(long, default_value_t = 0.5, value_parser = finite)]
-    threshold: f64,
+    #[command(flatten)]
+    decision: DecisionOptions,
     /// Maximum solutions to print
     #[arg(long, default_value_t = 5)]
     show: usize,
@@ -71,9 +73,17 @@ struct ScoreSummary {
     profile: String,
     solutions: u64,
     steps: u64,
-    /// Solutions with a step under the threshold.
+    /// Solutions with a suspected error.
     suspected: u64,
-    threshold: f64,
+    /// Solutions with arithmetic that is proved wrong.
+    proved: u64,
+    /// Whether a proof decides the first error: by the profile.
+    exact_checks: bool,
+    /// The rule by which scores become a first error.
+    decision: DecisionRule,
+    /// The threshold, of a rule that has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threshold: Option<f64>,
     /// Solutions the model could not take: no steps, too long.
     refused: u64,
     /// Invalid records.
@@ -101,8 +111,12 @@ struct SolutionScores {
     solution: String,
     /// One per step.
     scores: Vec<f64>,
-    /// The first step under the threshold, from 0.
+    /// The first error by the rule, from 0.
     first_suspected: Option<usize>,
+    /// How probable it is that the first error is in each step, and that there is none.
+    posterior: Posterior,
+    /// Arithmetic in the steps that is proved wrong.
+    proofs: Vec<Proof>,
 }
 
 /// A record whose solutions are being scored.
@@ -128,6 +142,7 @@ pub(super) fn run(args: &ScoreArgs) -> Result<Status> {
 }
 
 fn score(args: &ScoreArgs) -> Result<Status> {
+    args.decision.check()?;
     let settings = args.augmentation.retrieval.settings();
     let named = with_profile(&args.scorer, &args.augmentation)?;
     if let (Some(_), Some(profile)) = (&args.augmentation.pool, &named.profile) {
@@ -137,6 +152,7 @@ fn score(args: &ScoreArgs) -> Result<Status> {
     let scorer = Scorer::open(&ScorerSettings { no_tree_packing: args.no_tree_packing, ..named })?;
     cost::announce(&scorer.spending);
     let retrieval = library.as_ref().map(|_| RetrievalTally::default());
+    let decision = args.decision.over(scorer.decision)?;
     let mut run = ScoreRun {
         name: args.name.clone().unwrap_or_else(|| scorer.name()),
         args,
@@ -157,7 +173,9 @@ fn score(args: &ScoreArgs) -> Result<Status> {
         report: ScoreSummary {
             model: scorer.model.clone(),
             profile: scorer.profile.clone().unwrap_or_default(),
-            threshold: args.threshold,
+            decision,
+            threshold: decision.threshold(),
+            exact_checks: scorer.exact_checks,
             retrieval,
             ..ScoreSummary::default()
         },
@@ -392,8 +410,14 @@ impl<'a> ScoreRun<'a> {
             solution.references = None;
             note_references(solution, &self.name, &seen)?;
         }
+        let mut findings = Vec::with_capacity(record.solutions.len());
         for solution in &record.solutions {
-            self.count(solution, &record)?;
+            let found = examine(&record.problem.text, &solution.steps);
+            self.count(solution, &record, &found.wrong)?;
+            findings.push(found);
+        }
+        for (solution, found) in record.solutions.iter_mut().zip(&findings) {
+            exact::replace(solution, found);
         }
         self.sink.as_mut().map_or(Ok(()), |sink| sink.push(&record))?;
         Ok(())
@@ -414,23 +438,28 @@ impl<'a> ScoreRun<'a> {
         Ok(())
     }
 
-    fn count(&mut self, solution: &Solution, record: &Record) -> Result<()> {
+    fn count(&mut self, solution: &Solution, record: &Record, proofs: &[Proof]) -> Result<()> {
         let Some(scores) = solution.scores.get(&self.name) else { return Ok(()) };
-        let suspected = scores.iter().position(|score| *score < self.args.threshold);
+        let proven = proofs.first().map(|proof| proof.step).filter(|_| self.report.exact_checks);
+        let decided = self.report.decision.decide(scores, proven);
+        let is_suspected = decided.first_error.is_some();
         if self.args.print.json {
             self.report.results.push(SolutionScores {
                 problem: record.problem.id.clone(),
                 solution: solution.id.clone(),
                 scores: scores.clone(),
-                first_suspected: suspected,
+                first_suspected: decided.first_error,
+                posterior: decided.posterior,
+                proofs: proofs.to_vec(),
             });
         } else if (self.report.solutions as usize) < self.args.show {
-            self.show(solution, record, scores, suspected)?;
+            self.show(solution, record, scores, &decided, proofs)?;
         }
         self.report.solutions += 1;
         self.report.steps += scores.len() as u64;
         progress::note(self.report.solutions, 0);
-        self.report.suspected += u64::from(suspected.is_some());
+        self.report.suspected += u64::from(is_suspected);
+        self.report.proved += u64::from(!proofs.is_empty());
         Ok(())
     }
 
@@ -440,7 +469,8 @@ impl<'a> ScoreRun<'a> {
         solution: &Solution,
         record: &Record,
         scores: &[f64],
-        suspected: Option<usize>,
+        decided: &Decision,
+        proofs: &[Proof],
     ) -> Result<()> {
         let mut labeled = solution.by_trust().into_iter().map(|annotation| annotation.first_error);
         let labeled = labeled.find(|first| *first != FirstError::Unknown);
@@ -454,7 +484,7 @@ impl<'a> ScoreRun<'a> {
         }
         for (index, (step, score)) in solution.steps.iter().zip(scores).enumerate() {
             let mut line = format!("  {}  {index:>2}  {}", paint::score(*score), printer::excerpt(step, 96));
-            if suspected == Some(index) {
+            if decided.first_error == Some(index) {
                 line += &paint::red("  ◄ first suspected error");
             }
             if labeled == Some(FirstError::At(index)) {
@@ -465,11 +495,18 @@ impl<'a> ScoreRun<'a> {
                 line += &paint::dim(&format!("  (nearest step {similarity:.2})"));
             }
             self.printer.line(line)?;
+            for proof in proofs.iter().filter(|proof| proof.step == index) {
+                self.printer.line(paint::red(&format!("            proved wrong: {}", proof.proof)))?;
+            }
         }
-        if suspected.is_none() {
-            self.printer.line(paint::green("  no step below the threshold"))?;
+        if decided.first_error.is_none() {
+            let words = match self.report.decision {
+                DecisionRule::Threshold { .. } => "no step below the threshold",
+                DecisionRule::Posterior { .. } => "'no error' is the most probable",
+            };
+            self.printer.line(paint::green(&format!("  {words}")))?;
         }
-        Ok(())
+        self.printer.line(paint::dim(&format!("  {}", likeliest(&decided.posterior))))
     }
 
     fn finish(mut self) -> Result<Status> {
@@ -488,11 +525,11 @@ impl<'a> ScoreRun<'a> {
         }
         let report = &self.report;
         self.printer.line(format!(
-            "\n{} scored ({}), {} with a step below {}",
+            "\n{} scored ({}), {} with a suspected error ({})",
             counted(report.solutions, "solution"),
             counted(report.steps, "step"),
             grouped(report.suspected),
-            report.threshold,
+            report.decision,
         ))?;
         let profile = self.scorer.profile.as_ref().map(|profile| format!(" (profile {profile})"));
         self.printer.line(format!(
@@ -505,6 +542,10 @@ impl<'a> ScoreRun<'a> {
         ))?;
         for line in report.retrieval.iter().flat_map(RetrievalTally::lines) {
             self.printer.line(line)?;
+        }
+        if report.proved > 0 {
+            let proved = counted(report.proved, "solution");
+            self.printer.line(format!("{proved} with arithmetic that is proved wrong"))?;
         }
         if report.repeated > 0 {
             let repeated = counted(report.repeated, "solution");
@@ -521,6 +562,14 @@ impl<'a> ScoreRun<'a> {
         }
         Ok(Status::Done)
     }
+}
+
+/// The most probable first error, and how probable it is that there is none.
+fn likeliest(posterior: &Posterior) -> String {
+    let steps = posterior.steps.iter().enumerate();
+    let step = steps.max_by(|(step, one), (later, other)| one.total_cmp(other).then(later.cmp(step)));
+    let step = step.map_or_else(String::new, |(step, share)| format!("step {step} {share:.2}, "));
+    format!("first error by posterior: {step}none {:.2}", posterior.none)
 }
 
 /// Writes among a solution's metadata which references it saw for these scores.

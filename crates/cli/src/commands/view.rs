@@ -1,19 +1,22 @@
 //! `gradus view`: records as one HTML page; a run folder's curves; where a benchmark's page is.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use gradus_core::select::Aggregation;
+use gradus_backend::decision_of_scores;
+use gradus_core::Record;
+use gradus_core::select::{Aggregation, DecisionRule};
 use gradus_view::{LeftOut, ViewOptions, page};
 use serde::Serialize;
 
 use super::train::plot;
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
-use crate::arguments::values::{count, finite};
+use crate::arguments::decision::DecisionOptions;
+use crate::arguments::values::count;
 use crate::exit::{Status, Usage};
 use crate::input::{self, JoinedFiles, Need};
 use crate::output;
@@ -37,9 +40,8 @@ pub(crate) struct ViewArgs {
     /// Maximum solutions of a problem that are shown step by step
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = count)]
     solutions: usize,
-    /// Score threshold; steps below it are suspected errors
-    #[arg(long, default_value_t = 0.5, value_parser = finite)]
-    threshold: f64,
+    #[command(flatten)]
+    decision: DecisionOptions,
     /// Aggregation by which chosen solutions are marked: last, min, product, mean or norm_product
     #[arg(long, default_value = "last")]
     aggregation: Aggregation,
@@ -60,6 +62,7 @@ struct ViewSummary {
 }
 
 pub(super) fn run(args: &ViewArgs) -> Result<Status> {
+    args.decision.check()?;
     let inputs = &args.input.files.inputs;
     if let Some(status) = of_another_kind(args)? {
         return Ok(status);
@@ -81,8 +84,7 @@ pub(super) fn run(args: &ViewArgs) -> Result<Status> {
     })?;
     left_out.invalid = tally.skipped;
     let records = joined.into_records();
-    let ViewArgs { threshold, aggregation, solutions, .. } = *args;
-    let html = page(&title(inputs), &records, &left_out, &ViewOptions { threshold, aggregation, solutions });
+    let html = page(&title(inputs), &records, &left_out, &view_options(args, &records)?);
     write(&output, &html)?;
     let summary = ViewSummary {
         problems: records.len(),
@@ -93,6 +95,22 @@ pub(super) fn run(args: &ViewArgs) -> Result<Status> {
     };
     Printer::new(Some(&summary.output)).summary(args.print.json, &summary, print)?;
     Ok(Status::Done)
+}
+
+/// How records are shown: by the rule that is named, else by that of each model's profile.
+fn view_options(args: &ViewArgs, records: &[Record]) -> Result<ViewOptions> {
+    let ViewArgs { aggregation, solutions, .. } = *args;
+    let decision = args.decision.over(DecisionRule::default())?;
+    let names =
+        records.iter().flat_map(|record| &record.solutions).flat_map(|solution| solution.scores.keys());
+    let mut decisions = BTreeMap::new();
+    for name in names.collect::<BTreeSet<_>>() {
+        let own = args.decision.over(decision_of_scores(name))?;
+        if own != decision {
+            decisions.insert(name.clone(), own);
+        }
+    }
+    Ok(ViewOptions { decision, decisions, aggregation, solutions })
 }
 
 fn print(printer: Printer, summary: &ViewSummary) -> Result<()> {

@@ -88,6 +88,62 @@ fn recorded_scores_are_measured() {
     assert!(!page.contains("src=\"http") && !page.contains("href=\"http"), "no network at view time");
 }
 
+/// Both rules are measured on the same scores, and a number is fitted on held-out labels.
+#[test]
+fn the_rule_that_does_not_decide_is_shown_and_a_number_is_fitted() {
+    let folder = scored_world();
+    let command = "bench processbench scored.jsonl --scores unsure -o run --json";
+    let usual = folder.run(command).json();
+    let posterior = folder.run(&format!("{command} --rule posterior")).json();
+    assert_eq!(usual["settings"]["decision"], json!({"rule": "threshold", "threshold": 0.5}));
+    assert_eq!(posterior["settings"]["decision"], json!({"rule": "posterior", "prior": 1.0}));
+    let (one, other) = (&usual["numbers"]["processbench"], &posterior["numbers"]["processbench"]);
+    assert_eq!(
+        (&one["other_rule"]["average"], &other["other_rule"]["average"]),
+        (&other["average_f1"], &one["average_f1"])
+    );
+    assert_eq!(
+        (one["sweep"].as_array().unwrap().len(), one["prior_sweep"].as_array().unwrap().len()),
+        (19, 41)
+    );
+    assert_eq!(one["sweep"], other["sweep"]);
+
+    let fitted =
+        folder.run("bench processbench scored.jsonl --scores unsure -o fit --rule posterior --fit mine.toml");
+    assert!(fitted.fails(2).contains("these scores name none"));
+    folder.run("bench processbench scored.jsonl --scores unsure -o fit --fit nowhere").fails(2);
+    let text = String::from_utf8(folder.bytes("scored.jsonl")).unwrap();
+    folder.file("named.jsonl", text.replace("\"unsure\"", "\"m/brief\""));
+    let line =
+        "bench processbench named.jsonl --scores m/brief -o named --rule posterior --fit mine.toml --json";
+    let report = folder.run(line).json();
+    let fitted = &report["settings"]["fitted"];
+    let prior = fitted["prior"].as_f64().unwrap();
+    let mine = String::from_utf8(folder.bytes("mine.toml")).unwrap();
+    assert!(mine.contains(&format!("[decision]\nrule = \"posterior\"\nprior = {prior:?}\n")), "{mine}");
+    let swept = report["numbers"]["processbench"]["prior_sweep"].as_array().unwrap();
+    let f1 = |at: f64| swept.iter().find(|point| point["prior"] == at).unwrap()["average"].as_f64().unwrap();
+    assert!(swept.iter().all(|point| point["average"].as_f64().unwrap() <= f1(prior)));
+
+    // What is measured is not what is fitted on.
+    let official = r#"{"id":"gsm8k-0","problem":"p","steps":["a"],"label":-1,"final_answer_correct":true,"generator":"g"}"#;
+    folder.file("official.json", format!("[{official}]"));
+    let said = folder.run("bench processbench official.json --scores x --fit mine.toml").fails(2);
+    assert!(said.contains("would choose by what is measured"), "{said}");
+    for (line, words) in [
+        ("prmbench scored.jsonl --scores unsure --prior 2", "each step is judged on its own"),
+        ("best-of-n scored.jsonl --threshold 0.3", "looks for no first error"),
+        ("labels scored.jsonl --rule posterior", "each step is judged on its own"),
+        ("processbench scored.jsonl --critic --threshold 0.3", "names the first error itself"),
+    ] {
+        let said = folder.run(&format!("bench {line} -o refused")).fails(2);
+        assert!(said.contains(words), "{line}: {said}");
+    }
+    let drift =
+        folder.run("bench drift scored.jsonl --scores unsure --rule posterior -o drift --json").json();
+    assert_eq!(drift["numbers"]["drift"]["decision"]["rule"], "posterior");
+}
+
 #[test]
 fn runs_are_compared() {
     let folder = scored_world();

@@ -72,7 +72,7 @@ fn two_endpoints_score_and_solutions_travel_together() {
 }
 
 #[test]
-fn a_killed_run_over_an_endpoint_resumes() {
+fn a_run_over_an_endpoint_is_alone_and_resumes_when_killed() {
     let folder = Folder::with_world();
     let last = folder.rows("world.jsonl")[5]["problem"]["text"].as_str().unwrap().to_owned();
     let hanging =
@@ -95,11 +95,15 @@ fn a_killed_run_over_an_endpoint_resumes() {
         assert!(begun.elapsed() < Duration::from_secs(60), "{} solutions are kept", kept());
         std::thread::sleep(Duration::from_millis(10));
     }
+    // A second run into the same output asks for nothing and leaves the first one's journal alone.
+    let other = server();
+    let refused = folder.run_at_home(&line(&other, "scored.jsonl")).fails(3);
+    assert!(refused.contains("scored.jsonl.journal: is in use by another process"), "{refused}");
+    assert_eq!((other.seen().len(), kept()), (0, 8));
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!folder.path("scored.jsonl").exists());
     // The model's name identifies it, so another server of it goes on.
-    let other = server();
     let report = folder.run_at_home(&line(&other, "scored.jsonl")).json();
     assert_eq!((&report["solutions"], &report["resumed"]), (&json!(12), &json!(8)));
     assert_eq!(other.seen().iter().map(|seen| prompts(seen).len()).sum::<usize>(), 4);

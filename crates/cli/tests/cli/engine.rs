@@ -1,5 +1,7 @@
 //! Commands that run a model, with the tiny models of the engine's tests.
 
+use serde_json::json;
+
 use super::{Folder, model};
 
 #[test]
@@ -33,8 +35,47 @@ fn the_first_suspected_error_is_marked() {
         .run(&format!("score world.jsonl --model {} --show 1 --threshold 1.0", model("qwen2")))
         .succeeds();
     assert!(shown.contains("◄ first suspected error"), "{}", shown);
+    assert!(shown.contains("first error by posterior: step"), "{}", shown);
     assert!(shown.contains("12 solutions scored"), "{}", shown);
     assert!(!shown.contains('\u{1b}'), "no colours where there is no terminal");
+}
+
+/// A rule of the profile decides, the command line decides over it, and scores do not depend on either.
+#[test]
+fn a_profile_has_a_decision_rule() {
+    let folder = Folder::with_world();
+    let plain =
+        std::fs::read_to_string(format!("{}/../../assets/profiles/plain.toml", env!("CARGO_MANIFEST_DIR")))
+            .unwrap();
+    folder.file("mine.toml", format!("{plain}\n[decision]\nrule = \"posterior\"\nprior = 1e6\n"));
+    let command = format!("score world.jsonl --model {} --json", model("qwen2"));
+    let usual = folder.run(&format!("{command} --profile plain")).json();
+    assert_eq!(usual["decision"], json!({"rule": "threshold", "threshold": 0.5}));
+    let mine = folder.run(&format!("{command} --profile mine.toml")).json();
+    assert_eq!(mine["decision"], json!({"rule": "posterior", "prior": 1e6}));
+    // With such a prior no solution is right.
+    assert_eq!((&mine["suspected"], mine.get("threshold")), (&json!(12), None));
+    for (one, other) in usual["results"].as_array().unwrap().iter().zip(mine["results"].as_array().unwrap()) {
+        assert_eq!(one["scores"], other["scores"]);
+        let of = |result: &serde_json::Value| -> f64 {
+            let steps = result["posterior"]["steps"].as_array().unwrap();
+            steps.iter().chain([&result["posterior"]["none"]]).map(|share| share.as_f64().unwrap()).sum()
+        };
+        assert!((of(one) - 1.0).abs() < 1e-9 && (of(other) - 1.0).abs() < 1e-9);
+    }
+    let over = folder.run(&format!("{command} --profile mine.toml --rule threshold")).json();
+    assert_eq!(over["decision"], usual["decision"]);
+    let rare = folder.run(&format!("{command} --profile plain --prior 1e-300")).json();
+    assert_eq!((&rare["decision"]["rule"], &rare["suspected"]), (&json!("posterior"), &json!(0)));
+    for wrong in
+        ["--threshold 0.5 --prior 2", "--rule posterior --threshold 0.5", "--rule threshold --prior 2"]
+    {
+        let said = folder.run(&format!("{command} --profile plain {wrong}")).fails(2);
+        assert!(
+            said.contains("--threshold is for --rule threshold and --prior for --rule posterior"),
+            "{said}"
+        );
+    }
 }
 
 /// The failure of one solution costs no other one its scores.

@@ -12,6 +12,7 @@ mod bench;
 mod damage;
 mod endpoints;
 mod engine;
+mod exact;
 mod faults;
 mod help;
 mod hub;

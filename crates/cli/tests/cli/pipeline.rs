@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Done, Folder};
 
@@ -274,4 +274,51 @@ fn corrupt() {
         nothing.stderr.contains("no problem in the input has a solution that can be corrupted"),
         "{nothing}"
     );
+}
+
+/// Rated continuations of the same steps: joined into paragraphs alike, and each label of what they share once.
+#[test]
+fn continuations_become_paragraphs_with_labels_once() {
+    let folder = Folder::new();
+    let step = |number: usize| format!("Step {number} says something of about sixty characters, no more.");
+    let rows = (0..8).flat_map(|problem| {
+        (0..5).map(move |length| {
+            let prefix: Vec<String> = (0..length).map(step).collect();
+            let wrong = step(length).replace("something", "nothing");
+            json!({
+                "problem": format!("Problem number {problem}?"),
+                "prefix": prefix, "prefix_ratings": vec![1; length],
+                "candidates": [{"step": step(length), "rating": 1}, {"step": wrong, "rating": -1}],
+            })
+        })
+    });
+    let rows: String = rows.map(|row| row.to_string() + "\n").collect();
+    folder.file("prefixes.jsonl", rows);
+    folder.run("data merge prefixes.jsonl -o merged.jsonl").succeeds();
+    // 8 problems × 5 prefixes × 2 candidates; of the 160 + 80 labels 80 are of different steps.
+    let once = folder.run("data convert merged.jsonl --labels-once -o once.jsonl --json").json();
+    assert_eq!((&once["repeated_labels"], once.get("merged")), (&json!(160), None));
+    let line = "data convert merged.jsonl --merge-steps --labels-once --json";
+    let report = folder.run(&format!("{line} -o paragraphs.jsonl")).json();
+    assert!(report["merged"].as_u64().unwrap() > 20, "{report}");
+    let again = folder.run(&format!("{line} -o again.jsonl")).json();
+    assert_eq!(
+        (&again["merged"], folder.bytes("again.jsonl")),
+        (&report["merged"], folder.bytes("paragraphs.jsonl"))
+    );
+    let other = folder.run(&format!("{line} --seed 1 -o other.jsonl")).json();
+    assert_ne!(folder.bytes("other.jsonl"), folder.bytes("paragraphs.jsonl"), "{other}");
+    for record in folder.rows("paragraphs.jsonl") {
+        for pair in record["solutions"].as_array().unwrap().chunks(2) {
+            let steps = |index: usize| pair[index]["steps"].as_array().unwrap().clone();
+            let (right, wrong) = (steps(0), steps(1));
+            assert_eq!(right.len(), wrong.len());
+            assert_eq!(right[..right.len() - 1], wrong[..wrong.len() - 1]);
+            let annotation = &pair[1]["annotations"][0];
+            assert_eq!(annotation["first_error"], json!(wrong.len() - 1));
+            assert_eq!(annotation["labels"][wrong.len() - 1]["mark"], "incorrect");
+        }
+    }
+    let done = folder.run("data convert merged.jsonl --seed 3 -o x.jsonl");
+    assert!(done.code == Some(2) && done.stderr.contains("--merge-steps"), "{done}");
 }

@@ -193,6 +193,21 @@ fn an_adapter_carries_its_base_profile_and_head() {
     let measured = folder.run("bench processbench eval.jsonl --model run/adapter -o bench");
     assert_eq!(measured.code, Some(0), "{measured}");
 
+    // A rule that was fitted goes with the adapter; another profile has its own.
+    let fit = "bench processbench eval.jsonl --adapter run/adapter -o fit --rule posterior --fit run/adapter --json";
+    let fitted = folder.run(fit).json()["settings"]["fitted"].clone();
+    assert_eq!(
+        (&fitted["rule"], &json("run/adapter/gradus.json")["decision"]),
+        (&"posterior".into(), &fitted)
+    );
+    let decision =
+        |options: &str| folder.run(&format!("score eval.jsonl --json {options}")).json()["decision"].clone();
+    assert_eq!(decision("--adapter run/adapter"), fitted);
+    assert_eq!(decision("--adapter run/adapter --rule threshold")["threshold"], 0.5);
+    assert_eq!(decision("--adapter run/adapter --profile run/adapter/profile.toml"), fitted);
+    assert!(folder.run("models show run/adapter").succeeds().contains("posterior, prior"));
+    assert_eq!(scores("--adapter run/adapter"), expected);
+
     let refused = |line: &str, words: &str| {
         let done = folder.run(line);
         assert!(done.code != Some(0) && done.stderr.contains(words), "{line}: {done}");
@@ -360,6 +375,16 @@ fn solutions_of_a_problem_share_their_beginning() {
         (apart.0 - weighed.0).abs() < 1e-9 && (apart.1 - weighed.1).abs() > 1e-3 * apart.1,
         "{apart:?} {weighed:?}"
     );
+    // A ranking of right and wrong continuations is beside the loss of the labels.
+    let ranked = first("ranked", "batch.examples=24 batch.tokens=8192 prm.by_problem=true prm.pair_weight=1");
+    assert!(
+        (ranked.0 - shared.0).abs() < 1e-9 && (ranked.1 - shared.1).abs() > 1e-3 * shared.1,
+        "{ranked:?} {shared:?}"
+    );
+    let lines = folder.rows("ranked/metrics.jsonl");
+    let pair_loss =
+        lines.iter().find(|line| line["split"] == "train").unwrap()["pair_loss"].as_f64().unwrap();
+    assert!((0.1..5.0).contains(&pair_loss), "{pair_loss}");
     let size = |name: &str| folder.bytes(&format!("{name}/adapter/adapter_model.safetensors")).len();
     first("half", "lora.stored=bf16");
     assert!(size("half") < size("apart") * 7 / 10, "{} {}", size("half"), size("apart"));

@@ -55,6 +55,9 @@ fn scores_of_several_files_stand_side_by_side() {
     let page = text(&folder, "both.html");
     assert!(page.contains("scores</span> one") && page.contains("scores</span> two"));
     assert!(page.contains("below 0.75 are suspected"));
+    assert!(page.contains("Most probable first error"));
+    said(folder.run("view scored.jsonl -o posterior.html --prior 2"));
+    assert!(text(&folder, "posterior.html").contains("most probable first one by the scores (prior 2)"));
     let done = folder.run("view scored.jsonl -o -");
     assert!(done.stdout.starts_with("<!doctype html>") && done.stderr.contains("3 problems"), "{done}");
 }

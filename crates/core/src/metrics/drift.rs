@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::process::first_error;
 use super::share;
+use crate::select::DecisionRule;
 
 /// Bars of the histogram of positions.
 pub const BINS: usize = 10;
@@ -37,12 +37,12 @@ pub struct Minimum {
     pub positions: [usize; BINS],
 }
 
-/// Solutions with a step below the threshold.
+/// Solutions in which a first error is seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flagged {
     /// Solutions, those that could not be scored too.
     pub solutions: usize,
-    /// Share of them with some step below the threshold; what could not be scored is not flagged.
+    /// Share of them with a first error by the rule; what could not be scored is not flagged.
     pub share: Option<f64>,
 }
 
@@ -61,25 +61,25 @@ pub struct Drift {
     pub false_alarms: Flagged,
 }
 
-/// The numbers over `solutions`, with scores below `threshold` as errors.
+/// The numbers over `solutions`, with first errors by `rule`.
 ///
 /// ```
 /// use gradus_core::metrics::drift::{Scored, drift};
+/// use gradus_core::select::DecisionRule;
 /// let wrong = Scored { scores: Some(&[0.9, 0.8, 0.1]), right_answer: false, first_error: None };
 /// let lucky = Scored { scores: Some(&[0.9, 0.7, 0.9]), right_answer: true, first_error: Some(Some(1)) };
-/// let found = drift(&[wrong, lucky], 0.5);
+/// let found = drift(&[wrong, lucky], DecisionRule::default());
 /// assert_eq!((found.wrong_answer.at_last, found.wrong_answer.by_chance), (Some(1.0), Some(1.0 / 3.0)));
 /// assert_eq!((found.detected.share, found.false_alarms.share), (Some(0.0), None));
 /// ```
-pub fn drift(solutions: &[Scored], threshold: f64) -> Drift {
+pub fn drift(solutions: &[Scored], rule: DecisionRule) -> Drift {
     let flagged = |process_right: bool| {
         let of_kind = |solution: &&Scored| {
             solution.right_answer
                 && solution.first_error.is_some_and(|error| error.is_none() == process_right)
         };
-        let found = |solution: &Scored| {
-            solution.scores.is_some_and(|scores| first_error(scores, threshold).is_some())
-        };
+        let found =
+            |solution: &Scored| solution.scores.is_some_and(|scores| rule.first_error(scores).is_some());
         let count = solutions.iter().filter(of_kind).count();
         let below = solutions.iter().filter(of_kind).filter(|solution| found(solution)).count();
         Flagged { solutions: count, share: share(below, count) }
@@ -130,18 +130,20 @@ mod tests {
 
     use super::*;
 
+    const RULE: DecisionRule = DecisionRule::Threshold { threshold: 0.5 };
+
     fn scored(scores: &[f64], right_answer: bool, first_error: Option<Option<usize>>) -> Scored<'_> {
         Scored { scores: Some(scores), right_answer, first_error }
     }
 
     #[test]
     fn no_solutions_no_numbers() {
-        assert_eq!(drift(&[], 0.5), Drift::default());
+        assert_eq!(drift(&[], RULE), Drift::default());
     }
 
     #[test]
     fn ties_go_to_the_earliest_and_single_steps_say_nothing() {
-        let found = drift(&[scored(&[0.1, 0.9, 0.1], false, None), scored(&[0.1], false, None)], 0.5);
+        let found = drift(&[scored(&[0.1, 0.9, 0.1], false, None), scored(&[0.1], false, None)], RULE);
         assert_eq!((found.wrong_answer.solutions, found.wrong_answer.at_last), (1, Some(0.0)));
         assert_eq!(found.wrong_answer.positions, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!((found.right_answer.solutions, found.right_answer.at_last), (0, None));
@@ -153,7 +155,7 @@ mod tests {
     #[test]
     fn what_is_not_scored_is_not_detected() {
         let unscored = Scored { scores: None, right_answer: true, first_error: Some(Some(0)) };
-        let found = drift(&[unscored, scored(&[0.9, 0.2], true, Some(Some(0)))], 0.5);
+        let found = drift(&[unscored, scored(&[0.9, 0.2], true, Some(Some(0)))], RULE);
         assert_eq!((found.undecided, found.detected.solutions, found.detected.share), (1, 2, Some(0.5)));
         // Any step below counts, also where it is not the first error.
         assert_eq!(found.false_alarms, Flagged::default());
@@ -170,7 +172,7 @@ mod tests {
                 scored(low, false, Some(Some(1))),
                 scored(low, false, Some(None)),
             ],
-            0.5,
+            RULE,
         );
         assert_eq!((found.false_alarms.solutions, found.false_alarms.share), (2, Some(0.5)));
         assert_eq!((found.detected.solutions, found.detected.share), (0, None));
@@ -183,7 +185,7 @@ mod tests {
             solutions in prop::collection::vec(prop::collection::vec(0.0..1.0f64, 0..15), 0..30)
         ) {
             let scored: Vec<Scored> = solutions.iter().map(|scores| scored(scores, false, None)).collect();
-            let found = drift(&scored, 0.5);
+            let found = drift(&scored, RULE);
             prop_assert_eq!(found.wrong_answer.positions.iter().sum::<usize>(), found.wrong_answer.solutions);
             let at_last = found.wrong_answer.at_last.unwrap_or(0.0) * found.wrong_answer.solutions as f64;
             prop_assert!(at_last <= found.wrong_answer.positions[BINS - 1] as f64 + 1e-9);

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::share;
+use crate::select::DecisionRule;
 
 /// One sample. Indices are 0-based; `None` inside is 'no error'.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,7 +109,7 @@ impl ProcessCounts {
 /// assert_eq!(first_error(&[0.9, 0.5], 0.5), None);
 /// ```
 pub fn first_error(scores: &[f64], threshold: f64) -> Option<usize> {
-    scores.iter().position(|&score| score.is_nan() || score < threshold)
+    DecisionRule::Threshold { threshold }.first_error(scores)
 }
 
 /// One threshold of a sweep and its numbers.
@@ -141,13 +142,9 @@ pub fn thresholds() -> [f64; 19] {
 /// assert_eq!((best.threshold, best.scores.acc_cor, best.scores.undecided), (0.35, Some(0.5), 1));
 /// ```
 pub fn sweep(samples: &[(Option<&[f64]>, Option<usize>)], thresholds: &[f64]) -> Vec<AtThreshold> {
-    let at = |&threshold: &f64| {
-        let locate = |&(scores, truth): &(Option<&[f64]>, Option<usize>)| Located {
-            predicted: scores.map(|scores| first_error(scores, threshold)),
-            truth,
-        };
-        let located: Vec<Located> = samples.iter().map(locate).collect();
-        AtThreshold { threshold, scores: scores(&located) }
+    let at = |&threshold: &f64| AtThreshold {
+        threshold,
+        scores: by_rule(samples, DecisionRule::Threshold { threshold }),
     };
     thresholds.iter().map(at).collect()
 }
@@ -166,6 +163,26 @@ pub fn best(sweep: &[AtThreshold]) -> Option<AtThreshold> {
         }
     }
     best.map(|(_, at)| at)
+}
+
+/// The priors of a sweep of the posterior rule: ten to a decade, from 0.01 to 100, in round numbers.
+///
+/// ```
+/// use gradus_core::metrics::process::priors;
+/// assert_eq!((priors()[0], priors()[11], priors()[20], priors()[40]), (0.01, 0.13, 1.0, 100.0));
+/// ```
+pub fn priors() -> [f64; 41] {
+    const TENTHS: [u32; 10] = [10, 13, 16, 20, 25, 32, 40, 50, 63, 79];
+    std::array::from_fn(|index| f64::from(TENTHS[index % 10] * 10_u32.pow(index as u32 / 10)) / 1000.0)
+}
+
+/// The numbers by a decision rule; a sample is as for [`sweep`].
+pub fn by_rule(samples: &[(Option<&[f64]>, Option<usize>)], rule: DecisionRule) -> ProcessScores {
+    let locate = |&(scores, truth): &(Option<&[f64]>, Option<usize>)| Located {
+        predicted: scores.map(|scores| rule.first_error(scores)),
+        truth,
+    };
+    scores(&samples.iter().map(locate).collect::<Vec<_>>())
 }
 
 /// The plain mean of the subsets' F1, as the benchmark reports it; none without subsets, or when one has none.

@@ -8,6 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::Solution;
 use super::text::result;
+use crate::paragraphs::CHARACTERS;
 use gradus_core::{Annotation, LabelSource, Problem};
 
 /// One way to write solutions down, drawn at random.
@@ -126,7 +127,7 @@ impl Layout {
         };
         let opening = sentence(&OPENINGS, 0.55);
         let closing = sentence(&CLOSINGS, 0.75);
-        let sizes = if random.random_bool(0.2) { &[0][..] } else { &[0, 60, 120, 200, 300, 450, 700][..] };
+        let sizes = if random.random_bool(0.2) { &[0][..] } else { &CHARACTERS[..] };
         let characters = std::array::from_fn(|_| *sizes.choose(&mut random).expect("there are some"));
         let between = if random.random_bool(0.75) { " " } else { "\n" };
         let formulas = [Formulas::AsTheyAre, Formulas::Spaced, Formulas::Brackets, Formulas::Displayed];

@@ -9,7 +9,7 @@ use candle_core::Tensor;
 use gradus_kernels::attention::Mask;
 
 use super::groups::{Group, connected, padded};
-use super::{Attend, Inputs, PlanRequest, visible};
+use super::{Attend, Attended, Inputs, PlanRequest, visible};
 use crate::Result;
 
 /// Groups of rows that share keys, in batches of equal padded shape.
@@ -96,14 +96,14 @@ impl Groups {
 }
 
 impl Attend for Groups {
-    fn attend(&self, inputs: &Inputs<'_>) -> Result<Tensor> {
+    fn attend(&self, inputs: &Inputs<'_>) -> Result<Attended> {
         let width = inputs.heads.query * inputs.heads.dim;
         let parts: Result<Vec<Tensor>> = self.batches.iter().map(|batch| batch.attend(inputs)).collect();
         let all = Tensor::cat(&parts?, 0)?.reshape(((), width))?;
-        Ok(all.index_select(&self.order, 0)?)
+        Ok(all.index_select(&self.order, 0)?.into())
     }
 
-    fn backward(&self, _: &Inputs<'_>, _: &Tensor, _: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
+    fn backward(&self, _: &Inputs<'_>, _: &Attended, _: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
         Err(crate::Error::request("training on this device is not supported yet: use --device cpu"))
     }
 }

@@ -3,7 +3,7 @@
 use candle_core::Tensor;
 use gradus_kernels::attention::{Attention, Segment};
 
-use super::{Attend, Inputs, PlanRequest};
+use super::{Attend, Attended, Inputs, PlanRequest};
 use crate::Result;
 use crate::ops::{compute, with_slices};
 
@@ -16,20 +16,26 @@ pub(super) fn plan(request: &PlanRequest<'_>) -> Result<Box<dyn Attend>> {
 }
 
 impl Attend for Segments {
-    fn attend(&self, inputs: &Inputs<'_>) -> Result<Tensor> {
+    fn attend(&self, inputs: &Inputs<'_>) -> Result<Attended> {
         let attention = kernel(inputs);
         let Inputs { q, k, v, heads, .. } = *inputs;
         let width = heads.query * heads.dim;
-        compute([q, k, v], (q.elem_count() / width, width), |[q, k, v], out| {
+        let out = compute([q, k, v], (q.elem_count() / width, width), |[q, k, v], out| {
             attention.attend(q, k, v, &self.0, out);
-        })
+        });
+        out.map(Attended::from)
     }
 
-    fn backward(&self, inputs: &Inputs<'_>, out: &Tensor, dout: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
+    fn backward(
+        &self,
+        inputs: &Inputs<'_>,
+        attended: &Attended,
+        dout: &Tensor,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
         let attention = kernel(inputs);
         let Inputs { q, k, v, .. } = *inputs;
         let dout = dout.contiguous()?;
-        let (dq, dk, dv) = with_slices([q, k, v, out, &dout], |[q, k, v, out, dout]| {
+        let (dq, dk, dv) = with_slices([q, k, v, &attended.out, &dout], |[q, k, v, out, dout]| {
             let (mut dq, mut dk, mut dv) = (vec![0.0; q.len()], vec![0.0; k.len()], vec![0.0; v.len()]);
             attention.backward(q, k, v, out, dout, &self.0, &mut dq, &mut dk, &mut dv);
             (dq, dk, dv)

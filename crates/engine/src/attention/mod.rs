@@ -23,6 +23,8 @@ use crate::Result;
 use crate::device::on_device;
 
 #[cfg(feature = "cuda")]
+pub(crate) use cuda::over_rows;
+#[cfg(feature = "cuda")]
 pub(crate) use groups::{Group, connected, padded};
 
 /// Shape of the attention of one model.
@@ -39,13 +41,33 @@ pub struct Heads {
 /// The attention plan of a batch, used by every layer.
 pub struct Plan(Box<dyn Attend>);
 
+/// What attention gives.
+pub struct Attended {
+    /// `[rows, query heads · dim]`.
+    pub out: Tensor,
+    /// The logarithms of each row's and head's sum, where the gradient needs them.
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only NVIDIA GPUs keep them"))]
+    sums: Option<Tensor>,
+}
+
+impl From<Tensor> for Attended {
+    fn from(out: Tensor) -> Self {
+        Self { out, sums: None }
+    }
+}
+
 /// A plan of one device.
 trait Attend: Send + Sync {
     /// See [`Plan::attend`].
-    fn attend(&self, inputs: &Inputs<'_>) -> Result<Tensor>;
+    fn attend(&self, inputs: &Inputs<'_>) -> Result<Attended>;
 
     /// See [`Plan::backward`].
-    fn backward(&self, inputs: &Inputs<'_>, out: &Tensor, dout: &Tensor) -> Result<(Tensor, Tensor, Tensor)>;
+    fn backward(
+        &self,
+        inputs: &Inputs<'_>,
+        attended: &Attended,
+        dout: &Tensor,
+    ) -> Result<(Tensor, Tensor, Tensor)>;
 }
 
 /// What a layer's attention is computed from.
@@ -65,12 +87,14 @@ struct PlanRequest<'a> {
     rows: usize,
     /// Every mask that a layer uses.
     masks: &'a [Mask],
-    /// The heads of a pass over a cache.
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only NVIDIA GPUs plan by heads"))]
+    heads: Heads,
+    /// Whether this is a pass over a cache, whose gradient nobody asks for.
     #[cfg_attr(
         not(feature = "cuda"),
         expect(dead_code, reason = "only NVIDIA GPUs plan such a pass in their own way")
     )]
-    cached: Option<Heads>,
+    cached: bool,
     dtype: DType,
     device: &'a Device,
 }
@@ -81,10 +105,11 @@ impl Plan {
         segments: &[Segment],
         rows: usize,
         masks: &[Mask],
+        heads: Heads,
         dtype: DType,
         device: &Device,
     ) -> Result<Self> {
-        let request = PlanRequest { segments, rows, masks, cached: None, dtype, device };
+        let request = PlanRequest { segments, rows, masks, heads, cached: false, dtype, device };
         on_device!(device, plan(&request)).map(Self)
     }
 
@@ -97,11 +122,11 @@ impl Plan {
         dtype: DType,
         device: &Device,
     ) -> Result<Self> {
-        let request = PlanRequest { segments, rows, masks, cached: Some(heads), dtype, device };
+        let request = PlanRequest { segments, rows, masks, heads, cached: true, dtype, device };
         on_device!(device, plan(&request)).map(Self)
     }
 
-    /// q `[rows, query heads, dim]` over k and v `[slots, key heads, dim]` → `[rows, query heads · dim]`.
+    /// q `[rows, query heads, dim]` over k and v `[slots, key heads, dim]` → `out`, `[rows, query heads · dim]`.
     pub fn attend(
         &self,
         q: &Tensor,
@@ -110,21 +135,21 @@ impl Plan {
         heads: Heads,
         mask: Mask,
         precision: Precision,
-    ) -> Result<Tensor> {
+    ) -> Result<Attended> {
         self.0.attend(&Inputs { q, k, v, heads, mask, precision })
     }
 
-    /// Gradients of [`Plan::attend`] with respect to q, k and v; `out` is what it returned.
+    /// Gradients of [`Plan::attend`] with respect to q, k and v; `attended` is what it returned.
     pub fn backward(
         &self,
         (q, k, v): (&Tensor, &Tensor, &Tensor),
-        out: &Tensor,
+        attended: &Attended,
         dout: &Tensor,
         heads: Heads,
         mask: Mask,
         precision: Precision,
     ) -> Result<(Tensor, Tensor, Tensor)> {
-        self.0.backward(&Inputs { q, k, v, heads, mask, precision }, out, dout)
+        self.0.backward(&Inputs { q, k, v, heads, mask, precision }, attended, dout)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Starts kernels: addresses of tensors, uninitialized results, launches.
 
 use candle_core::cuda_backend::WrapErr;
-use candle_core::cuda_backend::cudarc::driver::{DevicePtr, LaunchConfig, PushKernelArg};
+use candle_core::cuda_backend::cudarc::driver::{DevicePtr, LaunchConfig, PushKernelArg, sys};
 use candle_core::cuda_backend::{CudaDevice, CudaStorageSlice};
 use candle_core::{D, DType, Result, Shape, Storage, Tensor, bail};
 
@@ -21,10 +21,13 @@ macro_rules! kernels {
 }
 
 kernels!(ATTENTION, "attention");
+kernels!(FLASH, "flash");
 kernels!(LOGPROBS, "logprobs");
 kernels!(NORM, "norm");
 kernels!(OPTIMIZER, "optimizer");
 kernels!(POINTWISE, "pointwise");
+kernels!(SAMPLE, "sample");
+kernels!(VECTOR, "vector");
 
 /// One argument of a kernel.
 pub(super) enum Arg {
@@ -80,10 +83,34 @@ pub(super) unsafe fn launch(
     grid: Grid,
     arguments: &[Arg],
 ) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { launch_shared(device, kernels, name, grid, 0, arguments) }
+}
+
+/// Dynamic shared memory that every kernel may have without asking, what it has by itself left room for.
+const PLAIN_SHARED: u32 = 32 << 10;
+
+/// Like [`launch`], with `shared` bytes of dynamic shared memory for each block.
+///
+/// # Safety
+///
+/// As [`launch`].
+pub(super) unsafe fn launch_shared(
+    device: &CudaDevice,
+    kernels: &Kernels,
+    name: &str,
+    grid: Grid,
+    shared: u32,
+    arguments: &[Arg],
+) -> Result<()> {
     if grid.blocks == 0 {
         return Ok(());
     }
     let function = device.get_or_load_custom_func(name, kernels.name, kernels.ptx)?;
+    if shared > PLAIN_SHARED {
+        let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        function.set_attribute(attribute, shared as i32).w()?;
+    }
     let mut builder = function.builder();
     for argument in arguments {
         match argument {
@@ -93,7 +120,8 @@ pub(super) unsafe fn launch(
         };
     }
     let (x, y) = grid.threads;
-    let config = LaunchConfig { grid_dim: (grid.blocks, 1, 1), block_dim: (x, y, 1), shared_mem_bytes: 0 };
+    let config =
+        LaunchConfig { grid_dim: (grid.blocks, 1, 1), block_dim: (x, y, 1), shared_mem_bytes: shared };
     // SAFETY: the caller's promise.
     unsafe { builder.launch(config) }.w()?;
     Ok(())

@@ -100,6 +100,51 @@ fn turn(x: &Tensor, cos: &Tensor, sin: &Tensor, sign: f32) -> Result<Tensor> {
     Ok(y)
 }
 
+/// [`rope`] of q and k, and the rows of k and v written to `slots` of `keys` and `values`; returns the turned q.
+pub(crate) fn rope_into(
+    [q, k, v]: [&Tensor; 3],
+    (cos, sin): (&Tensor, &Tensor),
+    slots: &Tensor,
+    (keys, values): (&Tensor, &Tensor),
+) -> Result<Tensor> {
+    let ((rows, heads, dim), key_heads, half) = (q.dims3()?, k.dim(1)?, q.dim(2)? / 2);
+    let expected = [rows, key_heads, dim];
+    if k.dims() != expected
+        || v.dims() != expected
+        || cos.dims() != [rows, half]
+        || slots.elem_count() != rows
+    {
+        let message = format!(
+            "rope_into: {:?}, {:?} and angles {:?} for {:?}",
+            k.dims(),
+            v.dims(),
+            cos.dims(),
+            q.dims()
+        );
+        return Err(Error::Msg(message).into());
+    }
+    let y = unfilled(q.shape(), q.dtype(), q)?;
+    let kernel = variant("rope_into", half, &[q, k, v, cos, sin, &y, keys, values])?;
+    let arguments = [
+        Arg::Address(address(q)?),
+        Arg::Address(address(k)?),
+        Arg::Address(address(v)?),
+        Arg::Address(address(cos)?),
+        Arg::Address(address(sin)?),
+        Arg::Address(address(slots)?),
+        Arg::Address(address(&y)?),
+        Arg::Address(address(keys)?),
+        Arg::Address(address(values)?),
+        Arg::U32(heads as u32),
+        Arg::U32(key_heads as u32),
+        Arg::U32(half as u32),
+    ];
+    let grid = Grid::block_per_row(rows, (heads + key_heads) * half, kernel.pack, 256);
+    // SAFETY: the kernel's own arguments; shapes were compared, and slots are of the cache that keys and values belong to.
+    unsafe { launch(q.device().as_cuda_device()?, &POINTWISE, &kernel.name, grid, &arguments)? };
+    Ok(y)
+}
+
 /// x / (1 − rate) where a hash of the seed and the position keeps it, 0 elsewhere: the positions that `gradus_kernels::rows::dropout`
 /// keeps on the CPU. The gradient is the same call on the gradient.
 pub(crate) fn dropout(x: &Tensor, rate: f32, seed: u64) -> Result<Tensor> {

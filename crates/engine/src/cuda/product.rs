@@ -12,6 +12,11 @@ pub(crate) fn add_product(out: &Tensor, a: &Tensor, b: &Tensor) -> Result<()> {
     product(out, a, b, 1.0)
 }
 
+/// out ← a `[m, k]` · b `[k, n]`, rounded to the type of `out`: the factors' or f32.
+pub(super) fn product_into(out: &Tensor, a: &Tensor, b: &Tensor) -> Result<()> {
+    product(out, a, b, 0.0)
+}
+
 /// dYᵀ · X in f32: the gradient of a weight `[outputs, inputs]` from dY `[m, outputs]` and X `[m, inputs]`.
 pub(crate) fn weight_gradient(dy: &Tensor, x: &Tensor) -> Result<Tensor> {
     let out = unfilled((dy.dim(1)?, x.dim(1)?), DType::F32, dy)?;

@@ -1,5 +1,5 @@
 //! Generation's attention: every row is a sequence of its own, with keys of any number anywhere in the cache. One kernel reads them
-//! where they lie, without groups, copies or padding; another puts the new ones into their slots.
+//! where they lie, without groups, copies or padding.
 
 use std::ops::Range;
 
@@ -17,13 +17,12 @@ pub(crate) struct Rows {
     keys: Tensor,
     /// Where among them a row's keys begin and end, `[rows, 2]`, for each mask.
     ranges: Vec<(Mask, Tensor)>,
-    /// Maximum keys per row.
-    most: usize,
+    /// Threads of a block, for one row and head.
+    threads: usize,
 }
 
 impl Rows {
-    /// A plan where each segment is one row, in order, and the kernel knows heads of this width: the threads of a key are a
-    /// power of two within a warp.
+    /// A plan where each segment is one row, in order, and the kernel knows heads of this width.
     pub(crate) fn new(
         segments: &[Segment],
         masks: &[Mask],
@@ -31,10 +30,9 @@ impl Rows {
         dtype: DType,
         device: &Device,
     ) -> Result<Option<Self>> {
-        let pack = 16 / dtype.size_in_bytes();
-        let lanes = heads.dim / pack;
-        let fits = heads.dim.is_multiple_of(pack) && lanes.is_power_of_two() && lanes <= 32;
-        if !fits || segments.iter().enumerate().any(|(row, segment)| segment.rows != (row..row + 1)) {
+        if !Self::fits(heads, dtype)
+            || segments.iter().enumerate().any(|(row, segment)| segment.rows != (row..row + 1))
+        {
             return Ok(None);
         }
         let keys: Vec<u32> = segments
@@ -55,8 +53,25 @@ impl Rows {
             Ok((*mask, Tensor::from_vec(ranges, (counts.len(), 2), device)?))
         });
         let ranges = ranges.collect::<Result<_>>()?;
-        let most = counts.iter().copied().max().unwrap_or(0);
-        Ok(Some(Self { keys: Tensor::new(keys, device)?, ranges, most }))
+        let threads = Self::threads(counts.iter().copied().max().unwrap_or(0), heads, dtype);
+        Ok(Some(Self { keys: Tensor::new(keys, device)?, ranges, threads }))
+    }
+
+    /// Rows whose lists are on the device already.
+    pub(crate) fn over(keys: Tensor, ranges: Vec<(Mask, Tensor)>, threads: usize) -> Self {
+        Self { keys, ranges, threads }
+    }
+
+    /// Whether the kernel knows heads of this width: the threads of a key are a power of two within a warp.
+    pub(crate) fn fits(heads: Heads, dtype: DType) -> bool {
+        let pack = 16 / dtype.size_in_bytes();
+        let lanes = heads.dim / pack;
+        heads.dim.is_multiple_of(pack) && lanes.is_power_of_two() && lanes <= 32
+    }
+
+    /// Threads of a block where a row sees at most `most` keys: about four for each group of threads, where there are so many.
+    pub(crate) fn threads(most: usize, heads: Heads, dtype: DType) -> usize {
+        (most * heads.dim * dtype.size_in_bytes() / 64).next_power_of_two().clamp(64, 512)
     }
 
     /// Like [`Groups::attend`].
@@ -80,18 +95,17 @@ impl Rows {
             Arg::U32(heads.dim as u32),
             Arg::F32(1.0 / (heads.dim as f32).sqrt()),
         ];
-        // About four keys for each group of threads, where there are so many.
-        let threads = (self.most * heads.dim / kernel.pack / 4).next_power_of_two().clamp(64, 512);
-        let grid = Grid { blocks: (rows * heads.query) as u32, threads: (threads as u32, 1) };
+        let grid = Grid { blocks: (rows * heads.query) as u32, threads: (self.threads as u32, 1) };
         // SAFETY: the kernel's own arguments; every key is a slot of k and v, and the ranges lie within the keys.
         unsafe { launch(q.device().as_cuda_device()?, &ATTENTION, &kernel.name, grid, &arguments) }?;
         Ok(out.flatten_from(1)?)
     }
 }
 
-/// Writes row i of x `[rows, heads, dim]` to slot `slots[i]` of `store`.
-pub(crate) fn put_rows(x: &Tensor, slots: &Tensor, store: &Tensor) -> Result<()> {
-    let (rows, heads, dim) = x.dims3()?;
-    assert_eq!(slots.elem_count(), rows, "a slot for each row");
-    Ok(move_heads("scatter_heads", &x.contiguous()?, slots, store, 1, heads, dim)?)
+/// The rows of a table `[any, width]` that `index` names.
+pub(super) fn take_rows(table: &Tensor, index: &Tensor) -> Result<Tensor> {
+    let (_, width) = table.dims2()?;
+    let y = unfilled((index.elem_count(), width), table.dtype(), table)?;
+    move_heads("gather_heads", table, index, &y, 1, 1, width)?;
+    Ok(y)
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use candle_core::{Device, Tensor};
 use gradus_kernels::attention::{Attention, Segment};
-use gradus_kernels::{Activations, Matrix, alone, rows};
+use gradus_kernels::{Activations, Matrix, Projection, alone, rows};
 use rayon::prelude::*;
 
 use super::{Decoder, Layer};
@@ -30,8 +30,9 @@ const EXPANDED_BYTES: usize = 1 << 30;
 /// Normalized hidden states of a batch, one row per token; none if threads had better share the products:
 /// with few tokens, or with one text that is longer than the others together. None on a GPU, too.
 pub(super) fn forward(decoder: &Decoder, batch: &Batch) -> Result<Option<Tensor>> {
-    let threads = rayon::current_num_threads();
-    if !decoder.device.is_cpu() || batch.len() < FEWEST * threads {
+    // On machines with many cores, some of them.
+    let threads = rayon::current_num_threads().min(batch.len() / FEWEST);
+    if !decoder.device.is_cpu() || threads == 0 || (threads == 1 && rayon::current_num_threads() > 1) {
         return Ok(None);
     }
     let groups = groups(batch, threads);
@@ -108,12 +109,6 @@ struct LayerPass<'a> {
     attention: Attention,
 }
 
-struct Projection<'a> {
-    matrix: &'a Matrix,
-    bias: Option<Vec<f32>>,
-    lora: Option<(&'a Matrix, &'a Matrix)>,
-}
-
 impl<'a> Passes<'a> {
     fn of(decoder: &'a Decoder) -> Result<Self> {
         let layers =
@@ -138,36 +133,27 @@ impl<'a> Passes<'a> {
         let buffer = |width: usize| vec![0.0; count * width];
         let (mut x, mut q, mut k, mut v) =
             (buffer(config.hidden), buffer(wide), buffer(narrow), buffer(narrow));
-        let (mut seen, mut added) = (buffer(wide), buffer(config.hidden));
-        let (mut gate, mut up) = (buffer(config.intermediate), buffer(config.intermediate));
-        let mut low = Vec::new();
+        let mut seen = buffer(wide);
         for (token, x) in tokens.iter().zip(x.chunks_exact_mut(config.hidden)) {
             self.decoder.embedding.row(*token, x);
         }
-        // The normalized rows are where the result goes.
-        let h = hidden;
         for layer in &self.layers {
-            rows::rms_norm(&x, &layer.attention_norm, eps, h);
-            let shared = Activations::new(h);
-            layer.q.apply(&shared, &mut q, &mut low);
-            layer.k.apply(&shared, &mut k, &mut low);
-            layer.v.apply(&shared, &mut v, &mut low);
+            let LayerPass { q: to_q, k: to_k, v: to_v, .. } = layer;
+            let h = Activations::rms_norm(&x, &layer.attention_norm, eps, &[to_q, to_k, to_v]);
+            to_q.apply(&h, &mut q);
+            to_k.apply(&h, &mut k);
+            to_v.apply(&h, &mut v);
             normalize(&mut q, layer.q_norm.as_deref(), eps, &mut seen);
             normalize(&mut k, layer.k_norm.as_deref(), eps, &mut seen);
             rows::rope_in_place(&mut q, dim, &cos, &sin, &own);
             rows::rope_in_place(&mut k, dim, &cos, &sin, &own);
             layer.attention.attend(&q, &k, &v, &segments, &mut seen);
-            layer.o.apply(&Activations::new(&seen), &mut added, &mut low);
-            rows::add(&mut x, &added);
-            rows::rms_norm(&x, &layer.mlp_norm, eps, h);
-            let shared = Activations::new(h);
-            layer.gate.apply(&shared, &mut gate, &mut low);
-            layer.up.apply(&shared, &mut up, &mut low);
-            rows::silu_mul_in_place(&mut gate, &up);
-            layer.down.apply(&Activations::new(&gate), &mut added, &mut low);
-            rows::add(&mut x, &added);
+            layer.o.add_to(&Activations::new(&seen), &mut x);
+            let h = Activations::rms_norm(&x, &layer.mlp_norm, eps, &[&layer.gate, &layer.up]);
+            let h = Projection::gated(&layer.gate, &layer.up, &h, &layer.down);
+            layer.down.add_to(&h, &mut x);
         }
-        rows::rms_norm(&x, &self.norm, eps, h);
+        rows::rms_norm(&x, &self.norm, eps, hidden);
     }
 }
 
@@ -197,13 +183,13 @@ impl<'a> LayerPass<'a> {
         let norm = |weight: &Option<Tensor>| weight.as_ref().map(Tensor::to_vec1).transpose();
         let heads = decoder.heads();
         Ok(Self {
-            q: Projection::of(&layer.q)?,
-            k: Projection::of(&layer.k)?,
-            v: Projection::of(&layer.v)?,
-            o: Projection::of(&layer.o)?,
-            gate: Projection::of(&layer.gate)?,
-            up: Projection::of(&layer.up)?,
-            down: Projection::of(&layer.down)?,
+            q: projection(&layer.q)?,
+            k: projection(&layer.k)?,
+            v: projection(&layer.v)?,
+            o: projection(&layer.o)?,
+            gate: projection(&layer.gate)?,
+            up: projection(&layer.up)?,
+            down: projection(&layer.down)?,
             attention_norm: layer.attention_norm.to_vec1()?,
             q_norm: norm(&layer.q_norm)?,
             k_norm: norm(&layer.k_norm)?,
@@ -221,30 +207,15 @@ impl<'a> LayerPass<'a> {
 
     fn matrices(&self) -> impl Iterator<Item = &'a Matrix> + use<'a> {
         [&self.q, &self.k, &self.v, &self.o, &self.gate, &self.up, &self.down]
-            .map(|part| part.matrix)
+            .map(|projection| projection.weights)
             .into_iter()
     }
 }
 
-impl<'a> Projection<'a> {
-    fn of(linear: &'a Linear) -> Result<Self> {
-        let lora = linear.lora.as_ref().map(|lora| (packed(&lora.a), packed(&lora.b)));
-        let bias = linear.bias.as_ref().map(Tensor::to_vec1).transpose()?;
-        Ok(Self { matrix: packed(&linear.weight), bias, lora })
-    }
-
-    /// y = x · Wᵀ + bias + (x · Aᵀ) · Bᵀ, where the last two are there; `low` is room for the adapter.
-    fn apply(&self, x: &Activations<'_>, y: &mut [f32], low: &mut Vec<f32>) {
-        self.matrix.multiply_shared(x, y);
-        if let Some(bias) = &self.bias {
-            rows::add_bias(y, bias);
-        }
-        if let Some((a, b)) = self.lora {
-            low.resize(x.values().len() / a.columns() * a.rows(), 0.0);
-            a.multiply_shared(x, low);
-            b.add_multiply(low, y);
-        }
-    }
+fn projection(linear: &Linear) -> Result<Projection<'_>> {
+    let adapter = linear.lora.as_ref().map(|lora| (packed(&lora.a), packed(&lora.b)));
+    let bias = linear.bias.as_ref().map(Tensor::to_vec1).transpose()?;
+    Ok(Projection { weights: packed(&linear.weight), bias, adapter })
 }
 
 fn packed(weight: &Weight) -> &Matrix {

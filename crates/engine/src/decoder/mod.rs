@@ -12,16 +12,19 @@
 mod cpu;
 
 use candle_core::{DType, Device, Tensor};
-use gradus_kernels::Precision;
 use gradus_kernels::attention::Mask;
+use gradus_kernels::{Precision, awake};
 
 use crate::attention::{Heads, Plan};
 use crate::batch::Batch;
-use crate::cache::Cache;
+use crate::cache::{Cache, WriteTargets};
 use crate::config::{DecoderConfig, RopeScaling};
-use crate::linear::Linear;
+use crate::linear::{self, Linear};
 use crate::weights::{Loader, Weight};
 use crate::{Error, Result, ops, rope};
+
+/// Passes over so few rows have so short products that threads stay awake between them.
+const AWAKE_ROWS: usize = 256;
 
 /// A decoder-only transformer, with its output projection where the checkpoint has one.
 pub struct Decoder {
@@ -35,7 +38,7 @@ pub struct Decoder {
     pub norm: Tensor,
     /// The output projection; the embedding table when they are tied, absent when a reward head replaced it.
     pub output: Option<Linear>,
-    frequencies: (Vec<f64>, f64),
+    pub(crate) frequencies: (Vec<f64>, f64),
     /// Data type of activations.
     pub dtype: DType,
     device: Device,
@@ -119,7 +122,8 @@ impl Decoder {
         {
             return Ok(hidden);
         }
-        self.forward_observed(batch, cache, &mut |_| Ok(()))
+        let forward = || self.forward_observed(batch, cache, &mut |_| Ok(()));
+        if self.device.is_cpu() && batch.len() <= AWAKE_ROWS { awake(forward) } else { forward() }
     }
 
     /// Like [`Decoder::forward`], and shows the residual stream after the embedding and after every layer.
@@ -129,24 +133,33 @@ impl Decoder {
         cache: Option<&Cache>,
         observe: &mut dyn FnMut(&Tensor) -> Result<()>,
     ) -> Result<Tensor> {
+        let pass = self.pass_over(batch, cache.is_some())?;
+        let targets = cache.map(|cache| cache.targets(&batch.slots)).transpose()?;
+        self.through_layers(self.embed(&batch.tokens)?, &pass, cache.zip(targets.as_ref()), observe)
+    }
+
+    /// From the embedding of each row to its normalized hidden state.
+    pub(crate) fn through_layers(
+        &self,
+        mut x: Tensor,
+        Pass { plan, cos, sin }: &Pass,
+        store: Option<(&Cache, &WriteTargets<'_>)>,
+        observe: &mut dyn FnMut(&Tensor) -> Result<()>,
+    ) -> Result<Tensor> {
         let heads = self.heads();
-        let Pass { plan, cos, sin } = self.pass_over(batch, cache.is_some())?;
-        let store = cache.map(|cache| Ok::<_, Error>((cache, cache.targets(&batch.slots)?))).transpose()?;
-        let mut x = self.embed(&batch.tokens)?;
         observe(&x)?;
         let eps = self.config.norm_eps;
         let first = self.layers.first().map_or(&self.norm, |layer| &layer.attention_norm);
         let mut h = ops::rms_norm(&x, first, eps)?;
         for (number, layer) in self.layers.iter().enumerate() {
             let (q, k, v) = layer.project(&h, heads, eps)?;
-            let (q, k) = (ops::rope(&q, &cos, &sin)?, ops::rope(&k, &cos, &sin)?);
-            let (keys, values) = match &store {
-                Some((cache, targets)) => cache.write(number, &k, &v, targets)?,
-                None => (k, v),
+            let (q, keys, values) = match store {
+                Some((cache, targets)) => cache.write(number, [&q, &k, &v], (cos, sin), targets)?,
+                None => (ops::rope(&q, cos, sin)?, ops::rope(&k, cos, sin)?, v),
             };
-            let seen = plan.attend(&q, &keys, &values, heads, layer.mask, self.precision)?;
+            let seen = plan.attend(&q, &keys, &values, heads, layer.mask, self.precision)?.out;
             (x, h) = ops::add_rms_norm(&x, &layer.o.forward(&seen)?, &layer.mlp_norm, eps)?;
-            let inner = ops::silu_mul(&layer.gate.forward(&h)?, &layer.up.forward(&h)?)?;
+            let inner = linear::gated(&layer.gate, &layer.up, &h)?;
             // The norm that comes next belongs to the layer above.
             let next = self.layers.get(number + 1).map_or(&self.norm, |layer| &layer.attention_norm);
             (x, h) = ops::add_rms_norm(&x, &layer.down.forward(&inner)?, next, eps)?;
@@ -173,7 +186,7 @@ impl Decoder {
         let (segments, masks) = (&batch.segments, self.masks());
         let plan = match cached {
             true => Plan::cached(segments, rows, &masks, self.heads(), self.dtype, &self.device)?,
-            false => Plan::new(segments, rows, &masks, self.dtype, &self.device)?,
+            false => Plan::new(segments, rows, &masks, self.heads(), self.dtype, &self.device)?,
         };
         Ok(Pass { plan, cos: angles(cos)?, sin: angles(sin)? })
     }
@@ -227,7 +240,7 @@ impl Decoder {
     }
 
     /// The masks that layers use, each once.
-    fn masks(&self) -> Vec<Mask> {
+    pub(crate) fn masks(&self) -> Vec<Mask> {
         let mut masks: Vec<Mask> = Vec::new();
         for layer in &self.layers {
             if !masks.contains(&layer.mask) {
@@ -277,9 +290,8 @@ impl Layer {
     fn project(&self, h: &Tensor, heads: Heads, eps: f32) -> Result<(Tensor, Tensor, Tensor)> {
         let rows = h.dim(0)?;
         let split = |x: Tensor, count: usize| x.reshape((rows, count, heads.dim));
-        let q = split(self.q.forward(h)?, heads.query)?;
-        let k = split(self.k.forward(h)?, heads.key)?;
-        let v = split(self.v.forward(h)?, heads.key)?;
+        let [q, k, v] = linear::together([&self.q, &self.k, &self.v], h)?;
+        let (q, k, v) = (split(q, heads.query)?, split(k, heads.key)?, split(v, heads.key)?);
         let normed = |x: Tensor, norm: &Option<Tensor>| match norm {
             Some(weight) => ops::rms_norm(&x, weight, eps),
             None => Ok(x),

@@ -149,12 +149,12 @@ impl Encoder {
         let words = self.words.rows(&tokens, &self.device)?;
         let positions = self.positions.rows(&positions, &self.device)?;
         let mut x = self.norm.forward(&(words + positions)?.broadcast_add(&self.kind)?)?;
-        let plan = Plan::new(&segments, tokens.len(), &[Mask::Full], x.dtype(), &self.device)?;
+        let plan = Plan::new(&segments, tokens.len(), &[Mask::Full], self.heads, x.dtype(), &self.device)?;
         for layer in &self.layers {
             let split = |x: Tensor| x.reshape(((), self.heads.key, self.heads.dim));
             let (q, k, v) =
                 (split(layer.q.forward(&x)?)?, split(layer.k.forward(&x)?)?, split(layer.v.forward(&x)?)?);
-            let seen = plan.attend(&q, &k, &v, self.heads, Mask::Full, self.precision)?;
+            let seen = plan.attend(&q, &k, &v, self.heads, Mask::Full, self.precision)?.out;
             x = layer.attention_norm.forward(&(x + layer.o.forward(&seen)?)?)?;
             let inner = ops::gelu(&layer.up.forward(&x)?)?;
             x = layer.norm.forward(&(x + layer.down.forward(&inner)?)?)?;

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use super::trained::{self, TrainedModel};
 use crate::{Error, Result};
 
 /// Files up to this size are read whole.
@@ -56,6 +57,12 @@ fn collect(path: &Path, name: &Path, files: &mut Vec<(PathBuf, PathBuf)>) -> Res
 }
 
 fn add(hasher: &mut blake3::Hasher, path: &Path) -> std::io::Result<()> {
+    if path.file_name().is_some_and(|name| name == trained::FILE)
+        && let Some(text) = TrainedModel::about_scores(&std::fs::read_to_string(path)?)
+    {
+        hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+        return Ok(());
+    }
     let mut file = File::open(path)?;
     let size = file.metadata()?.len();
     hasher.update(&size.to_le_bytes());
@@ -93,6 +100,17 @@ mod tests {
         std::fs::write(b.join("1_Pooling/config.json"), "{ }").unwrap();
         assert_ne!(of(&a, None), of(&b, None));
         assert!(fingerprint(&folder.path().join("none"), None).unwrap_err().to_string().contains("none"));
+    }
+
+    #[test]
+    fn a_decision_rule_makes_no_other_model() {
+        let folder = tempfile::tempdir().unwrap();
+        TrainedModel::new("prm", "org/base").write(folder.path()).unwrap();
+        let before = fingerprint(folder.path(), None).unwrap();
+        TrainedModel::decide(folder.path(), gradus_core::select::DecisionRule::default()).unwrap();
+        assert_eq!(fingerprint(folder.path(), None).unwrap(), before);
+        TrainedModel::new("prm", "org/other").write(folder.path()).unwrap();
+        assert_ne!(fingerprint(folder.path(), None).unwrap(), before);
     }
 
     #[test]

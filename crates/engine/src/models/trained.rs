@@ -5,11 +5,13 @@
 //!  "profile": "gradus", "head": "classes"}
 //! ```
 //!
-//! A profile that is not built in lies beside it as `profile.toml`, and that is its name here. Adapters of earlier versions
+//! A reward model may have a decision rule of its own, as `"decision": {"rule": "posterior", "prior": 0.8}`. A profile
+//! that is not built in lies beside it as `profile.toml`, and that is its name here. Adapters of earlier versions
 //! and from elsewhere have no such file: their base is the one that `adapter_config.json` names.
 
 use std::path::Path;
 
+use gradus_core::select::DecisionRule;
 use serde::{Deserialize, Serialize};
 
 use super::alias::{self, AliasSource};
@@ -18,14 +20,14 @@ use super::{ModelPath, Store, folder, resolve_in};
 use crate::{Error, HeadKind, Result};
 
 /// The file's name.
-const FILE: &str = "gradus.json";
+pub(super) const FILE: &str = "gradus.json";
 /// The file's version.
 const VERSION: u32 = 1;
 /// The name of a profile that lies beside the weights.
 const PROFILE: &str = "profile.toml";
 
 /// What a folder's weights were trained for, and on what.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrainedModel {
     gradus: u32,
     /// The objective, such as `prm`.
@@ -41,6 +43,9 @@ pub struct TrainedModel {
     /// What gives a reward model's verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<HeadKind>,
+    /// How its scores become a first error, where that is not what the profile says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<DecisionRule>,
 }
 
 impl TrainedModel {
@@ -55,6 +60,7 @@ impl TrainedModel {
             base: local.map_or_else(|| base.to_owned(), |path| path.display().to_string()),
             profile: None,
             head: None,
+            decision: None,
         }
     }
 
@@ -78,6 +84,9 @@ impl TrainedModel {
         }
         let trained: Self = serde_json::from_value(value)
             .map_err(|error| Error::model(&path, format!("not a note about a model: {error}")))?;
+        if let Some(Err(message)) = trained.decision.map(|decision| decision.check()) {
+            return Err(Error::model(path, message));
+        }
         if let Some(profile) = trained.profile.as_deref().filter(|name| is_file(name) && *name != PROFILE) {
             let message = format!("names the profile {profile:?}: expected a built-in one or `{PROFILE}`");
             return Err(Error::model(path, message));
@@ -92,9 +101,32 @@ impl TrainedModel {
             std::fs::copy(own, &copy).map_err(|source| Error::io(own, source))?;
             self.profile = Some(PROFILE.to_owned());
         }
-        let text = serde_json::to_string_pretty(&self).expect("a note is JSON");
+        self.write_note(folder)
+    }
+
+    /// Gives the model in `folder` another decision rule.
+    pub fn decide(folder: &Path, decision: DecisionRule) -> Result<()> {
         let path = folder.join(FILE);
-        Ok(gradus_durable::replace_file(&path, (text + "\n").as_bytes())?)
+        let Some(mut trained) = Self::read(folder)? else {
+            return Err(Error::model(path, "there is no such file, which says what a trained model is"));
+        };
+        trained.decision = Some(decision);
+        trained.write_note(folder)
+    }
+
+    fn write_note(&self, folder: &Path) -> Result<()> {
+        Ok(gradus_durable::replace_file(&folder.join(FILE), self.text().as_bytes())?)
+    }
+
+    fn text(&self) -> String {
+        serde_json::to_string_pretty(self).expect("a note is JSON") + "\n"
+    }
+
+    /// What a note says about scores, where it has a decision rule, which says nothing about them.
+    pub(super) fn about_scores(text: &str) -> Option<String> {
+        let trained: Self = serde_json::from_str(text).ok()?;
+        trained.decision?;
+        Some(Self { decision: None, ..trained }.text())
     }
 
     /// The profile as `--profile` takes it, for the model in `folder`.
@@ -179,6 +211,11 @@ mod tests {
         assert_eq!((back.base.as_str(), back.head), ("SmolLM2-135M", Some(HeadKind::Classes)));
         let profile = back.profile_in(root.path()).unwrap();
         assert_eq!(std::fs::read_to_string(profile).unwrap(), "name = 'mine'");
+        let rule = DecisionRule::Posterior { prior: 0.8 };
+        TrainedModel::decide(root.path(), rule).unwrap();
+        let decided = TrainedModel::read(root.path()).unwrap().unwrap();
+        assert_eq!(decided, TrainedModel { decision: Some(rule), ..back });
+        assert!(TrainedModel::decide(Path::new("nowhere"), rule).is_err());
         let note = std::fs::read_to_string(root.path().join(FILE)).unwrap();
         for elsewhere in ["/etc/passwd.toml", "../mine.toml", "mine.toml", "/etc/passwd"] {
             let note = note.replace(PROFILE, elsewhere);

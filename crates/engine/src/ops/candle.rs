@@ -9,8 +9,8 @@ use gradus_kernels::Precision;
 use gradus_kernels::rows::{self, log_sum_exp};
 use rayon::prelude::*;
 
-use super::Norm;
 use super::slices::{compute, with_slices};
+use super::{Norm, Store, WeightAndBias};
 use crate::Result;
 use crate::host_buffer::{HostBuffer, Pageable};
 
@@ -18,6 +18,25 @@ pub(super) use super::optimizer::adamw;
 
 pub(super) fn add_product(y: Tensor, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
     Ok((y + x.matmul(&weight.t()?)?)?)
+}
+
+pub(super) fn multiply_dense<const N: usize>(
+    x: &Tensor,
+    weights: [WeightAndBias<'_>; N],
+) -> Result<[Tensor; N]> {
+    let product = |(weight, bias): WeightAndBias<'_>| {
+        let y = x.matmul(&weight.t()?)?;
+        match bias {
+            Some(bias) => super::add_bias(y, bias),
+            None => Ok(y),
+        }
+    };
+    let each: Vec<Tensor> = weights.into_iter().map(product).collect::<Result<_>>()?;
+    Ok(each.try_into().expect("one for each"))
+}
+
+pub(super) fn gated_dense(x: &Tensor, gate: &Tensor, up: &Tensor) -> Result<Tensor> {
+    super::silu_mul(&x.matmul(&gate.t()?)?, &x.matmul(&up.t()?)?)
 }
 
 pub(super) fn rms_norm(x: &Tensor, weight: &Tensor, eps: f32) -> Result<Tensor> {
@@ -143,18 +162,22 @@ pub(super) fn slot_index(_: &[Range<usize>], _: &Device) -> Result<Option<Tensor
     Ok(None)
 }
 
-pub(super) fn write_rows(
-    x: &Tensor,
-    slots: &[Range<usize>],
-    _: Option<&Tensor>,
-    store: &Tensor,
-) -> Result<()> {
-    let mut row = 0;
-    for range in slots {
-        store.slice_set(&x.narrow(0, row, range.len())?.contiguous()?, 0, range.start)?;
-        row += range.len();
-    }
-    Ok(())
+pub(super) fn rope_into(
+    [q, k, v]: [&Tensor; 3],
+    (cos, sin): (&Tensor, &Tensor),
+    store: &Store<'_>,
+) -> Result<Tensor> {
+    let write = |x: &Tensor, to: &Tensor| -> Result<()> {
+        let mut row = 0;
+        for range in store.slots {
+            to.slice_set(&x.narrow(0, row, range.len())?.contiguous()?, 0, range.start)?;
+            row += range.len();
+        }
+        Ok(())
+    };
+    write(&super::rope(k, cos, sin)?, store.keys)?;
+    write(v, store.values)?;
+    super::rope(q, cos, sin)
 }
 
 pub(super) fn host_buffer() -> Box<dyn HostBuffer> {

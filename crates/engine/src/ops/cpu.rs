@@ -9,8 +9,8 @@ use super::slices::{compute, with_slices};
 use crate::Result;
 
 pub(super) use super::candle::{
-    add_bias, add_product, add_rms_norm, dropout, host_buffer, slot_index, sum_of_squares, token_logprobs,
-    token_logprobs_backward, write_rows,
+    add_bias, add_product, add_rms_norm, dropout, gated_dense, host_buffer, multiply_dense, rope_into,
+    slot_index, sum_of_squares, token_logprobs, token_logprobs_backward,
 };
 pub(super) use super::optimizer::adamw;
 

@@ -5,8 +5,8 @@ use std::ops::Range;
 use candle_core::{Device, Tensor};
 use gradus_kernels::Precision;
 
-use super::Norm;
 use super::optimizer::{AdamWStep, Moments, Updated};
+use super::{Norm, Store, WeightAndBias};
 use crate::Result;
 use crate::cuda;
 use crate::host_buffer::HostBuffer;
@@ -17,6 +17,23 @@ pub(super) use crate::cuda::{add_rms_norm, silu_mul};
 pub(super) fn add_product(y: Tensor, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
     cuda::add_product(&y, x, &weight.t()?)?;
     Ok(y)
+}
+
+pub(super) fn multiply_dense<const N: usize>(
+    x: &Tensor,
+    weights: [WeightAndBias<'_>; N],
+) -> Result<[Tensor; N]> {
+    match cuda::vector_products(x, weights)? {
+        Some(results) => Ok(results),
+        None => super::candle::multiply_dense(x, weights),
+    }
+}
+
+pub(super) fn gated_dense(x: &Tensor, gate: &Tensor, up: &Tensor) -> Result<Tensor> {
+    match cuda::vector_gated(x, gate, up)? {
+        Some(y) => Ok(y),
+        None => super::candle::gated_dense(x, gate, up),
+    }
 }
 
 pub(super) fn rms_norm(x: &Tensor, weight: &Tensor, eps: f32) -> Result<Tensor> {
@@ -104,13 +121,14 @@ pub(super) fn slot_index(slots: &[Range<usize>], device: &Device) -> Result<Opti
     Ok(Some(Tensor::new(each, device)?))
 }
 
-pub(super) fn write_rows(
-    x: &Tensor,
-    _: &[Range<usize>],
-    index: Option<&Tensor>,
-    store: &Tensor,
-) -> Result<()> {
-    cuda::put_rows(x, index.expect("made by `slot_index` on this device"), store)
+pub(super) fn rope_into(
+    [q, k, v]: [&Tensor; 3],
+    angles: (&Tensor, &Tensor),
+    store: &Store<'_>,
+) -> Result<Tensor> {
+    let (q, k, v) = (q.contiguous()?, k.contiguous()?, v.contiguous()?);
+    let index = store.index.expect("made by `slot_index` on this device");
+    cuda::rope_into([&q, &k, &v], angles, index, (store.keys, store.values))
 }
 
 pub(super) fn host_buffer() -> Box<dyn HostBuffer> {

@@ -76,6 +76,22 @@ pub(crate) fn project(
     })
 }
 
+/// A weight `[outputs, inputs]` that is a tensor, and its bias.
+pub(crate) type WeightAndBias<'a> = (&'a Tensor, Option<&'a Tensor>);
+
+/// x `[m, inputs]` · Wᵀ + bias of each weight.
+pub(crate) fn multiply_dense<const N: usize>(
+    x: &Tensor,
+    weights: [WeightAndBias<'_>; N],
+) -> Result<[Tensor; N]> {
+    on_device!(x.device(), multiply_dense(x, weights))
+}
+
+/// silu(x · gateᵀ) · (x · upᵀ).
+pub(crate) fn gated_dense(x: &Tensor, gate: &Tensor, up: &Tensor) -> Result<Tensor> {
+    on_device!(x.device(), gated_dense(x, gate, up))
+}
+
 /// x `[m, inputs]` · Wᵀ for a few of W's rows.
 pub(crate) fn multiply_rows(x: &Tensor, matrix: &Matrix, wanted: &[u32]) -> Result<Tensor> {
     let wanted: Vec<usize> = wanted.iter().map(|row| *row as usize).collect();
@@ -199,14 +215,20 @@ pub(crate) fn slot_index(slots: &[Range<usize>], device: &Device) -> Result<Opti
     on_device!(device, slot_index(slots, device))
 }
 
-/// Writes the rows of x `[rows, heads, dim]` to `slots` of `store`, in order; `index` is their [`slot_index`].
-pub(crate) fn write_rows(
-    x: &Tensor,
-    slots: &[Range<usize>],
-    index: Option<&Tensor>,
-    store: &Tensor,
-) -> Result<()> {
-    on_device!(x.device(), write_rows(x, slots, index, store))
+/// Where new keys and values go.
+#[derive(Clone, Copy)]
+pub(crate) struct Store<'a> {
+    pub(crate) slots: &'a [Range<usize>],
+    /// The [`slot_index`] of `slots`.
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only NVIDIA GPUs have one"))]
+    pub(crate) index: Option<&'a Tensor>,
+    pub(crate) keys: &'a Tensor,
+    pub(crate) values: &'a Tensor,
+}
+
+/// [`rope`] of q and k, and the rows of k and v written to their slots, in order; returns the turned q.
+pub(crate) fn rope_into(qkv: [&Tensor; 3], angles: (&Tensor, &Tensor), store: &Store<'_>) -> Result<Tensor> {
+    on_device!(qkv[0].device(), rope_into(qkv, angles, store))
 }
 
 /// Memory of the host for tensors of a device.

@@ -1,7 +1,7 @@
 //! PRM profiles: what a reward model expects and where its verdict is read, as data.
 //!
 //! A profile is a TOML file (`assets/profiles/`) with two parts: `[input]` writes a solution out, `[score]` reads the
-//! verdict. Texts are Jinja templates. Three kinds of input cover the published families:
+//! verdict; `[calibration]` and `[decision]` may say what becomes of it. Texts are Jinja templates. Three kinds of input cover the published families:
 //!
 //! - `tagged`: all steps in one text, a separator *token* after each, read at the separators
 //! - `turns`: a conversation with one user turn per step, read where the assistant's answer is predicted
@@ -14,6 +14,7 @@ mod written;
 
 use std::path::Path;
 
+use gradus_core::select::DecisionRule;
 use serde::Deserialize;
 
 pub use assemble::{Assembled, Assembler};
@@ -38,6 +39,13 @@ pub struct Profile {
     /// What is done to the verdict before anyone sees it. Training looks at the verdict itself.
     #[serde(default)]
     pub calibration: Option<Calibration>,
+    /// How the scores of a solution's steps become its first error; the official rule of published models by default.
+    #[serde(default)]
+    pub decision: DecisionRule,
+    /// Whether a step whose arithmetic is proved wrong is an error whatever its score is. Published models are scored
+    /// without.
+    #[serde(default)]
+    pub exact_checks: bool,
 }
 
 /// A verdict made less sure of itself, and weighed with what is known before reading: what says more goes wrong more
@@ -212,20 +220,43 @@ impl Profile {
     /// # Ok::<(), gradus_engine::Error>(())
     /// ```
     pub fn find(name: &str) -> Result<Self> {
+        Self::parse(&Self::text(name)?).map_err(|message| Error::model(name, message))
+    }
+
+    /// The text of the profile that [`find`](Self::find) finds.
+    fn text(name: &str) -> Result<String> {
         let built_in = Self::built_in();
-        if let Some(profile) = built_in.iter().find(|profile| profile.name == name) {
-            return Ok(profile.clone());
+        if let Some(found) = built_in.iter().position(|profile| profile.name == name) {
+            return Ok(BUILT_IN[found].to_owned());
         }
         let path = Path::new(name);
         if path.extension().is_some_and(|extension| extension == "toml") {
-            let text = std::fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
-            return Self::parse(&text).map_err(|message| Error::model(path, message));
+            return std::fs::read_to_string(path).map_err(|source| Error::io(path, source));
         }
         let known: Vec<&str> = built_in.iter().map(|profile| profile.name.as_str()).collect();
         Err(Error::request(format!(
             "profile `{name}` is neither a .toml file nor one of {}",
             known.join(", ")
         )))
+    }
+
+    /// The text of a profile with another decision rule, to be kept as a file of one's own.
+    pub fn text_with(name: &str, decision: DecisionRule) -> Result<String> {
+        let mut inside = false;
+        let text = Self::text(name)?;
+        let other = text.lines().filter(|line| {
+            if line.starts_with('[') {
+                inside = line.trim() == "[decision]";
+            }
+            !inside
+        });
+        let other = other.collect::<Vec<_>>().join("\n");
+        let numbers = match decision {
+            DecisionRule::Threshold { threshold } => format!("threshold = {threshold:?}"),
+            DecisionRule::Posterior { prior } => format!("prior = {prior:?}"),
+        };
+        let rule = decision.kind().name();
+        Ok(format!("{}\n\n[decision]\nrule = \"{rule}\"\n{numbers}\n", other.trim_end()))
     }
 
     /// Whether a model's tokenizer has the tokens that the profile needs.
@@ -250,6 +281,11 @@ impl Profile {
         }
     }
 
+    /// The profile as far as it determines scores, which do not depend on what is decided by them.
+    pub fn for_scores(&self) -> Self {
+        Self { decision: DecisionRule::default(), exact_checks: false, ..self.clone() }
+    }
+
     fn parse(text: &str) -> Result<Self, String> {
         let profile: Self =
             toml::from_str(text).map_err(|error| format!("not a profile: {}", error.message()))?;
@@ -258,6 +294,7 @@ impl Profile {
         {
             return Err("`temperature`, `prior` and `characters` in [calibration] must be above 0".to_owned());
         }
+        profile.decision.check()?;
         if let Input::Tagged(tagged) = &profile.input {
             let Tagged { system, user, opening, closing, role, before, .. } = tagged;
             let unused = if tagged.chat {
@@ -297,6 +334,32 @@ mod tests {
         };
         assert!(profile("temperature=2\nprior=1\ncharacters=100").unwrap().calibration.is_some());
         assert!(profile("temperature=0\nprior=1\ncharacters=100").unwrap_err().contains("above 0"));
+    }
+
+    #[test]
+    fn a_decision_rule_has_its_own_number() {
+        let profile = |decision: &str| {
+            let text = "name='x'\ndescription=''\n[input]\nkind='tagged'\nstep='{{ step }}'\ntag='t'\n[score]\nkind='value'\n";
+            Profile::parse(&format!("{text}{decision}"))
+        };
+        assert_eq!(profile("").unwrap().decision, DecisionRule::Threshold { threshold: 0.5 });
+        let posterior = profile("[decision]\nrule='posterior'\nprior=2").unwrap();
+        assert_eq!(posterior.decision, DecisionRule::Posterior { prior: 2.0 });
+        assert_eq!(posterior.for_scores(), profile("").unwrap());
+        assert!(profile("[decision]\nrule='posterior'\nprior=0").unwrap_err().contains("above 0"));
+        assert!(
+            profile("[decision]\nrule='posterior'\nthreshold=0.5").unwrap_err().contains("unknown field")
+        );
+        for rule in [posterior.decision, DecisionRule::Threshold { threshold: 0.35 }] {
+            let root = tempfile::tempdir().unwrap();
+            let own = root.path().join("own.toml");
+            for name in ["gradus".to_owned(), own.display().to_string()] {
+                std::fs::write(&own, Profile::text_with(&name, rule).unwrap()).unwrap();
+                let found = Profile::find(&own.display().to_string()).unwrap();
+                assert_eq!(found, Profile { decision: rule, ..Profile::find("gradus").unwrap() });
+            }
+        }
+        assert!(profile("[decision]\nrule='best'").unwrap_err().contains("unknown variant"));
     }
 
     #[test]

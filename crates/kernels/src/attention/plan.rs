@@ -1,11 +1,14 @@
 //! Cuts a call into tasks and runs them.
 
 use super::{Call, Output, Segment, Slots, decode, stream};
+use crate::crew::{has_crew, share_awake};
 use rayon::prelude::*;
 use std::ops::Range;
 
 /// Below this many multiplications and additions waking other threads costs more than it gains.
 const WORTH_SHARING: usize = 1 << 21;
+/// The same for threads that are [awake](crate::awake).
+const WORTH_SHARING_AWAKE: usize = 1 << 16;
 
 /// Rows of stacked heads in a task: enough to spread the packing of keys thin, few enough to share evenly.
 const STACKED_ROWS: usize = 256;
@@ -133,10 +136,13 @@ pub(super) fn run(call: &Call) {
         Task::Block(block) => attend(block),
         Task::Decode(chunk) => decode::attend(chunk, &shared),
     };
-    let share = tasks.len() > 1
-        && pairs * layer.heads * layer.head_dim * 4 >= WORTH_SHARING
-        && crate::threads::threads() > 1;
-    if share {
+    let worth = if has_crew() { WORTH_SHARING_AWAKE } else { WORTH_SHARING };
+    let share =
+        tasks.len() > 1 && pairs * layer.heads * layer.head_dim * 4 >= worth && crate::threads::threads() > 1;
+    if share && has_crew() {
+        share_awake(tasks.len(), |task| one(&tasks[task]));
+        share_awake(merges.len(), |merge| decode::merge(call, &merges[merge], &partials));
+    } else if share {
         tasks.par_iter().with_max_len(1).for_each(one);
         merges.par_iter().for_each(|merge| decode::merge(call, merge, &partials));
     } else {

@@ -31,11 +31,13 @@ impl Carver {
     }
 
     /// Room for `count` numbers split into two bf16, which take as many bytes as an f32; counted in bytes.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn split(&mut self, count: usize) -> *mut u8 {
         self.values(count).cast()
     }
 
     /// Room for `count` bf16, an even number; counted in bytes.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn halves(&mut self, count: usize) -> *mut u8 {
         self.values(count / 2).cast()
     }

@@ -117,6 +117,8 @@ impl Task {
                 Level::Amx | Level::Avx512 => self.run_avx512(),
                 #[cfg(target_arch = "x86_64")]
                 Level::Avx2 => self.run_avx2(),
+                #[cfg(target_arch = "aarch64")]
+                Level::Neon => self.blocks::<core::arch::aarch64::float32x4_t, 4, 6>(),
                 _ => self.blocks::<[f32; 8], 2, 4>(),
             }
         }
@@ -219,6 +221,36 @@ impl Lanes for [f32; 8] {
     unsafe fn total(self) -> f32 {
         let [a, b, c, d, e, f, g, h] = self;
         ((a + e) + (b + f)) + ((c + g) + (d + h))
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod arm {
+    use super::Lanes;
+    use core::arch::aarch64::*;
+
+    impl Lanes for float32x4_t {
+        const COUNT: usize = 4;
+        #[inline(always)]
+        unsafe fn zero() -> Self {
+            // SAFETY: the trait's promise; so for the others.
+            unsafe { vdupq_n_f32(0.0) }
+        }
+        #[inline(always)]
+        unsafe fn load(at: *const f32) -> Self {
+            // SAFETY: as above.
+            unsafe { vld1q_f32(at) }
+        }
+        #[inline(always)]
+        unsafe fn multiply_add(self, by: Self, to: Self) -> Self {
+            // SAFETY: as above.
+            unsafe { vfmaq_f32(to, self, by) }
+        }
+        #[inline(always)]
+        unsafe fn total(self) -> f32 {
+            // SAFETY: as above.
+            unsafe { vaddvq_f32(self) }
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Weight matrices, packed once for the machine's best product: y = x · Wᵀ.
 //!
-//! | level                   | `Bf16`                             | `Bf16x3`                                    | `F32`          |
-//! |-------------------------|------------------------------------|---------------------------------------------|----------------|
-//! | AMX                     | x and w rounded to bf16, f32 sums  | x and w as sums of two bf16, three products | as AVX-512     |
-//! | AVX-512, AVX2, portable | w rounded to bf16, f32 x, f32 sums | as `F32`                                    | f32 throughout |
+//! | level                         | `Bf16`                             | `Bf16x3`                                    | `F32`          |
+//! |-------------------------------|------------------------------------|---------------------------------------------|----------------|
+//! | AMX                           | x and w rounded to bf16, f32 sums  | x and w as sums of two bf16, three products | as AVX-512     |
+//! | AVX-512, AVX2, NEON, portable | w rounded to bf16, f32 x, f32 sums | as `F32`                                    | f32 throughout |
 //!
 //! Two laws hold for every matrix, and tests check them bit by bit: a row of y does not depend on the
 //! other rows of x or on how many there are, and nothing depends on the number of threads. So a
@@ -11,12 +11,13 @@
 //!
 //! Quantized weights stay in the file's blocks; panels of them are decoded while they are multiplied.
 //! For training there are the transpose of a matrix and [`gradient()`], the product of two activations that its weights'
-//! gradient is. Not here: biases, activations, attention.
+//! gradient is. Not here: attention.
 
 mod activations;
 mod dot;
 mod gradient;
 mod parallel;
+mod projection;
 pub(crate) mod scratch;
 #[cfg(test)]
 mod tests;
@@ -30,10 +31,13 @@ use half::{bf16, f16};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::str::FromStr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+#[cfg(target_arch = "x86_64")]
+use std::sync::OnceLock;
 
 pub use activations::Activations;
 pub use gradient::gradient;
+pub use projection::Projection;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use tiles::TILE_BYTES;
 
@@ -339,17 +343,17 @@ impl Matrix {
     }
 
     fn product(&self, activations: &Activations<'_>, wanted: Option<&[usize]>, y: &mut [f32]) {
-        let x = activations.values;
+        let count = activations.count();
         let outputs = wanted.map_or(self.rows, <[usize]>::len);
         if self.columns == 0 || outputs == 0 {
             // An empty sum is zero; with no columns the rows of x cannot be counted, only those of y.
-            assert!(self.columns > 0 || x.is_empty());
+            assert!(self.columns > 0 || count == 0);
             assert!(outputs > 0 || y.is_empty());
             y.fill(0.0);
             return;
         }
-        let m = x.len() / self.columns;
-        assert_eq!(x.len(), m * self.columns, "x is not whole rows of {} columns", self.columns);
+        let m = count / self.columns;
+        assert_eq!(count, m * self.columns, "x is not whole rows of {} columns", self.columns);
         assert_eq!(y.len(), m * outputs, "y is not {m} rows of {outputs} outputs");
         if m == 0 {
             return;
@@ -357,7 +361,7 @@ impl Matrix {
         match self.level {
             #[cfg(target_arch = "x86_64")]
             Level::Amx => tiles::product(self, activations, wanted, y),
-            _ => dot::product(self, x, wanted, y),
+            _ => dot::product(self, activations.values(), wanted, y),
         }
     }
 

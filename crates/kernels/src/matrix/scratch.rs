@@ -33,6 +33,7 @@ impl Scratch {
         Scratch(lines)
     }
 
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn as_ptr(&self) -> *const u8 {
         self.0.as_ptr().cast()
     }

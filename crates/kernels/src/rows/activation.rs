@@ -47,7 +47,7 @@ pub fn gelu(x: &mut [f32]) {
     share(x, 1, |_, x| unsafe { gelu_values(level, x) });
 }
 
-versions! { unsafe fn silu_values(gate: *const f32, up: &[f32], out: *mut f32) = silu_values_with; }
+versions! { pub(crate) unsafe fn silu_values(gate: *const f32, up: &[f32], out: *mut f32) = silu_values_with; }
 versions! { unsafe fn gelu_values(x: &mut [f32]) = gelu_values_with; }
 
 #[inline(always)]

@@ -20,26 +20,36 @@ mod norm;
 mod norm_backward;
 mod rope;
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) use activation::silu_values;
 pub use activation::{gelu, silu_mul, silu_mul_in_place};
 pub use activation_backward::silu_mul_backward;
 pub use dropout::dropout;
 pub use logits::{argmax, log_sum_exp, shares};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use norm::rms_rows;
 pub use norm::{add, add_bias, layer_norm, rms_norm};
 pub use norm_backward::{rms_norm_backward, rms_norm_weight_gradient};
 pub use rope::{rope_backward_in_place, rope_in_place};
 
+use crate::crew::{has_crew, share_awake};
 use rayon::prelude::*;
+use std::sync::Mutex;
 
 /// Values below which waking other threads costs more than it gains.
 const WORTH_SHARING: usize = 1 << 16;
+
+/// The same for threads that are [awake](crate::awake).
+const WORTH_SHARING_AWAKE: usize = 1 << 13;
 
 /// How many rows of `width` a task takes; `None` if one thread does them all.
 fn rows_per_task(values: usize, width: usize) -> Option<usize> {
     let threads = crate::threads::threads();
     let rows = values / width.max(1);
-    (values >= WORTH_SHARING && threads > 1 && rows > 1).then(|| {
+    let worth = if has_crew() { WORTH_SHARING_AWAKE } else { WORTH_SHARING };
+    (values >= worth && threads > 1 && rows > 1).then(|| {
         // Four tasks a thread, so that one that started late does not hold up the rest.
-        rows.div_ceil(4 * threads).max((WORTH_SHARING / 8).div_ceil(width))
+        rows.div_ceil(4 * threads).max((worth / 8).div_ceil(width))
     })
 }
 
@@ -49,6 +59,13 @@ fn share(out: &mut [f32], width: usize, f: impl Fn(usize, &mut [f32]) + Sync) {
         None => f(0, out),
         Some(rows) => {
             let step = rows * width;
+            if has_crew() {
+                let pieces: Vec<Mutex<&mut [f32]>> = out.chunks_mut(step).map(Mutex::new).collect();
+                share_awake(pieces.len(), |i| {
+                    f(i * step, &mut pieces[i].lock().expect("each piece is locked once"));
+                });
+                return;
+            }
             out.par_chunks_mut(step).enumerate().for_each(|(i, piece)| f(i * step, piece));
         }
     }

@@ -72,8 +72,8 @@ pub(crate) async fn score(
     };
     let solutions = solutions.into_iter().enumerate().map(solution).collect();
     let mut records = vec![Record::new(problem.clone(), solutions)];
-    score_all(&app, &mut records, &body.models).await?;
-    Ok(Fragment(gradus_view::records(&records, &LeftOut::default(), &ViewOptions::default())))
+    let options = score_all(&app, &mut records, &body.models).await?;
+    Ok(Fragment(gradus_view::records(&records, &LeftOut::default(), &options)))
 }
 
 pub(crate) async fn file(
@@ -91,12 +91,14 @@ pub(crate) async fn file(
         .filter(|name| !name.is_empty())
         .map(str::to_owned)
         .collect();
-    score_all(&app, &mut records, &models).await?;
-    Ok(Fragment(gradus_view::records(&records, &left_out, &ViewOptions::default())))
+    let options = score_all(&app, &mut records, &models).await?;
+    Ok(Fragment(gradus_view::records(&records, &left_out, &options)))
 }
 
-/// Adds the scores of the models. A solution that cannot be scored stays without; where none can be, that is the answer.
-async fn score_all(app: &App, records: &mut [Record], models: &[String]) -> Result<(), ApiError> {
+/// Adds the scores of the models; each is shown by its own rule. A solution that cannot be scored stays without; where none
+/// can be, that is the answer.
+async fn score_all(app: &App, records: &mut [Record], models: &[String]) -> Result<ViewOptions, ApiError> {
+    let mut options = ViewOptions::default();
     let steps: usize =
         records.iter().flat_map(|record| &record.solutions).map(|solution| solution.steps.len()).sum();
     if steps.saturating_mul(models.len()) > app.limits.steps {
@@ -106,6 +108,10 @@ async fn score_all(app: &App, records: &mut [Record], models: &[String]) -> Resu
     }
     for name in models {
         let model = app.models.find(Some(name), Ability::Score)?;
+        let decision = model.scorer()?.decision;
+        if decision != options.decision {
+            options.decisions.insert(name.clone(), decision);
+        }
         let mut requests: Vec<_> = records
             .iter()
             .flat_map(|record| {
@@ -129,7 +135,7 @@ async fn score_all(app: &App, records: &mut [Record], models: &[String]) -> Resu
             }
         }
     }
-    Ok(())
+    Ok(options)
 }
 
 /// The records of a file of any format that is read, `most` of them at most.

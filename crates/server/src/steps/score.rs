@@ -7,10 +7,10 @@ use axum::Json;
 use axum::extract::State;
 use gradus_backend::Scorer;
 use gradus_core::contracts::{CallError, ScoreRequest, ScoreSteps, StepScores};
-use gradus_core::metrics::process::first_error;
-use gradus_core::select::Aggregation;
+use gradus_core::select::{Aggregation, DecisionChoice, DecisionRule, Posterior};
 use gradus_core::{ReferenceProblem, ReferenceStep};
 use gradus_grade::Verdict;
+use gradus_grade::checks::{Proof, prove};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -38,8 +38,13 @@ pub(crate) struct ScoreBody {
     pub(crate) steps: Option<Vec<String>>,
     /// The right answer: each solution's own is compared with it.
     pub(crate) answer: Option<String>,
-    /// The first step with a score below it is the first suspected error (default: 0.5).
+    /// The rule of the first suspected error: `threshold`, the first step below it, or `posterior`, the most probable one
+    /// (default: that of the model's profile).
+    pub(crate) rule: Option<String>,
+    /// The first step with a score below it is the first suspected error (default: the profile's, or 0.5).
     pub(crate) threshold: Option<f64>,
+    /// With `posterior`, a factor on the odds of an error (default: the profile's, or 1).
+    pub(crate) prior: Option<f64>,
     /// One number from the scores of the steps: `last`, `min`, `product`, `mean` or `norm_product` (default: `min`).
     pub(crate) aggregation: Option<String>,
     /// Whether references are retrieved, for a model with a pool (default: unless the request has its own).
@@ -79,7 +84,12 @@ pub(crate) struct ScoreReply {
     pub(crate) model: String,
     /// Its profile.
     profile: Option<String>,
-    threshold: f64,
+    /// The rule of the first error: `{"rule": "threshold", "threshold": 0.5}` or `{"rule": "posterior", "prior": 1}`.
+    #[schema(value_type = Object)]
+    decision: DecisionRule,
+    /// The threshold, of a rule that has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threshold: Option<f64>,
     aggregation: &'static str,
     /// One per solution, in the order of the request.
     pub(crate) solutions: Vec<ScoredSolution>,
@@ -95,8 +105,12 @@ pub(crate) struct ScoredSolution {
     pub(crate) index: usize,
     pub(crate) id: String,
     pub(crate) steps: Vec<ScoredStep>,
-    /// The first step with a score below the threshold, from 0.
+    /// The first error by the rule, from 0.
     pub(crate) first_error: Option<usize>,
+    /// How probable it is by the scores that the first error is in each step, and that there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    posterior: Option<Posterior>,
     /// By the aggregation that was asked for.
     pub(crate) score: Option<f64>,
     /// By each aggregation.
@@ -119,6 +133,9 @@ pub(crate) struct ScoredSolution {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ScoredStep {
     text: String,
+    /// Why arithmetic in it is wrong, such as `48/2 = 24, not 26`; missing where nothing is proved wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    proofs: Vec<String>,
     /// The probability that this step and all before it are right; null where the solution could not be scored.
     pub(crate) score: Option<f64>,
     /// Steps of solved problems that the model saw beside it.
@@ -166,12 +183,13 @@ pub(crate) async fn score(
 
 /// The scores of a request's solutions.
 pub(crate) async fn scored(app: &App, mut body: ScoreBody) -> Result<ScoreReply, ApiError> {
-    let threshold = body.threshold.unwrap_or(0.5);
-    if !threshold.is_finite() {
-        return Err(ApiError::invalid("`threshold` must be a number"));
-    }
     let aggregation = aggregation(body.aggregation.as_deref(), Aggregation::Min)?;
     let model = app.models.find(body.model.as_deref(), Ability::Score)?;
+    let rule = body.rule.as_deref().map(str::parse).transpose();
+    let rule = rule.map_err(|error| ApiError::invalid(format!("`rule`: {error}")))?;
+    let choice = DecisionChoice { rule, threshold: body.threshold, prior: body.prior };
+    let decision = choice.over(model.scorer()?.decision).map_err(ApiError::invalid)?;
+    let exact_checks = model.scorer()?.exact_checks;
     let solutions = body.solutions(&app.limits)?;
     let mut requests: Vec<ScoreRequest> =
         solutions.iter().map(|solution| solution.request(&body.problem)).collect();
@@ -215,17 +233,21 @@ pub(crate) async fn scored(app: &App, mut body: ScoreBody) -> Result<ScoreReply,
             Err(error) => (None, Some(error.to_string())),
         };
         let of = |aggregation: Aggregation| aggregation.of(scores.as_deref()?);
+        let proofs = prove(&body.problem, &solution.steps);
+        let proven = proofs.first().map(|proof| proof.step).filter(|_| exact_checks);
+        let decided = scores.as_deref().map(|scores| decision.decide(scores, proven));
         answered.push(ScoredSolution {
             index,
             id: solution.id,
-            first_error: scores.as_deref().and_then(|scores| first_error(scores, threshold)),
+            first_error: decided.as_ref().and_then(|decided| decided.first_error),
+            posterior: decided.map(|decided| decided.posterior),
             score: of(aggregation),
             aggregates: Aggregation::ALL.iter().filter_map(|each| Some((each.name(), of(*each)?))).collect(),
             answer,
             verdict,
             references: request.references,
             error,
-            steps: steps(solution.steps, scores.as_deref(), request.step_references),
+            steps: steps(solution.steps, scores.as_deref(), request.step_references, proofs),
         });
     }
     let scores = match &answered[..] {
@@ -237,7 +259,8 @@ pub(crate) async fn scored(app: &App, mut body: ScoreBody) -> Result<ScoreReply,
         object: "steps.score",
         model: model.name.clone(),
         profile: model.profile().map(str::to_owned),
-        threshold,
+        decision,
+        threshold: decision.threshold(),
         aggregation: aggregation.name(),
         solutions: answered,
         scores,
@@ -279,12 +302,16 @@ fn steps(
     texts: Vec<String>,
     scores: Option<&[f64]>,
     mut references: Vec<Vec<ReferenceStep>>,
+    proofs: Vec<Proof>,
 ) -> Vec<ScoredStep> {
     references.resize(texts.len(), Vec::new());
+    let mut of_step: Vec<Vec<String>> = vec![Vec::new(); texts.len()];
+    proofs.into_iter().for_each(|proof| of_step[proof.step].push(proof.proof));
     let each = texts.into_iter().zip(references).enumerate();
     each.map(|(index, (text, references))| ScoredStep {
         text,
         score: scores.and_then(|scores| scores.get(index).copied()),
+        proofs: std::mem::take(&mut of_step[index]),
         references,
     })
     .collect()

@@ -2,6 +2,7 @@
 
 use gradus_backend::{Scorer, ScorerSettings, block_on};
 use gradus_core::contracts::{ScoreRequest, ScoreSteps};
+use gradus_core::select::DecisionRule;
 use serde_json::{Value, json};
 
 use super::{Running, config, model};
@@ -54,6 +55,24 @@ async fn scores_are_those_of_the_command_line() {
     assert_eq!(answer["solutions"][1]["verdict"], "different");
     let suspected = expected[0].iter().position(|score| *score < 0.5);
     assert_eq!(first["first_error"], json!(suspected));
+    assert_eq!(answer["decision"], json!({"rule": "threshold", "threshold": 0.5}));
+    // The posterior stands beside it, and decides where it is asked to.
+    let posterior = DecisionRule::Posterior { prior: 3.0 }.decide(&expected[0], None);
+    let mut other = body.clone();
+    (other["rule"], other["prior"]) = (json!("posterior"), json!(3.0));
+    let decided = server.post("/v1/steps/score", &other).await;
+    assert_eq!(decided["decision"], json!({"rule": "posterior", "prior": 3.0}));
+    assert_eq!(decided["solutions"][0]["first_error"], json!(posterior.first_error));
+    assert_eq!(decided["solutions"][0]["posterior"], json!(posterior.posterior));
+    assert!(first["posterior"]["none"].is_number());
+    other["threshold"] = json!(0.5);
+    let refused = server.refused("/v1/steps/score", &other, 400).await;
+    assert!(refused.contains("give one of the two"), "{refused}");
+    // Arithmetic that is proved wrong is said beside the score.
+    let false_step = json!({"problem": PROBLEM, "steps": ["2 + 3 = 5", "7 * 8 = 54"]});
+    let proved = server.post("/v1/steps/score", &false_step).await;
+    let proved = proved["solutions"][0]["steps"].as_array().unwrap().clone();
+    assert_eq!((proved[0].get("proofs"), &proved[1]["proofs"]), (None, &json!(["7 * 8 = 56, not 54"])));
     assert_eq!((&answer["model"], &answer["object"]), (&json!("prm"), &json!("steps.score")));
     // What is there twice is scored once.
     let twice = answer["usage"]["prompt_tokens"].as_u64().unwrap();

@@ -1,5 +1,7 @@
 //! Solutions as a reward model reads them: the profile formats the solution and says at which tokens verdicts are read.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use gradus_core::contracts::ScoreRequest;
 use gradus_core::{Record, Solution};
 use gradus_engine::batch::Forest;
@@ -52,7 +54,7 @@ pub(super) fn examples(
             };
             let request = ScoreRequest::of(&record.problem, solution);
             let assembled = assembler.assemble(&request, tokenizer, usize::MAX)?;
-            let (example, longest) = example(&solution.id, &assembled, &targets);
+            let (example, longest) = example(solution, &assembled, &targets);
             if longest > max_tokens {
                 left_out.add("prompt longer than data.max_tokens");
                 continue;
@@ -77,7 +79,7 @@ pub(super) fn examples(
 
 /// The prompts of the wanted steps, merged into a prefix tree and cut after the last position that is read: later
 /// tokens change nothing before them. Also the tokens of the longest prompt, which is what the model sees at once.
-fn example(id: &str, assembled: &Assembled, targets: &[(usize, f32)]) -> (Example<f32>, usize) {
+fn example(solution: &Solution, assembled: &Assembled, targets: &[(usize, f32)]) -> (Example<f32>, usize) {
     let mut longest = 0;
     let mut forest = Forest::default();
     let mut reads: Vec<Vec<_>> = Vec::new();
@@ -97,5 +99,13 @@ fn example(id: &str, assembled: &Assembled, targets: &[(usize, f32)]) -> (Exampl
         reads.push(wanted.into_iter().map(|(position, target)| (path.locate(position), target)).collect());
     }
     let reads = reads.into_iter().rev().flatten().collect();
-    (Example { id: id.to_owned(), forest, reads }, longest)
+    let prefixes = targets.iter().map(|(step, _)| prefix(&solution.steps[..*step])).collect();
+    (Example { id: solution.id.clone(), forest, reads, prefixes }, longest)
+}
+
+/// A number for steps: continuations of the same ones have it in common.
+fn prefix(steps: &[String]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    steps.hash(&mut hasher);
+    hasher.finish()
 }

@@ -18,6 +18,9 @@ pub(super) fn refuse(recipe: &Recipe) -> Result<()> {
             "`best` in [steps] names the metric `exact_match`, which the exported script does not evaluate: name \
              another metric, such as `loss`"
         }
+        (Objective::Prm(prm), _) if prm.pair_weight > 0.0 => {
+            "`pair_weight` in [prm] is not exported: --set prm.pair_weight=0, or train with `gradus train`"
+        }
         (Objective::Grpo(_), Some(best)) if best.metric != "reward" => {
             "`best` in [steps] names a metric that TRL does not evaluate: name `reward`"
         }

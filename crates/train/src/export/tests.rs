@@ -204,6 +204,8 @@ fn what_the_script_cannot_do_is_refused() {
     };
     let best = "steps.best={ metric = 'exact_match', is = 'highest' }";
     assert!(refused("sft", &[best, "sft.answer_problems=2"]).contains("does not evaluate"));
+    let pairs = ["prm.pair_weight=0.5", "prm.by_problem=true"];
+    assert!(refused("prm", &pairs).contains("--set prm.pair_weight=0"));
     assert!(refused("grpo", &["grpo.class_level=true"]).contains("--set grpo.kl=0"));
     let best = "steps.best={ metric = 'accuracy', is = 'highest' }";
     assert!(refused("grpo", &[best]).contains("`reward`"));

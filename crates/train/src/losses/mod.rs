@@ -3,6 +3,7 @@
 //! - [`cross_entropy`], [`binary_cross_entropy`], [`squared_error_of_probability`], [`squared_error_of_sigmoid`]:
 //!   step labels, hard and soft
 //! - [`negative_log_likelihood`]: next tokens
+//! - [`pair_ranking`]: right against wrong continuations of the same steps
 //! - [`orpo()`]: a chosen answer against a rejected one
 //! - [`grpo()`], [`advantages()`]: critics from rewards
 //!
@@ -15,6 +16,7 @@ mod grpo;
 mod labels;
 mod likelihood;
 mod orpo;
+mod pairs;
 mod stable;
 
 pub(crate) use advantages::{JudgedCritique, advantages, perplexity_weights};
@@ -26,6 +28,7 @@ pub(crate) use labels::{
 };
 pub(crate) use likelihood::{SftConfig, negative_log_likelihood};
 pub(crate) use orpo::{OrpoBatch, OrpoConfig, OrpoLoss, OrpoPair, orpo};
+pub(crate) use pairs::pair_ranking;
 pub(crate) use stable::{sigmoid, softmax};
 
 /// A loss and its gradient with respect to the inputs.

@@ -2,7 +2,7 @@
 
 use gradus_engine::profile::{Assembler, Profile};
 
-use super::prm::train_on;
+use super::prm::{StepsRead, train_on};
 use super::verdict::{OrmConfig, Verdict};
 use crate::Result;
 use crate::data::{SolutionPrompts, last_steps};
@@ -20,7 +20,7 @@ pub(crate) fn train(
     observer: &mut dyn TrainingObserver,
 ) -> Result<TrainingEnd> {
     let (verdict, examples) = prepare(&mut prepared, config)?;
-    train_on(prepared, folder, verdict, &examples, false, observer)
+    train_on(prepared, folder, verdict, &examples, StepsRead::Last, observer)
 }
 
 /// Adds the head to what is trained, and reads the examples.

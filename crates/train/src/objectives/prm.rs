@@ -5,7 +5,7 @@ use gradus_engine::profile::{Assembler, Profile};
 
 use super::verdict::{PrmConfig, Verdict};
 use crate::data::{SolutionPrompts, labeled_steps};
-use crate::example::{Example, pack};
+use crate::example::{Example, Packed, pack};
 use crate::heads;
 use crate::losses::LabelLoss;
 use crate::observer::{MetricValues, TrainingEnd, TrainingObserver};
@@ -27,7 +27,14 @@ pub(crate) fn train(
     observer: &mut dyn TrainingObserver,
 ) -> Result<TrainingEnd> {
     let (verdict, examples) = prepare(&mut prepared, config)?;
-    train_on(prepared, folder, verdict, &examples, true, observer)
+    train_on(
+        prepared,
+        folder,
+        verdict,
+        &examples,
+        StepsRead::All { pair_weight: config.pair_weight },
+        observer,
+    )
 }
 
 /// Adds the head to what is trained, and reads the examples.
@@ -77,13 +84,25 @@ fn check_best(best: Option<&BestMetric>, held_out: &[Example<f32>]) -> Result<()
     )))
 }
 
+/// Which steps of a solution are judged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum StepsRead {
+    /// Those with labels.
+    All {
+        /// Weight of the ranking loss between right and wrong continuations of the same steps.
+        pair_weight: f64,
+    },
+    /// The last one.
+    Last,
+}
+
 /// The loop, shared with outcome reward models, which differ only in the steps that they read.
 pub(super) fn train_on(
     prepared: PreparedRecipe,
     folder: RunFolder,
     verdict: Verdict,
     examples: &ExampleSets<Example<f32>>,
-    by_step: bool,
+    steps: StepsRead,
     observer: &mut dyn TrainingObserver,
 ) -> Result<TrainingEnd> {
     let mut session = Session::start(prepared, folder, examples, observer)?;
@@ -92,13 +111,24 @@ pub(super) fn train_on(
         let total: usize = chosen.iter().map(|example| example.reads.len()).sum();
         let mut gradients = Gradients::new(&session.trainable.parameters);
         let (mut loss, mut right) = (0.0, 0);
-        for (number, pass) in pack(&chosen, session.recipe.batch.tokens).iter().enumerate() {
+        let passes = pack(&chosen, session.recipe.batch.tokens);
+        let pairs: Vec<Vec<(usize, usize)>> = match steps {
+            StepsRead::All { pair_weight } if pair_weight > 0.0 => passes.iter().map(Packed::pairs).collect(),
+            _ => vec![Vec::new(); passes.len()],
+        };
+        let all_pairs = pairs.iter().map(Vec::len).sum::<usize>().max(1) as f64;
+        let mut pair_loss = 0.0;
+        for (number, (pass, pairs)) in passes.iter().zip(&pairs).enumerate() {
             let tape = session.trainable.forward(&pass.batch, Some(session.dropout_seed(number)))?;
             let hidden = select(&tape.hidden, &pass.rows)?;
-            let judged = verdict.judge(&session.trainable, &hidden, &pass.targets)?;
+            let mut judged = verdict.judge(&session.trainable, &hidden, &pass.targets)?;
             let weight = pass.rows.len() as f64 / total as f64;
             loss += judged.value * weight;
             right += agreeing(&judged.scores, &pass.targets);
+            if let (StepsRead::All { pair_weight }, false) = (steps, pairs.is_empty()) {
+                let share = pairs.len() as f64 / all_pairs;
+                pair_loss += verdict.rank(&mut judged, pairs, pair_weight * share / weight) * share;
+            }
             session.check_finite(pass, &judged.scores)?;
             let d_rows = verdict.backward(&mut session.trainable, &hidden, judged, weight, &mut gradients)?;
             let d_hidden = scatter(&tape.hidden, &pass.rows, &d_rows)?;
@@ -106,9 +136,13 @@ pub(super) fn train_on(
             session.count_tokens(pass.batch.len());
         }
         let accuracy = right as f64 / total as f64;
-        session.update(gradients, vec![("loss", loss), ("step_accuracy", accuracy)])?;
+        let mut metrics = vec![("loss", loss), ("step_accuracy", accuracy)];
+        if matches!(steps, StepsRead::All { pair_weight } if pair_weight > 0.0) {
+            metrics.push(("pair_loss", pair_loss));
+        }
+        session.update(gradients, metrics)?;
         if session.should_evaluate() {
-            let metrics = evaluate(&session, verdict, &examples.held_out, by_step)?;
+            let metrics = evaluate(&session, verdict, &examples.held_out, steps != StepsRead::Last)?;
             session.record_evaluation(&metrics)?;
         }
         session.save_if_due()?;

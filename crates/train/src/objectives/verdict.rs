@@ -29,6 +29,9 @@ pub(crate) struct PrmConfig {
     /// Weight of a wrong step relative to a right one. Default 1. Right steps are many: with more weight for the
     /// wrong ones, 0.5 becomes a threshold that finds them.
     pub(crate) wrong_weight: f64,
+    /// Weight of the ranking loss between right and wrong continuations of the same steps, beside the loss of the labels.
+    /// Default 0: none. Needs `by_problem`.
+    pub(crate) pair_weight: f64,
 }
 
 /// `[orm]`: an outcome reward model, which judges the whole solution at its last step.
@@ -58,7 +61,15 @@ pub(crate) enum Readout {
 impl Default for PrmConfig {
     fn default() -> Self {
         let OrmConfig { profile, head, readout } = OrmConfig::default();
-        Self { profile, loss: LabelLoss::default(), head, readout, by_problem: false, wrong_weight: 1.0 }
+        Self {
+            profile,
+            loss: LabelLoss::default(),
+            head,
+            readout,
+            by_problem: false,
+            wrong_weight: 1.0,
+            pair_weight: 0.0,
+        }
     }
 }
 
@@ -79,6 +90,18 @@ impl PrmConfig {
         let weight = self.wrong_weight;
         if !(weight.is_finite() && weight > 0.0) {
             return Err(format!("`wrong_weight` in [prm] is {weight}: expected a number above 0"));
+        }
+        let pairs = self.pair_weight;
+        if !(pairs.is_finite() && pairs >= 0.0) {
+            return Err(format!("`pair_weight` in [prm] is {pairs}: expected 0 or a number above"));
+        }
+        if pairs > 0.0 && !self.by_problem {
+            let message = "`pair_weight` in [prm] compares solutions of a problem: set `by_problem = true`";
+            return Err(message.to_owned());
+        }
+        if pairs > 0.0 && self.readout == Some(Readout::Vocabulary) {
+            let message = "`pair_weight` in [prm] compares two tokens: omit `readout = \"vocabulary\"`";
+            return Err(message.to_owned());
         }
         Ok(self)
     }
@@ -144,6 +167,8 @@ pub(super) struct VerdictLoss {
     pub(super) scores: Vec<f64>,
     gradient: Vec<f32>,
     logprobs: Option<TokenLogProbs>,
+    /// What the model put out: a row of values for each step.
+    outputs: Vec<f32>,
 }
 
 impl Verdict {
@@ -218,7 +243,7 @@ impl Verdict {
     fn unweighted(self, trainable: &TrainableModel, hidden: &Tensor, targets: &[f32]) -> Result<VerdictLoss> {
         match self.read {
             Read::Tokens(tokens) => {
-                Ok(self.of_logits(&trainable.selected_logits(hidden, &tokens)?, 2, 0, targets))
+                Ok(self.of_logits(trainable.selected_logits(hidden, &tokens)?, 2, 0, targets))
             }
             Read::Classes(positive) => {
                 let (classes, logits) = trainable.head_outputs(hidden)?;
@@ -226,7 +251,7 @@ impl Verdict {
                     let message = format!("the head has {classes} classes: expected 2, right and wrong");
                     return Err(Error::Model(message));
                 }
-                Ok(self.of_logits(&logits, 2, positive, targets))
+                Ok(self.of_logits(logits, 2, positive, targets))
             }
             Read::Value => {
                 let (_, values) = trainable.head_outputs(hidden)?;
@@ -235,7 +260,7 @@ impl Verdict {
                     LabelLoss::SquaredError => losses::squared_error_of_sigmoid(&values, targets),
                 };
                 let scores = values.iter().map(|value| losses::sigmoid(f64::from(*value))).collect();
-                Ok(VerdictLoss { value, scores, gradient, logprobs: None })
+                Ok(VerdictLoss { value, scores, gradient, logprobs: None, outputs: values })
             }
             Read::Vocabulary(tokens) => {
                 let answers: Vec<u32> =
@@ -245,23 +270,39 @@ impl Verdict {
                 let Loss { value, gradient } = losses::negative_log_likelihood(&logprobs.values, &weights);
                 let logits = trainable.selected_logits(hidden, &tokens)?;
                 let scores = probabilities(&logits, 2, 0);
-                Ok(VerdictLoss { value, scores, gradient, logprobs: Some(logprobs) })
+                Ok(VerdictLoss { value, scores, gradient, logprobs: Some(logprobs), outputs: logits })
             }
         }
     }
 
-    fn of_logits(self, logits: &[f32], classes: usize, positive: usize, targets: &[f32]) -> VerdictLoss {
+    fn of_logits(self, logits: Vec<f32>, classes: usize, positive: usize, targets: &[f32]) -> VerdictLoss {
         let Loss { value, gradient } = match self.loss {
             LabelLoss::CrossEntropy => {
                 let class = |target: &f32| if *target >= 0.5 { positive } else { 1 - positive };
                 let targets: Vec<usize> = targets.iter().map(class).collect();
-                losses::cross_entropy(logits, classes, &targets)
+                losses::cross_entropy(&logits, classes, &targets)
             }
             LabelLoss::SquaredError => {
-                losses::squared_error_of_probability(logits, classes, positive, targets)
+                losses::squared_error_of_probability(&logits, classes, positive, targets)
             }
         };
-        VerdictLoss { value, scores: probabilities(logits, classes, positive), gradient, logprobs: None }
+        let scores = probabilities(&logits, classes, positive);
+        VerdictLoss { value, scores, gradient, logprobs: None, outputs: logits }
+    }
+
+    /// Adds `weight` times the ranking loss of pairs of rows, right and wrong, to the gradient. Returns the ranking loss.
+    pub(super) fn rank(self, judged: &mut VerdictLoss, pairs: &[(usize, usize)], weight: f64) -> f64 {
+        let (classes, positive) = match self.read {
+            Read::Tokens(_) => (2, 0),
+            Read::Classes(positive) => (2, positive),
+            Read::Value => (1, 0),
+            Read::Vocabulary(_) => unreachable!("the recipe is refused"),
+        };
+        let Loss { value, gradient } = losses::pair_ranking(&judged.outputs, classes, positive, pairs);
+        for (sum, own) in judged.gradient.iter_mut().zip(gradient) {
+            *sum = (f64::from(*sum) + weight * f64::from(own)) as f32;
+        }
+        value
     }
 
     /// The gradient of the rows, `weight` times that of their mean loss.

@@ -12,6 +12,7 @@ struct Reference {
     orpo: Vec<OrpoCase>,
     grpo: Vec<GrpoCase>,
     advantages: Vec<AdvantageCase>,
+    pairs: Vec<PairCase>,
 }
 
 #[derive(Deserialize)]
@@ -26,6 +27,16 @@ struct LabelCase {
     positive: usize,
     #[serde(default)]
     targets: Vec<f32>,
+    value: f64,
+    gradients: Vec<Vec<f64>>,
+}
+
+#[derive(Deserialize)]
+struct PairCase {
+    inputs: Vec<f32>,
+    classes: usize,
+    positive: usize,
+    pairs: Vec<(usize, usize)>,
     value: f64,
     gradients: Vec<Vec<f64>>,
 }
@@ -94,6 +105,18 @@ fn labels_agree_with_pytorch() {
         };
         near(loss.value, case.value, 1e-10, &case.loss);
         all_near(&loss.gradient, &case.gradients[0], &case.loss);
+    }
+}
+
+#[test]
+fn pairs_agree_with_pytorch() {
+    let cases = reference().pairs;
+    assert_eq!(cases.len(), 8);
+    for case in cases {
+        let loss = pair_ranking(&case.inputs, case.classes, case.positive, &case.pairs);
+        let what = format!("{} classes", case.classes);
+        near(loss.value, case.value, 1e-10, &what);
+        all_near(&loss.gradient, &case.gradients[0], &what);
     }
 }
 
@@ -189,6 +212,14 @@ proptest! {
         check_gradient(&x, &loss.gradient, |x| squared_error_of_sigmoid(x, &t).value)?;
         let loss = negative_log_likelihood(&x, &t);
         check_gradient(&x, &loss.gradient, |x| negative_log_likelihood(x, &t).value)?;
+    }
+
+    #[test]
+    fn gradients_of_pairs(x in numbers(-6.0, 6.0, 12), classes in 1..4usize, positive in 0..3usize) {
+        let positive = positive % classes;
+        let pairs = [(0, 1), (2, 1), (3, 0)];
+        let value = |x: &[f32]| pair_ranking(x, classes, positive, &pairs);
+        check_gradient(&x, &value(&x).gradient, |x| value(x).value)?;
     }
 
     #[test]

@@ -105,7 +105,7 @@ fn of_lora_training() -> Result<(), Box<dyn Error>> {
     seconds.sort_by(f64::total_cmp);
     let speed = |seconds: f64| (sequences * length) as f64 / seconds;
     println!(
-        "{{\"task\": \"train {sequences}x{length}\", \"value\": {:.1}, \"best\": {:.1}, \"unit\": \"tokens/s\", \"loss\": {loss:.4}}}",
+        "{{\"peer\": \"gradus\", \"task\": \"train {sequences}x{length}\", \"value\": {:.1}, \"best\": {:.1}, \"unit\": \"tokens/s\", \"loss\": {loss:.4}}}",
         speed(seconds[seconds.len() / 2]),
         speed(seconds[0])
     );

@@ -54,6 +54,19 @@ def labels():
     return cases
 
 
+def pairs():
+    cases = []
+    for scale in (1.0, 8.0):
+        for classes, positive in ((1, 0), (2, 0), (2, 1), (3, 1)):
+            outputs, chosen = leaf(5, classes, scale=scale), [(0, 1), (0, 3), (2, 1), (4, 3)]
+            others = [c for c in range(classes) if c != positive]
+            v = outputs[:, positive] - (outputs[:, others].logsumexp(-1) if others else 0.0)
+            right, wrong = (torch.tensor(side) for side in zip(*chosen))
+            cases.append({"inputs": outputs.flatten().tolist(), "classes": classes, "positive": positive, "pairs": chosen,
+                          **done(-F.logsigmoid(v[right] - v[wrong]).mean(), outputs)})
+    return cases
+
+
 def orpo(lengths, scale, beta):
     pairs = [(logprobs(c, scale), logprobs(r, scale)) for c, r in lengths]
     chosen = torch.stack([c.mean() for c, _ in pairs])
@@ -125,5 +138,5 @@ orpos = [orpo([(3, 4), (6, 2)], 2.0, 0.1), orpo([(1, 1)], 1e-3, 1.0), orpo([(2, 
 
 out = os.path.join(os.path.dirname(os.path.abspath(__file__)), "losses.json")
 with open(out, "w") as file:
-    json.dump({"labels": labels(), "orpo": orpos, "grpo": grpos, "advantages": advantages()}, file, indent=None)
+    json.dump({"labels": labels(), "orpo": orpos, "grpo": grpos, "advantages": advantages(), "pairs": pairs()}, file, indent=None)
     file.write("\n")

@@ -1,5 +1,6 @@
 //! Records as HTML: what is shown, and that nothing of a record is ever markup.
 
+use gradus_core::select::DecisionRule;
 use gradus_core::{Annotation, LabelSource, Metadata, Problem, Record, Solution};
 use gradus_view::{LeftOut, ViewOptions, page, record, records, shell};
 use proptest::prelude::*;
@@ -80,7 +81,8 @@ fn candidates_are_chosen_as_select_chooses() {
 
 #[test]
 fn the_threshold_decides_what_is_suspected() {
-    let strict = ViewOptions { threshold: 0.9, ..ViewOptions::default() };
+    let decision = DecisionRule::Threshold { threshold: 0.9 };
+    let strict = ViewOptions { decision, ..ViewOptions::default() };
     assert!(words(&record(1, &all()[0], &strict)).contains("first suspected error: step 1"));
     assert!(words(&shown(1)).contains("first suspected error: step 2"));
 }

@@ -96,7 +96,7 @@ def test_ten_problems_with_grader_and_prm(tmp_path: Path) -> None:
     again = score(read_eval_log(log.location), gradus_prm(aggregation="min", threshold=1.0), action="overwrite", display="none")
     found = scores_of(again, "gradus_prm")[0]
     assert found.value == min(found.metadata["step_scores"])
-    assert found.metadata["first_error"] == 0 and "first below the threshold" in found.explanation
+    assert found.metadata["first_error"] == 0 and "first suspected error" in found.explanation
 
 
 UNDECIDED = [("How many?", "5 or 6 #### 18", "So it is \\boxed{18}.", "nan"), PROBLEMS[1]]

@@ -1,11 +1,12 @@
 //! `gradus annotate`: step labels from models, and their combination.
 //!
 //! `monte_carlo`, `judge` and `reference` ask a model and share `labeling`; `consensus`, `ensemble` and `report` read
-//! labels that are in data, by `sources`; `relabel` applies another threshold to Monte Carlo's; `export` writes training
+//! labels that are in data, by `sources`; `exact` asks nobody and `relabel` applies another threshold to Monte Carlo's; `export` writes training
 //! sets.
 
 mod consensus;
 mod ensemble;
+mod exact;
 mod export;
 mod judge;
 mod labeling;
@@ -31,6 +32,8 @@ pub(super) enum AnnotateCommand {
     Judge(Box<judge::JudgeArgs>),
     /// Label all steps in one request by comparison with a reference solution
     Reference(Box<reference::ReferenceArgs>),
+    /// Label steps whose arithmetic is proved wrong, without a model
+    Exact(exact::ExactArgs),
     /// Apply another threshold to Monte Carlo labels without sampling again
     Relabel(relabel::RelabelArgs),
     /// Keep solutions on which all annotators agree
@@ -50,9 +53,12 @@ impl AnnotateCommand {
             Self::MonteCarlo(args) => Some(&mut args.generator),
             Self::Judge(args) => Some(&mut args.generator),
             Self::Reference(args) => Some(&mut args.generator),
-            Self::Relabel(_) | Self::Consensus(_) | Self::Ensemble(_) | Self::Report(_) | Self::Export(_) => {
-                None
-            }
+            Self::Exact(_)
+            | Self::Relabel(_)
+            | Self::Consensus(_)
+            | Self::Ensemble(_)
+            | Self::Report(_)
+            | Self::Export(_) => None,
         }
     }
 }
@@ -62,6 +68,7 @@ pub(super) fn run(command: &AnnotateCommand, source: TaskSource<'_>) -> Result<S
         AnnotateCommand::MonteCarlo(args) => monte_carlo::run(args, source),
         AnnotateCommand::Judge(args) => judge::run(args, source),
         AnnotateCommand::Reference(args) => reference::run(args, source),
+        AnnotateCommand::Exact(args) => exact::run(args),
         AnnotateCommand::Relabel(args) => relabel::run(args),
         AnnotateCommand::Consensus(args) => consensus::run(args),
         AnnotateCommand::Ensemble(args) => ensemble::run(args),

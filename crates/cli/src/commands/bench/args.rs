@@ -8,8 +8,9 @@ use gradus_backend::{Augmentation, LocalSettings, ScorerSettings};
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
+use crate::arguments::decision::DecisionOptions;
 use crate::arguments::protocol::ProtocolOptions;
-use crate::arguments::values::{count_or_none, finite};
+use crate::arguments::values::count_or_none;
 use crate::exit::Usage;
 use crate::output::local_folder;
 
@@ -25,9 +26,8 @@ pub(in crate::commands) struct JudgeOptions {
     /// Use the scores of this name in the data instead of a model
     #[arg(long, value_name = "NAME", conflicts_with_all = ["model", "profile", "endpoint", "pool", "adapter", "precision", "dequantize", "keep_quantized"])]
     pub(in crate::commands::bench) scores: Option<String>,
-    /// Score threshold; steps below it are wrong
-    #[arg(long, default_value_t = 0.5, value_parser = finite)]
-    pub(in crate::commands::bench) threshold: f64,
+    #[command(flatten)]
+    pub(in crate::commands::bench) decision: DecisionOptions,
     /// Name of the judge in the report (default: model and profile)
     #[arg(long)]
     pub(in crate::commands::bench) name: Option<String>,
@@ -50,6 +50,9 @@ impl JudgeOptions {
                  with --model"
                     .to_owned()
             ));
+        }
+        if !(named || described) {
+            self.decision.refuse("no judge with scores is named")?;
         }
         Ok(named || described)
     }

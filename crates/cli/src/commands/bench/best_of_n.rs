@@ -27,6 +27,7 @@ pub(crate) struct BestOfNArgs {
 }
 
 pub(super) fn run(BestOfNArgs { vote_power, bench: args }: &BestOfNArgs) -> Result<Status> {
+    args.judge.decision.refuse("best-of-n chooses solutions and looks for no first error")?;
     let mut job = Measurement::read("best-of-n", args)?;
     let (judging, pools) = if args.judge.is_named()? {
         let judging = job.judge()?;

@@ -66,6 +66,7 @@ mod tests {
     use super::*;
     use gradus_annotate::judge::Reading;
     use gradus_core::Cost;
+    use gradus_core::select::DecisionRule;
 
     fn opinion(votes: &[Result<FirstError, &'static str>]) -> Opinion {
         let reading = |place: &FirstError| Reading { first_error: *place, critique: format!("{place:?}") };
@@ -78,13 +79,16 @@ mod tests {
     fn the_majority_of_votes_counts() {
         let votes = [Ok(FirstError::At(0)), Ok(FirstError::At(1)), Err("no verdict"), Ok(FirstError::At(1))];
         let found = opinion(&votes);
-        assert_eq!(found.first_error(0.5), Some(Some(1)));
+        assert_eq!(found.first_error(DecisionRule::default()), Some(Some(1)));
         assert!(matches!(&found, Opinion::Verdict { critique, .. } if critique == "At(1)"), "{found:?}");
         // Of two places that are equally frequent, the first.
         let tied = opinion(&[Ok(FirstError::None), Ok(FirstError::At(2))]);
-        assert_eq!(tied.first_error(0.5), Some(None));
+        assert_eq!(tied.first_error(DecisionRule::default()), Some(None));
         let nowhere = opinion(&[Ok(FirstError::Unknown)]);
-        assert_eq!((nowhere.first_error(0.5), nowhere.is_correct(0.5)), (None, Some(false)));
+        assert_eq!(
+            (nowhere.first_error(DecisionRule::default()), nowhere.is_correct(DecisionRule::default())),
+            (None, Some(false))
+        );
         let unread = opinion(&[Err("no verdict")]);
         assert_eq!(unread, Opinion::Undecided { reason: "no verdict".to_owned() });
     }

@@ -16,8 +16,9 @@ pub(super) fn run(args: &BenchArgs) -> Result<Status> {
     job.keep("the outcome is unknown", |sample| sample.solution.outcome.is_correct().is_some());
     job.keep("it has no steps", |sample| !sample.solution.steps.is_empty());
     let judging = job.judge()?;
+    let decision = job.decision(&judging)?;
     let judged = job.ask(&judging)?;
-    let numbers = drift::measure(&job.samples, &judged, args.judge.threshold, &job.settings)?;
+    let numbers = drift::measure(&job.samples, &judged, decision, &job.settings)?;
     show(&numbers, &judging.name, job.printer(args))?;
     let sections = drift::sections(&numbers, &judging.name);
     job.finish(args, &judging, BenchmarkResults::Drift(Box::new(numbers)), sections, &[])
@@ -54,6 +55,6 @@ fn show(numbers: &drift::DriftResults, judge: &str, printer: Option<Printer>) ->
             vec![name.to_owned(), grouped(solutions), share.percent(), chance]
         })
         .collect();
-    printer.line(format!("{judge}, threshold {}", numbers.threshold))?;
+    printer.line(format!("{judge}, {}", numbers.decision))?;
     printer.table(&["", "solutions", "share, %", "by chance"], &rows)
 }

@@ -6,11 +6,12 @@ use anyhow::{Result, bail};
 use gradus_annotate::judge::JudgeConfig;
 use gradus_backend::{
     DEFAULT_GENERATOR, Generator, GeneratorSettings, Local, LocalSettings, ScoreApi, Scorer, ScorerKind,
-    ScorerSettings, Spending, scorer_name, with_profile,
+    ScorerSettings, Spending, profile_of_scores, scorer_name, with_profile,
 };
 use gradus_bench::judge::{Judge, Judged, Scorer as ScorerJudge};
 use gradus_bench::run::JudgeSource;
 use gradus_core::contracts::{Answer, ScoreRequest};
+use gradus_core::select::DecisionRule;
 use gradus_engine::models::SHIPPED;
 use gradus_retrieve::pool::PoolAddress;
 
@@ -33,6 +34,10 @@ pub(super) struct Judging {
     pub(super) profile: Option<String>,
     /// The language model under an adapter with a reward head: the adapter knows classes or values, not texts.
     pub(super) base: Option<String>,
+    /// How its scores become a first error: its profile's rule.
+    pub(super) decision: DecisionRule,
+    /// Whether arithmetic that is proved wrong is an error, whatever its scores say: by its profile.
+    pub(super) exact_checks: bool,
     /// Solutions to have with it at once.
     pub(super) ahead: usize,
     /// All that determines its opinions.
@@ -54,8 +59,20 @@ impl Judging {
         if let Some(option) = judge.protocol.given().filter(|_| !critic) {
             bail!(Usage(format!("{option} is for models that are prompted for a verdict: add --critic")));
         }
+        if critic {
+            judge.decision.refuse("a critic names the first error itself")?;
+        }
         if let Some(scores) = &judge.scores {
-            return Ok(Self::new(judge, scores.clone(), Backend::Recorded(scores.clone())));
+            let recorded = Self::new(judge, scores.clone(), Backend::Recorded(scores.clone()));
+            let profile = profile_of_scores(scores);
+            let decision = profile.as_ref().map(|profile| profile.decision).unwrap_or_default();
+            let exact_checks = profile.as_ref().is_some_and(|profile| profile.exact_checks);
+            return Ok(Self {
+                decision,
+                exact_checks,
+                profile: profile.map(|profile| profile.name),
+                ..recorded
+            });
         }
         let mut settings = with_profile(&judge.scorer, &judge.augmentation)?;
         if with_local_model && !settings.endpoints.endpoint.is_empty() {
@@ -77,6 +94,8 @@ impl Judging {
             kind: "scores in the data",
             profile: None,
             base: None,
+            decision: DecisionRule::default(),
+            exact_checks: false,
             ahead: AHEAD,
             identity: String::new(),
             backend,
@@ -97,9 +116,10 @@ impl Judging {
             _ => scorer.name(),
         };
         let base = scorer.local().and_then(|local| local.base.clone());
-        let (kind, ahead) = (kind.description(), scorer.ahead);
+        let (kind, ahead, decision) = (kind.description(), scorer.ahead, scorer.decision);
+        let exact_checks = scorer.exact_checks;
         let judging = Self::new(judge, name, Backend::Scorer(Box::new(scorer)));
-        Ok(Self { kind, profile, base, ahead, identity, ..judging })
+        Ok(Self { kind, profile, base, decision, exact_checks, ahead, identity, ..judging })
     }
 
     fn critic(judge: &JudgeOptions, settings: ScorerSettings) -> Result<Self> {
@@ -157,6 +177,11 @@ impl Judging {
             Backend::Recorded(_) => None,
         };
         local.map(|local| (local, self.identity.as_str()))
+    }
+
+    /// Whether it names first errors itself.
+    pub(super) fn is_critic(&self) -> bool {
+        matches!(self.backend, Backend::Critic(_))
     }
 
     /// How a critic is asked, for the report.

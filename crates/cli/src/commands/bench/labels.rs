@@ -8,6 +8,7 @@ use clap::Args;
 use gradus_bench::report::BenchmarkResults;
 use gradus_bench::{Error, labels};
 use gradus_core::Annotation;
+use gradus_core::select::DecisionRule;
 
 use super::args::BenchArgs;
 use super::judging::Judging;
@@ -35,6 +36,7 @@ pub(crate) struct LabelsArgs {
 
 pub(super) fn run(args: &LabelsArgs) -> Result<Status> {
     let bench = &args.bench;
+    bench.judge.decision.of_steps(DecisionRule::default())?;
     let mut job = Measurement::read("labels", bench)?;
     if !args.truth.is_empty() {
         join(&mut job, args)?;
@@ -62,7 +64,8 @@ pub(super) fn run(args: &LabelsArgs) -> Result<Status> {
         (recorded, None)
     };
     let named = judged.as_ref().map(|judged| (judging.name.as_str(), judged.as_slice()));
-    let numbers = labels::measure(&job.samples, named, bench.judge.threshold)?;
+    let threshold = job.step_threshold(judging.decision)?;
+    let numbers = labels::measure(&job.samples, named, threshold)?;
     show(&numbers, job.printer(bench))?;
     let sections = labels::sections(&numbers);
     job.finish(bench, &judging, BenchmarkResults::Labels(Box::new(numbers)), sections, &[])

@@ -12,6 +12,7 @@ use gradus_bench::report::{BenchmarkReport, BenchmarkResults, InputFile, SCHEMA,
 use gradus_bench::run::{Progress as Done, Run, reasons};
 use gradus_bench::{Error, Sample};
 use gradus_core::metrics::bootstrap::Settings;
+use gradus_core::select::DecisionRule;
 use gradus_data::files;
 use gradus_plot::Section;
 use gradus_retrieve::two_stage::Target;
@@ -47,9 +48,7 @@ pub(super) struct Measurement<'a> {
 impl<'a> Measurement<'a> {
     /// Reads the samples, the first `--limit` problems of each subset.
     pub(super) fn read(benchmark: &'static str, args: &'a BenchArgs) -> Result<Self> {
-        if !args.judge.threshold.is_finite() {
-            return Err(Usage("--threshold must be a number".to_owned()).into());
-        }
+        args.judge.decision.check()?;
         let began = Instant::now();
         let mut joined = JoinedFiles::default();
         let tally = input::for_each(&args.input, Need::Steps, |item| joined.add(item).map(drop))?;
@@ -92,6 +91,23 @@ impl<'a> Measurement<'a> {
         if lost > 0 {
             *self.counts.dropped.entry(reason.to_owned()).or_default() += lost;
         }
+    }
+
+    /// The rule by which scores of the judge become a first error, noted in the report. A critic names it itself.
+    pub(super) fn decision(&mut self, judging: &Judging) -> Result<DecisionRule> {
+        let rule = self.args.judge.decision.over(judging.decision)?;
+        if !judging.is_critic() {
+            self.extra.insert("decision".to_owned(), json!(rule));
+            self.extra.extend(rule.threshold().map(|threshold| ("threshold".to_owned(), json!(threshold))));
+        }
+        Ok(rule)
+    }
+
+    /// The threshold of single steps, where a benchmark looks at each on its own, noted in the report.
+    pub(super) fn step_threshold(&mut self, own: DecisionRule) -> Result<f64> {
+        let threshold = self.args.judge.decision.of_steps(own)?;
+        self.extra.insert("threshold".to_owned(), json!(threshold));
+        Ok(threshold)
     }
 
     /// Starts the judge and opens the run's folder, if anything is left to be judged.
@@ -225,7 +241,6 @@ impl<'a> Measurement<'a> {
         self.counts.seconds = self.began.elapsed().as_secs_f64();
         let mut settings = BTreeMap::from([
             ("judge".to_owned(), json!(judging.kind)),
-            ("threshold".to_owned(), json!(args.judge.threshold)),
             ("resamples".to_owned(), json!(args.resamples)),
             ("confidence".to_owned(), json!(self.settings.confidence)),
             ("seed".to_owned(), json!(args.seed)),

@@ -28,7 +28,7 @@ use crate::terminal::printer;
 pub(super) enum BenchCommand {
     /// ProcessBench: locate the first error of each solution
     #[command(name = "processbench")]
-    ProcessBench(BenchArgs),
+    ProcessBench(processbench::ProcessBenchArgs),
     /// PRMBench: classify every step, by error class
     #[command(name = "prmbench")]
     PrmBench(BenchArgs),
@@ -46,7 +46,7 @@ pub(super) enum BenchCommand {
 
 pub(super) fn run(command: &BenchCommand) -> Result<Status> {
     match command {
-        BenchCommand::ProcessBench(args) => measured("processbench", args, || processbench::run(args)),
+        BenchCommand::ProcessBench(args) => measured("processbench", &args.bench, || processbench::run(args)),
         BenchCommand::PrmBench(args) => measured("prmbench", args, || prmbench::run(args)),
         BenchCommand::BestOfN(args) => measured("best-of-n", &args.bench, || best_of_n::run(args)),
         BenchCommand::Drift(args) => measured("drift", args, || drift::run(args)),

@@ -11,13 +11,16 @@ use crate::exit::Status;
 use crate::terminal::paint;
 use crate::terminal::printer::Printer;
 use gradus_core::count::{counted, grouped};
+use gradus_core::select::DecisionRule;
 
 pub(super) fn run(args: &BenchArgs) -> Result<Status> {
+    args.judge.decision.of_steps(DecisionRule::default())?;
     let mut job = Measurement::read("prmbench", args)?;
     job.keep("it is no PRMBench record", |sample| prmbench::class_of(sample).is_some());
     let judging = job.judge()?;
+    let threshold = job.step_threshold(judging.decision)?;
     let judged = job.ask(&judging)?;
-    let (numbers, facts) = prmbench::measure(&job.samples, &judged, args.judge.threshold, &job.settings)?;
+    let (numbers, facts) = prmbench::measure(&job.samples, &judged, threshold, &job.settings)?;
     show(&numbers, &judging.name, job.printer(args))?;
     let sections = prmbench::sections(&numbers, &judging.name);
     job.finish(args, &judging, BenchmarkResults::PrmBench(Box::new(numbers)), sections, &facts)

@@ -1,28 +1,115 @@
 //! `gradus bench processbench`: locates the first error of each solution.
 
-use anyhow::Result;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use gradus_backend::{ScorerSettings, trained_profile};
 use gradus_bench::report::BenchmarkResults;
 use gradus_bench::{MetricEstimate, processbench, published};
 use gradus_core::FirstError;
+use gradus_core::select::DecisionRule;
+use gradus_engine::models::TrainedModel;
+use gradus_engine::profile::Profile;
+use serde_json::json;
 
 use super::args::BenchArgs;
+use super::judging::Judging;
 use super::measurement::Measurement;
 use super::tables::{cell, published_rows};
-use crate::exit::Status;
+use crate::exit::{Status, Usage};
 use crate::terminal::paint;
-use crate::terminal::printer::Printer;
+use crate::terminal::printer::{self, Printer};
 use gradus_core::count::grouped;
 
-pub(super) fn run(args: &BenchArgs) -> Result<Status> {
+#[derive(Debug, Args)]
+pub(crate) struct ProcessBenchArgs {
+    /// Fit the number of the decision rule on this data, which must be held-out labels and not ProcessBench, and write it to
+    /// FILE.toml (the profile with this rule) or into the folder of a trained model or adapter
+    #[arg(long, value_name = "FILE|FOLDER", conflicts_with = "critic")]
+    fit: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) bench: BenchArgs,
+}
+
+pub(super) fn run(ProcessBenchArgs { fit, bench: args }: &ProcessBenchArgs) -> Result<Status> {
     let mut job = Measurement::read("processbench", args)?;
+    if let Some(target) = fit {
+        check_target(target, &job, args)?;
+    }
     job.keep("the first error is unknown", |sample| sample.first_error() != FirstError::Unknown);
     job.keep("it has no steps", |sample| !sample.solution.steps.is_empty());
     let judging = job.judge()?;
+    let decision = job.decision(&judging)?;
+    let fit = match fit {
+        Some(target) => Some((target, profile_to_write(target, &judging, &args.judge.scorer)?)),
+        None => None,
+    };
     let judged = job.ask(&judging)?;
-    let (numbers, facts) = processbench::measure(&job.samples, &judged, args.judge.threshold, &job.settings)?;
+    let decider = processbench::Decider { rule: decision, exact_checks: judging.exact_checks };
+    let (numbers, facts) = processbench::measure(&job.samples, &judged, decider, &job.settings)?;
     show(&numbers, &judging.name, job.printer(args))?;
+    if let Some((target, profile)) = fit {
+        let Some(fitted) = numbers.fitted() else {
+            bail!("--fit needs scores, and solutions with and without an error");
+        };
+        write_fitted(target, fitted, profile.as_deref())?;
+        job.extra.insert("fitted".to_owned(), json!(fitted));
+        if let Some(printer) = job.printer(args) {
+            let count = grouped(job.samples.len());
+            printer.line(format!("{fitted} fitted on {count} solutions: {}", printer::written_to(target)))?;
+        }
+    }
     let sections = processbench::sections(&numbers, &judging.name, &job.samples, &judged);
     job.finish(args, &judging, BenchmarkResults::ProcessBench(Box::new(numbers)), sections, &facts)
+}
+
+/// Refuses what cannot be fitted or written before anything is asked.
+fn check_target(target: &Path, job: &Measurement<'_>, args: &BenchArgs) -> Result<()> {
+    if processbench::is_official(&job.samples) {
+        bail!(Usage(
+            "--fit on ProcessBench would choose by what is measured: use other, held-out labels".to_owned()
+        ));
+    }
+    if target.is_dir() && args.judge.scorer.profile.is_some() {
+        bail!(Usage(
+            "--fit FOLDER is for the profile that the model was trained with: omit --profile".to_owned()
+        ));
+    }
+    if target.is_dir() && TrainedModel::read(target)?.is_none() {
+        bail!(Usage(format!(
+            "{}: not the folder of a model or adapter that was trained here",
+            target.display()
+        )));
+    }
+    if !target.is_dir() && target.extension().is_none_or(|extension| extension != "toml") {
+        bail!(Usage(format!("--fit {}: neither a folder nor a .toml file", target.display())));
+    }
+    Ok(())
+}
+
+/// The profile that is written with its fitted rule; none for a trained model's folder.
+fn profile_to_write(target: &Path, judging: &Judging, scorer: &ScorerSettings) -> Result<Option<String>> {
+    if target.is_dir() {
+        return Ok(None);
+    }
+    let named = scorer.profile.clone().map_or_else(|| trained_profile(scorer), |named| Ok(Some(named)))?;
+    match named.or(judging.profile.clone()) {
+        Some(profile) => Ok(Some(profile)),
+        None => bail!(Usage(
+            "--fit FILE.toml writes a profile, and these scores name none: use --fit FOLDER".to_owned()
+        )),
+    }
+}
+
+fn write_fitted(target: &Path, rule: DecisionRule, profile: Option<&str>) -> Result<()> {
+    match profile {
+        None => Ok(TrainedModel::decide(target, rule)?),
+        Some(profile) => {
+            let text = Profile::text_with(profile, rule)?;
+            Ok(gradus_durable::replace_file(target, text.as_bytes())?)
+        }
+    }
 }
 
 fn show(numbers: &processbench::ProcessBenchResults, judge: &str, printer: Option<Printer>) -> Result<()> {
@@ -52,7 +139,7 @@ fn show(numbers: &processbench::ProcessBenchResults, judge: &str, printer: Optio
         numbers.average_f1.percent(),
         numbers.average_accuracy.percent(),
     ]);
-    printer.line(format!("{judge}, threshold {}", numbers.threshold))?;
+    printer.line(format!("{judge}, {}", numbers.decision))?;
     printer
         .table(&["subset", "solutions", "undecided", "error acc", "correct acc", "f1", "accuracy"], &rows)?;
     without_a_model(numbers, judge, printer)?;
@@ -60,6 +147,13 @@ fn show(numbers: &processbench::ProcessBenchResults, judge: &str, printer: Optio
         printer.line(format!(
             "best threshold on this data: {:.2}, average F1 {} (chosen on the same data)",
             best.threshold,
+            cell(best.average)
+        ))?;
+    }
+    if let Some(best) = numbers.best_prior() {
+        printer.line(format!(
+            "best prior of the posterior: {}, average F1 {} (chosen on the same data)",
+            best.prior,
             cell(best.average)
         ))?;
     }
@@ -82,13 +176,19 @@ fn show(numbers: &processbench::ProcessBenchResults, judge: &str, printer: Optio
     )
 }
 
-/// F1 against baselines without a model.
+/// F1 against the other rule on the same scores, and baselines without a model.
 fn without_a_model(numbers: &processbench::ProcessBenchResults, judge: &str, printer: Printer) -> Result<()> {
     let row = |name: String, subsets: Vec<MetricEstimate>, average: &MetricEstimate| -> Vec<String> {
         [name].into_iter().chain(subsets.iter().chain([average]).map(MetricEstimate::percent)).collect()
     };
     let own: Vec<MetricEstimate> = numbers.subsets.iter().map(|part| part.f1).collect();
     let mut rows = vec![row(paint::bold(judge), own, &numbers.average_f1)];
+    if let Some(alone) = &numbers.without_checks {
+        rows.push(row(format!("{judge}, without exact checks"), alone.f1.clone(), &alone.average));
+    }
+    if let Some(other) = &numbers.other_rule {
+        rows.push(row(format!("{judge}, {}", other.decision), other.f1.clone(), &other.average));
+    }
     for simple in &numbers.baselines {
         rows.push(row(paint::dim(&simple.name), simple.f1.clone(), &simple.average));
     }

@@ -59,6 +59,35 @@ __device__ void rope(const T* x, const T* cosines, const T* sines, T* y, uint32_
     }
 }
 
+// What a new row does between its projections and attention: queries turn, keys turn and go to the row's slot, and so do values.
+template <typename T, int V>
+__device__ void rope_into(const T* q, const T* k, const T* v, const T* cosines, const T* sines, const uint32_t* slots, T* y, T* keys,
+                          T* values, uint32_t heads, uint32_t key_heads, uint32_t half) {
+    size_t row = blockIdx.x, slot = slots[row];
+    uint32_t width = key_heads * half * 2;
+    q += row * heads * half * 2, y += row * heads * half * 2;
+    k += row * width, v += row * width, keys += slot * width, values += slot * width;
+    cosines += row * half, sines += row * half;
+    for (uint32_t i = threadIdx.x * V; i < (heads + key_heads) * half; i += blockDim.x * V) {
+        uint32_t head = i / half, at = i % half;
+        const T* from = head < heads ? q + head * half * 2 : k + (head - heads) * half * 2;
+        T* to = head < heads ? y + head * half * 2 : keys + (head - heads) * half * 2;
+        float a[V], b[V], c[V], s[V];
+        load(from + at, a), load(from + half + at, b), load(cosines + at, c), load(sines + at, s);
+        for (int j = 0; j < V; j++) {
+            float turned = a[j] * c[j] - b[j] * s[j];
+            b[j] = b[j] * c[j] + a[j] * s[j];
+            a[j] = turned;
+        }
+        store(to + at, a), store(to + half + at, b);
+    }
+    for (uint32_t i = threadIdx.x * V; i < width; i += blockDim.x * V) {
+        float a[V];
+        load(v + i, a);
+        store(values + i, a);
+    }
+}
+
 // Chris Wellons' lowbias32.
 __device__ __forceinline__ uint32_t mix(uint32_t h) {
     h ^= h >> 16, h *= 0x7feb352du;
@@ -89,5 +118,9 @@ EXPORT(silu_mul_backward, SILU_BACKWARD, gate, up, dy, dgate, dup, count)
 EXPORT(add_bias, BIAS, y, bias, count, width)
 #define ROPE(T) (const T* x, const T* cosines, const T* sines, T* y, uint32_t heads, uint32_t half, float sign)
 EXPORT(rope, ROPE, x, cosines, sines, y, heads, half, sign)
+#define ROPE_INTO(T)                                                                                                              \
+    (const T* q, const T* k, const T* v, const T* cosines, const T* sines, const uint32_t* slots, T* y, T* keys, T* values, uint32_t heads, \
+     uint32_t key_heads, uint32_t half)
+EXPORT(rope_into, ROPE_INTO, q, k, v, cosines, sines, slots, y, keys, values, heads, key_heads, half)
 #define DROPOUT(T) (const T* x, T* y, size_t count, uint32_t key0, uint32_t key1, uint32_t limit, float scale)
 EXPORT(dropout, DROPOUT, x, y, count, key0, key1, limit, scale)

@@ -3,7 +3,7 @@
 use candle_core::{DType, Device, Tensor};
 use gradus_kernels::attention::{Mask, Segment};
 
-use super::super::{Groups, Rows, put_rows};
+use super::super::{Flash, Groups, Rows, rope, rope_into};
 use super::{Pair, close_within, each, random};
 use crate::attention::{Heads, visible};
 use crate::batch::{Batch, Forest};
@@ -51,13 +51,26 @@ impl Case {
         let bound = if dtype == DType::BF16 { 1.5e-2 } else { 1e-5 };
         let shaped =
             |values: &[f64], like: &Tensor| Tensor::new(values, &Device::Cpu).unwrap().reshape(like.shape());
-        for (what, found, wanted) in [
-            ("out", &out, &wanted[0]),
-            ("dq", &dq, &wanted[1]),
-            ("dk", &dk, &wanted[2]),
-            ("dv", &dv, &wanted[3]),
-        ] {
-            close_within(what, found, &shaped(wanted, found).unwrap(), bound);
+        let compare = |kind: &str, found: [&Tensor; 4]| {
+            for ((what, found), wanted) in ["out", "dq", "dk", "dv"].into_iter().zip(found).zip(&wanted) {
+                close_within(&format!("{kind} {what}"), found, &shaped(wanted, found).unwrap(), bound);
+            }
+        };
+        compare("groups", [&out, &dq, &dk, &dv]);
+        if let Some(flash) = Flash::new(&self.segments, self.heads, dtype, device).unwrap() {
+            let pass = || {
+                let (out, sums) = flash.attend([&q.gpu, &k.gpu, &v.gpu], self.heads, self.mask).unwrap();
+                let kept = (&out, &sums);
+                let (dq, dk, dv) =
+                    flash.backward([&q.gpu, &k.gpu, &v.gpu], kept, &dout.gpu, self.heads, self.mask).unwrap();
+                [out, dq, dk, dv]
+            };
+            let found = pass();
+            compare("flash", found.each_ref());
+            for (first, second) in found.iter().zip(pass()) {
+                let bits = |x: &Tensor| x.flatten_all().unwrap().to_vec1::<half::bf16>().unwrap();
+                assert!(bits(first) == bits(&second), "the same numbers come out every time");
+            }
         }
     }
 
@@ -123,6 +136,30 @@ fn sequences_of_many_lengths() {
     check(&Case::sequences(&[30, 7], Heads { query: 3, key: 1, dim: 6 }, CAUSAL));
 }
 
+/// Widths that `Flash` knows, with one, three and seven query heads for each key head.
+const WIDE: [Heads; 4] = [
+    Heads { query: 3, key: 3, dim: 64 },
+    Heads { query: 9, key: 3, dim: 64 },
+    Heads { query: 7, key: 1, dim: 128 },
+    Heads { query: 4, key: 4, dim: 128 },
+];
+
+#[test]
+fn heads_of_common_width() {
+    for heads in WIDE {
+        check(&Case::sequences(&[64, 128, 256], heads, CAUSAL));
+        check(&Case::sequences(&[1, 70, 3, 200, 9, 1, 65], heads, CAUSAL));
+        check(&Case::sequences(&[300, 33], heads, Mask::Causal { window: Some(17) }));
+        check(&Case::sequences(&[300, 33], heads, Mask::Causal { window: Some(100) }));
+        check(&Case::sequences(&[100, 33], heads, Mask::Full));
+        check(&Case::batch(&forest(), heads, CAUSAL));
+        check(&Case::batch(&forest(), heads, Mask::Causal { window: Some(11) }));
+        check(&Case { heads, ..pages() });
+    }
+    check(&Case::sequences(&[1500, 1100], WIDE[1], CAUSAL));
+    check(&Case::sequences(&[900], WIDE[2], CAUSAL));
+}
+
 #[test]
 fn rows_that_need_a_block() {
     check(&Case::sequences(&[1500, 1100], Heads { query: 2, key: 1, dim: 8 }, CAUSAL));
@@ -134,8 +171,7 @@ fn windows_and_encoders() {
     check(&Case::sequences(&[100, 33], GROUPED, Mask::Full));
 }
 
-#[test]
-fn trees() {
+fn forest() -> Batch {
     let mut forest = Forest::default();
     let trunk = forest.root(vec![0; 50]);
     let branch = forest.branch(trunk, 20, vec![0; 9]);
@@ -145,18 +181,26 @@ fn trees() {
     batch.add(&Forest::sequence(vec![0; 30]));
     batch.add(&forest);
     batch.add(&Forest::sequence(vec![0; 66]));
-    check(&Case::batch(&batch, GROUPED, CAUSAL));
-    check(&Case::batch(&batch, GROUPED, Mask::Causal { window: Some(11) }));
+    batch
 }
 
 #[test]
-fn keys_in_pages_that_are_out_of_order() {
+fn trees() {
+    check(&Case::batch(&forest(), GROUPED, CAUSAL));
+    check(&Case::batch(&forest(), GROUPED, Mask::Causal { window: Some(11) }));
+}
+
+fn pages() -> Case {
     let segments = vec![
         Segment { rows: 0..3, keys: vec![40..50, 2..9] },
         Segment { rows: 3..4, keys: vec![10..30, 60..61] },
     ];
-    let case = Case { segments, rows: 4, slots: 70, heads: GROUPED, mask: CAUSAL, scores: 1 << 30 };
-    check(&case);
+    Case { segments, rows: 4, slots: 70, heads: GROUPED, mask: CAUSAL, scores: 1 << 30 }
+}
+
+#[test]
+fn keys_in_pages_that_are_out_of_order() {
+    check(&pages());
 }
 
 #[test]
@@ -224,16 +268,30 @@ fn heads_of_odd_width_are_left_to_groups() {
 }
 
 #[test]
-fn rows_are_put_into_their_slots() {
+fn new_rows_turn_and_go_to_their_slots() {
     each(|device, dtype| {
-        let x = random(&[5, 3, 16], dtype, device);
-        let store = Tensor::zeros((9, 3, 16), dtype, device)?;
-        put_rows(&x.gpu, &Tensor::new(&[4u32, 8, 0, 3, 7], device)?, &store).unwrap();
-        let mut wanted = vec![vec![vec![0f64; 16]; 3]; 9];
-        for (row, slot) in x.cpu.to_vec3::<f64>()?.into_iter().zip([4, 8, 0, 3, 7]) {
-            wanted[slot] = row;
+        for (heads, dim) in [(3, 16), (9, 64), (2, 6)] {
+            let [q, k, v] = [heads, 3, 3].map(|count| random(&[5, count, dim], dtype, device));
+            let [cos, sin] = [(); 2].map(|()| random(&[5, dim / 2], dtype, device));
+            let [keys, values] = [(); 2].map(|()| Tensor::zeros((9, 3, dim), dtype, device).unwrap());
+            let slots = [4u32, 8, 0, 3, 7];
+            let index = Tensor::new(&slots, device)?;
+            let angles = (&cos.gpu, &sin.gpu);
+            let found = rope_into([&q.gpu, &k.gpu, &v.gpu], angles, &index, (&keys, &values)).unwrap();
+            let alone = rope(&q.gpu, &cos.gpu, &sin.gpu).unwrap().to_device(&Device::Cpu)?;
+            close_within("q", &found, &alone, 0.0);
+            for (what, store, rows) in
+                [("keys", &keys, &rope(&k.gpu, &cos.gpu, &sin.gpu).unwrap()), ("values", &values, &v.gpu)]
+            {
+                let mut wanted = vec![vec![vec![0f64; dim]; 3]; 9];
+                let rows: Vec<Vec<Vec<f64>>> =
+                    rows.to_device(&Device::Cpu)?.to_dtype(DType::F64)?.to_vec3()?;
+                for (row, slot) in rows.into_iter().zip(slots) {
+                    wanted[slot as usize] = row;
+                }
+                close_within(what, store, &Tensor::new(wanted, &Device::Cpu)?, 0.0);
+            }
         }
-        close_within("store", &store, &Tensor::new(wanted, &Device::Cpu)?, 0.0);
         Ok(())
     });
 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use candle_core::{DType, Device, Result as Candle, Tensor};
 use gradus_kernels::attention::Mask;
 
+use super::super::Flash;
 use super::super::attention::Groups;
 use super::*;
 use crate::attention::Heads;
@@ -135,6 +136,32 @@ fn operations() {
     let dout = dy.clone();
     b.flops("attention backward", 2.5 * flops, || ours(groups.backward([&q, &k, &v], &dout, HEADS, CAUSAL)));
     groups.parts(&b, &q, &k, &v);
+}
+
+/// Attention and its gradient over long texts; the operations are those of a causal mask.
+#[test]
+#[ignore = "a measurement"]
+fn long_attention() {
+    let Some(b) = bench() else { return };
+    for (heads, shape) in [(HEADS, "7B"), (Heads { query: 9, key: 3, dim: 64 }, "135M")] {
+        for (texts, length) in [(32, 512), (4, 1024), (1, 4096), (1, 16_384), (1, 32_768)] {
+            let mut batch = Batch::default();
+            (0..texts).for_each(|_| {
+                batch.add(&Forest::sequence(vec![0; length]));
+            });
+            let rows = batch.len();
+            let flash = Flash::new(&batch.segments, heads, DType::BF16, &b.device).unwrap().unwrap();
+            let q = b.random(&[rows, heads.query, heads.dim]);
+            let [k, v] = [(); 2].map(|()| b.random(&[rows, heads.key, heads.dim]));
+            let dout = b.random(&[rows, heads.query * heads.dim]);
+            let flops = 2.0 * (texts * length * length * heads.query * heads.dim) as f64;
+            let what = format!("{shape}, {texts} × {length}");
+            b.flops(&what, flops, || ours(flash.attend([&q, &k, &v], heads, CAUSAL)));
+            let (out, sums) = flash.attend([&q, &k, &v], heads, CAUSAL).unwrap();
+            let backward = || ours(flash.backward([&q, &k, &v], (&out, &sums), &dout, heads, CAUSAL));
+            b.flops(&format!("{what}, gradient"), 2.5 * flops, backward);
+        }
+    }
 }
 
 impl Groups {

@@ -23,7 +23,6 @@ use super::plan::Block;
 use super::product::dot;
 use super::scratch::Carver;
 use super::{Attention, Call, Output, Segment};
-use crate::Precision;
 use crate::cpu::Level;
 use crate::matrix::scratch::Scratch;
 use crate::simd::Simd;
@@ -292,7 +291,7 @@ fn tasks<'a>(call: &'a Call<'a>) -> (Vec<Task<'a>>, usize) {
 fn run(task: &TaskInputs) {
     let call = task.block.call;
     #[cfg(target_arch = "x86_64")]
-    if call.level == Level::Amx && call.layer.precision != Precision::F32 {
+    if call.level == Level::Amx && call.layer.precision != crate::Precision::F32 {
         return tiles::run(task);
     }
     stream::run(call.level, task);

@@ -6,6 +6,7 @@
 use super::super::Mask;
 use super::super::tests::{CAUSAL, layer, noise, scattered, with_dimensions, with_long_sequences};
 use super::*;
+use crate::Precision;
 use proptest::prelude::*;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;

@@ -1,6 +1,7 @@
 //! What the tests of this family share.
 
 mod products;
+mod projections;
 
 use super::Precision;
 use crate::BlockKind;

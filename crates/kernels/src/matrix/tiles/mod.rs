@@ -12,6 +12,7 @@ mod output;
 pub(crate) mod pack;
 mod panels;
 mod rounded;
+mod sums;
 mod transpose;
 
 use super::parallel::{Shared, share};
@@ -30,11 +31,14 @@ use rounded::RoundedPart;
 pub(super) use rounded::RoundedRows;
 use std::ops::Range;
 use std::sync::Mutex;
+pub(super) use sums::{Sum, add_to, gated};
 pub(super) use transpose::transposed;
 
 /// Bytes of a full tile.
 pub(crate) const TILE_BYTES: usize = 1024;
 
+/// So many rows of x meet quantized weights the other way round.
+pub(super) const FEW_ROWS: usize = 32;
 /// Rows of x that are converted at once; more are worked off in turn.
 const SLAB: usize = 4096;
 /// A group of panels, and the piece of x that meets it, each take about this much of the second-level cache.
@@ -49,25 +53,23 @@ const SHORT_PIECE_COLUMNS: usize = 64;
 pub(super) fn product(matrix: &Matrix, x: &Activations<'_>, wanted: Option<&[usize]>, y: &mut [f32]) {
     let source = Source::new(matrix, wanted);
     let (columns, outputs, layout) = (matrix.columns, source.outputs, source.layout);
-    let m = x.values.len() / columns;
-    if let (Storage::Blocks(blocks), true) = (&matrix.storage, m <= 32) {
-        return source.multiply_few(blocks, x.values, y);
+    let m = x.count() / columns;
+    if let (Storage::Blocks(blocks), true) = (&matrix.storage, m <= FEW_ROWS) {
+        return source.multiply_few(blocks, x.values(), y);
     }
     // The pieces of x that are multiplied one after another, or by a task each.
     let rows = source.rows_of_a_task(m);
     let parallel = if rows.is_some() { 0.0 } else { 1.0 };
     let rows = rows.unwrap_or(SLAB);
-    let shared = x.is_shared.then(|| {
-        x.tiles[usize::from(layout.split)].get_or_init(|| RoundedRows::new(x.values, layout, columns, 1.0))
-    });
+    let shared = x.tiles(layout.split, columns);
     let multiply = |first: usize, y: &mut [f32]| {
         let count = y.len() / outputs;
         match shared {
             Some(rounded) => source.multiply_many(rounded.part(first, count), y, parallel),
             None => {
-                let values = &x.values[first * columns..][..count * columns];
-                let rounded = RoundedRows::new(values, layout, columns, parallel);
-                source.multiply_many(rounded.part(0, count), y, parallel);
+                let values = &x.values()[first * columns..][..count * columns];
+                let rounded = RoundedRows::new(values, layout.split, columns, parallel);
+                source.multiply_many(rounded.all(), y, parallel);
             }
         }
     };
@@ -103,6 +105,26 @@ pub(super) fn expanded_bytes(matrix: &Matrix, blocks: &Blocks) -> usize {
     matrix.rows.div_ceil(PANEL) * Layout::new(matrix.columns, blocks.precision).bytes()
 }
 
+/// Whether products with this matrix split x.
+pub(super) fn splits(matrix: &Matrix) -> bool {
+    Source::new(matrix, None).layout.split
+}
+
+/// The weights as tiles of B, where they are kept so.
+fn stored(matrix: &Matrix) -> Option<&Panels> {
+    match &matrix.storage {
+        Storage::Tiles(panels) => Some(panels),
+        Storage::Blocks(blocks) => blocks.expanded.get(),
+        _ => None,
+    }
+}
+
+/// Rough time of a product on one thread: reading or decoding the weights, and multiplying.
+fn nanoseconds(weights: usize, layout: Layout, m: usize) -> f64 {
+    let products = if layout.split { 3.0 } else { 1.0 };
+    weights as f64 * products * (0.1 + 2.0 * m.next_multiple_of(16) as f64 / 1500.0)
+}
+
 /// The weights of one product.
 struct Source<'a> {
     matrix: &'a Matrix,
@@ -115,19 +137,18 @@ struct Source<'a> {
 
 impl<'a> Source<'a> {
     fn new(matrix: &'a Matrix, wanted: Option<&'a [usize]>) -> Self {
-        let (panels, layout) = match &matrix.storage {
-            Storage::Tiles(panels) => (Some(panels), panels.layout),
-            Storage::Blocks(blocks) => (blocks.expanded.get(), Layout::new(matrix.columns, blocks.precision)),
+        let layout = match &matrix.storage {
+            Storage::Tiles(panels) => panels.layout,
+            Storage::Blocks(blocks) => Layout::new(matrix.columns, blocks.precision),
             _ => unreachable!("rows of f32 are multiplied by `dot`"),
         };
+        let panels = stored(matrix);
         Source { matrix, panels, wanted, outputs: wanted.map_or(matrix.rows, <[usize]>::len), layout }
     }
 
-    /// Rough time on one thread: reading or decoding the weights, and multiplying.
+    /// Rough time on one thread.
     fn nanoseconds(&self, m: usize) -> f64 {
-        let weights = (self.outputs * self.matrix.columns) as f64;
-        let products = if self.layout.split { 3.0 } else { 1.0 };
-        weights * products * (0.1 + 2.0 * m.next_multiple_of(16) as f64 / 1500.0)
+        nanoseconds(self.outputs * self.matrix.columns, self.layout, m)
     }
 
     /// Whether the weights are ready as tiles of B.

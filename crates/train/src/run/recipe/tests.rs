@@ -233,6 +233,7 @@ fn objective() -> impl Strategy<Value = Objective> {
             .prop_map(|answer_only| Objective::Sft(SftConfig { answer_only, ..SftConfig::default() })),
         ("[^\\s]{1,9}", loss, head.clone(), any::<bool>(), positive()).prop_map(
             |(profile, loss, (head, readout), by_problem, wrong_weight)| Objective::Prm(PrmConfig {
+                pair_weight: if by_problem { wrong_weight } else { 0.0 },
                 profile,
                 loss,
                 head,

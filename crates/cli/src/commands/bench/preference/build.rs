@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use gradus_backend::decision_of_scores;
 use gradus_bench::preference::build::{self, PreferencePlan};
 use gradus_core::Record;
 use gradus_data::files::{Sink, Target};
@@ -11,11 +12,12 @@ use serde_json::json;
 
 use crate::arguments::JsonOption;
 use crate::arguments::dataset::DatasetInput;
-use crate::arguments::values::finite;
+use crate::arguments::decision::DecisionOptions;
 use crate::exit::Status;
 use crate::input::{self, Need};
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped};
+use gradus_core::select::DecisionRule;
 
 #[derive(Debug, Args)]
 #[command(
@@ -42,9 +44,8 @@ pub(super) struct BuildArgs {
     /// Omit solutions whose outcome contradicts the scores of this name in the data
     #[arg(long, value_name = "NAME")]
     prm: Option<String>,
-    /// With --prm, score threshold; steps below it are wrong
-    #[arg(long, default_value_t = 0.5, requires = "prm", value_parser = finite)]
-    threshold: f64,
+    #[command(flatten)]
+    decision: DecisionOptions,
     /// Random seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -56,6 +57,13 @@ pub(super) struct BuildArgs {
 }
 
 pub(super) fn run(args: &BuildArgs) -> Result<Status> {
+    let decision = match &args.prm {
+        Some(prm) => args.decision.over(decision_of_scores(prm))?,
+        None => {
+            args.decision.refuse("without --prm nothing is decided by scores")?;
+            DecisionRule::default()
+        }
+    };
     let (records, _) = input::joined(&args.input, Need::Solutions)?;
     let printer = Printer::new(Some(&args.output));
     let write = |records: &[Record]| -> Result<()> {
@@ -80,7 +88,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<Status> {
         families: args.families.clone(),
         limit: args.limit,
         prm: args.prm.clone(),
-        threshold: args.threshold,
+        decision,
         seed: args.seed,
     };
     let built = build::build(&records, &plan)?;

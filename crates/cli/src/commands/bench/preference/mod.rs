@@ -75,6 +75,7 @@ fn measure(args: &MeasureArgs) -> Result<Status> {
     job.keep("it has no steps", |sample| !sample.solution.steps.is_empty());
     job.with_local_model = args.perplexity_model.is_some() && !args.no_perplexity;
     let judging = job.judge()?;
+    let decision = job.decision(&judging)?;
     let judged = job.ask(&judging)?;
     if !args.no_perplexity {
         if let Some(model) = args.perplexity_model.as_ref().or(judging.base.as_ref()) {
@@ -87,7 +88,7 @@ fn measure(args: &MeasureArgs) -> Result<Status> {
             job.extra.insert("perplexity_model".to_owned(), json!("the judge's own"));
         }
     }
-    let (numbers, facts) = preference::measure(&job.samples, &judged, bench.judge.threshold, &job.settings)?;
+    let (numbers, facts) = preference::measure(&job.samples, &judged, decision, &job.settings)?;
     show(&numbers, &judging.name, job.printer(bench))?;
     let sections = preference::sections(&numbers, &judging.name);
     job.finish(bench, &judging, BenchmarkResults::Preference(Box::new(numbers)), sections, &facts)
