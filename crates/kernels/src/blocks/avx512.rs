@@ -27,6 +27,24 @@ trait Sink: Copy {
         }
     }
 
+    /// [`Sink::table16`] with the low halves of sixteen bytes as the first codes and the high halves as the others.
+    #[inline(always)]
+    unsafe fn nibbles16(self, chunk: usize, table: __m512, at: *const u8) {
+        // SAFETY: the trait's promise, and the caller reads within its block.
+        unsafe { self.table16(chunk, table, nibbles(at)) }
+    }
+
+    /// The low halves of 32 bytes as the codes of one chunk, and the high halves as those of the next.
+    #[inline(always)]
+    unsafe fn nibbles32(self, chunk: usize, tables: [__m512; 2], at: *const u8) {
+        // SAFETY: the trait's promise, and the caller reads within its block.
+        unsafe {
+            let codes = words_at(at);
+            self.table16(chunk, tables[0], codes);
+            self.table16(chunk + 1, tables[1], _mm512_srli_epi16::<4>(codes));
+        }
+    }
+
     /// The weights are `table[code & 31]`, with 16 entries in each half of the table.
     #[inline(always)]
     unsafe fn table32(self, chunk: usize, table: (__m512, __m512), codes: __m512i) {
@@ -62,6 +80,30 @@ impl Sink for F32Row {
         unsafe {
             _mm512_storeu_ps(self.0.add(chunk * 32), low);
             _mm512_storeu_ps(self.0.add(chunk * 32 + 16), high);
+        }
+    }
+
+    // A table of f32 is looked up by the low four bits of 32: bytes need no words on the way.
+    #[inline(always)]
+    unsafe fn nibbles16(self, chunk: usize, table: __m512, at: *const u8) {
+        // SAFETY: the trait's promise, and the caller reads within its block.
+        unsafe {
+            let codes = _mm512_cvtepu8_epi32(_mm_loadu_si128(at.cast()));
+            let low = _mm512_permutexvar_ps(codes, table);
+            let high = _mm512_permutexvar_ps(_mm512_srli_epi32::<4>(codes), table);
+            self.pair(chunk, low, high);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn nibbles32(self, chunk: usize, [first, second]: [__m512; 2], at: *const u8) {
+        // SAFETY: the trait's promise, and the caller reads within its block.
+        unsafe {
+            let codes = [at, at.add(16)].map(|at| _mm512_cvtepu8_epi32(_mm_loadu_si128(at.cast())));
+            let [low, high] = codes.map(|codes| _mm512_permutexvar_ps(codes, first));
+            self.pair(chunk, low, high);
+            let [low, high] = codes.map(|codes| _mm512_permutexvar_ps(_mm512_srli_epi32::<4>(codes), second));
+            self.pair(chunk + 1, low, high);
         }
     }
 }
@@ -346,7 +388,7 @@ impl Expand for Q4_0 {
         // SAFETY: the trait's promise.
         unsafe {
             let table = _mm512_mul_ps(half_at(block), codes_from(-8.0));
-            sink.table16(first, table, nibbles(block.add(2)));
+            sink.nibbles16(first, table, block.add(2));
         }
     }
 }
@@ -360,7 +402,7 @@ impl Expand for Q4_1 {
         unsafe {
             let scaled = _mm512_mul_ps(half_at(block), codes_from(0.0));
             let table = _mm512_add_ps(scaled, half_at(block.add(2)));
-            sink.table16(first, table, nibbles(block.add(4)));
+            sink.nibbles16(first, table, block.add(4));
         }
     }
 }
@@ -477,10 +519,8 @@ impl Expand for Q4K {
                 _mm512_sub_ps(scaled, _mm512_set1_ps(minimums[group]))
             };
             for pair in 0..4 {
-                let codes = words_at(block.add(16 + pair * 32));
-                sink.table16(first + pair * 2, table(pair * 2), codes);
-                let codes = _mm512_srli_epi16::<4>(codes);
-                sink.table16(first + pair * 2 + 1, table(pair * 2 + 1), codes);
+                let tables = [table(pair * 2), table(pair * 2 + 1)];
+                sink.nibbles32(first + pair * 2, tables, block.add(16 + pair * 32));
             }
         }
     }

@@ -1,0 +1,98 @@
+//! A few rows of x: pieces of twelve rows of W, which are expanded, multiplied with every row of x and forgotten.
+
+use super::lanes::Lanes;
+use super::{FEW, Product, for_level};
+use crate::matrix::Storage;
+use crate::matrix::scratch::Scratch;
+use std::ops::Range;
+
+/// Rows of W at a time: enough chains of additions that none waits for another.
+const ROWS: usize = 12;
+/// Columns that are expanded at a time, whole blocks of every kind: twelve rows of them stay close.
+const PIECE: usize = 1024;
+
+/// All rows of x times some rows of W.
+///
+/// # Safety
+/// The level of the matrix is available, x and y are as the product says, there are at most [`FEW`] rows, and nobody else
+/// writes these outputs.
+pub(super) unsafe fn run(product: &Product<'_>, outputs: Range<usize>) {
+    let in_place = matches!(product.matrix.storage, Storage::F32(_));
+    let piece = if in_place { product.padded } else { PIECE };
+    let mut room = Scratch::with_bytes(ROWS * PIECE * 4);
+    let mut sums = Scratch::with_bytes(FEW * ROWS * 64);
+    for first in outputs.clone().step_by(ROWS) {
+        let count = ROWS.min(outputs.end - first);
+        for k in (0..product.padded).step_by(piece) {
+            let k = k..(k + piece).min(product.padded);
+            let mut weights = [std::ptr::null(); ROWS];
+            for (i, weights) in weights[..count].iter_mut().enumerate() {
+                // SAFETY: the scratch has room for so many rows of a piece.
+                unsafe {
+                    let room = room.as_mut_ptr().cast::<f32>().add(i * PIECE);
+                    *weights = product.weights(first + i, k.clone(), room);
+                }
+            }
+            // Nobody looks at products of rows that are not there.
+            let last = weights[count - 1];
+            weights[count..].fill(last);
+            let task = Task { product, weights, first, count, k, sums: sums.as_mut_ptr() };
+            // SAFETY: the caller's promise.
+            unsafe { multiply(product.level(), &task) }
+        }
+    }
+}
+
+/// All rows of x times a piece of some rows of W.
+struct Task<'a> {
+    product: &'a Product<'a>,
+    /// Where column `k.start` is.
+    weights: [*const f32; ROWS],
+    first: usize,
+    count: usize,
+    k: Range<usize>,
+    /// Room for the sums of all rows of x.
+    sums: *mut u8,
+}
+
+for_level!(multiply, rows(task: &Task<'_>), avx512 (1, 12), avx2 (1, 12), neon (1, 12), portable (1, 4));
+
+/// # Safety
+/// The lanes' instructions are available, and that of [`run`].
+#[inline(always)]
+unsafe fn rows<L: Lanes, const M: usize, const N: usize>(task: &Task<'_>) {
+    let Product { x, m, padded, y, outputs, .. } = *task.product;
+    for row in 0..m {
+        for output in (0..ROWS).step_by(N) {
+            // SAFETY: the caller's promise; N divides ROWS.
+            unsafe {
+                let x = x.get().add(row * padded + task.k.start).cast_const();
+                let waiting = task.sums.cast::<L>().add(row * ROWS + output);
+                let w: [*const f32; N] = std::array::from_fn(|j| task.weights[output + j]);
+                let mut sums = [[L::zero(); N]; M];
+                if task.k.start > 0 {
+                    sums = [std::array::from_fn(|j| waiting.add(j).read()); M];
+                }
+                let mut at = 0;
+                while at < task.k.len() {
+                    let x = L::load(x.add(at));
+                    for j in 0..N {
+                        sums[0][j] = x.multiply_add(L::load(w[j].add(at)), sums[0][j]);
+                    }
+                    at += L::COUNT;
+                }
+                if task.k.end < padded {
+                    for (j, sum) in sums[0].iter().enumerate() {
+                        waiting.add(j).write(*sum);
+                    }
+                    continue;
+                }
+                let totals = L::all_totals(sums);
+                let to = y.get().add(row * outputs + task.first + output);
+                for (j, total) in totals[0].iter().enumerate().take(task.count.saturating_sub(output)) {
+                    to.add(j).write(*total);
+                }
+            }
+        }
+    }
+}
