@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use candle_core::{Device, Tensor};
 use gradus_kernels::attention::{Attention, Segment};
+use gradus_kernels::cpu::Level;
 use gradus_kernels::{Activations, Matrix, Projection, alone, rows};
 use rayon::prelude::*;
 
@@ -18,8 +19,12 @@ use crate::linear::Linear;
 use crate::rope;
 use crate::weights::Weight;
 
-/// Tokens that a thread takes at once: enough for the products to be fast, few enough for the caches.
-const TOKENS: usize = 512;
+/// Tokens that a thread takes at once: enough for the products to be fast, few enough for the caches. AMX multiplies so fast
+/// that reading the weights more often would show.
+fn tokens_at_once() -> usize {
+    if Level::current() == Level::Amx { 512 } else { 192 }
+}
+
 /// With fewer tokens for each thread it is faster to read the weights once for all of them.
 const FEWEST: usize = 128;
 /// How much more than its share of the tokens the longest group may have: the other threads wait for it.
@@ -58,9 +63,9 @@ pub(super) fn forward(decoder: &Decoder, batch: &Batch) -> Result<Option<Tensor>
     Ok(Some(Tensor::from_vec(hidden, (batch.len(), width), &Device::Cpu)?))
 }
 
-/// Ranges of rows that see no row outside of them, of about [`TOKENS`] each, as many for every thread.
+/// Ranges of rows that see no row outside of them, of about [`tokens_at_once`] each, as many for every thread.
 fn groups(batch: &Batch, threads: usize) -> Vec<Range<usize>> {
-    let rounds = batch.len().div_ceil(TOKENS * threads).max(1);
+    let rounds = batch.len().div_ceil(tokens_at_once() * threads).max(1);
     let wanted = batch.len().div_ceil(rounds * threads);
     // Where a group may end: no later row sees one before it.
     let mut first_seen = batch.len();

@@ -208,6 +208,44 @@ language_models! {
     qwen3_matches_transformers: "qwen3",
 }
 
+#[derive(Deserialize)]
+struct LongContext {
+    positions: Vec<u32>,
+    entries: Vec<usize>,
+    hidden: Vec<Vec<f32>>,
+    logits: Vec<Vec<f32>>,
+}
+
+/// The same tokens as in `make_models.py`.
+fn long_ids() -> Vec<u32> {
+    let mut state: u64 = 1;
+    let next = |_| {
+        state = (state * 1_103_515_245 + 12_345) % (1 << 31);
+        (state >> 16) as u32 % 288
+    };
+    (0..32_768).map(next).collect()
+}
+
+#[test]
+fn a_text_of_32768_tokens_matches_transformers() {
+    let (model, expected) = (load("llama-long"), expected::<LongContext>("llama-long"));
+    let decoder = model.decoder().unwrap();
+    let mut batch = Batch::default();
+    batch.add(&Forest::sequence(long_ids()));
+    let rows = Tensor::new(expected.positions.clone(), decoder.device()).unwrap();
+    let hidden = decoder.forward(&batch, None).unwrap().index_select(&rows, 0).unwrap();
+    let logits: Vec<Vec<f32>> = decoder.logits(&hidden, None).unwrap().to_vec2().unwrap();
+    let hidden: Vec<Vec<f32>> = hidden.to_dtype(DType::F32).unwrap().to_vec2().unwrap();
+    for (at, position) in expected.positions.iter().enumerate() {
+        for (found, wanted) in hidden[at].iter().zip(&expected.hidden[at]) {
+            close(&format!("position {position}"), *found, *wanted);
+        }
+        for (entry, wanted) in expected.entries.iter().zip(&expected.logits[at]) {
+            close_among(&format!("logit at {position}"), logits[at][*entry], *wanted, &expected.logits[at]);
+        }
+    }
+}
+
 #[test]
 fn lora_adapters_match_peft() {
     for name in ["llama-lora", "llama-rslora"] {

@@ -158,6 +158,43 @@ def llama():
     language_model("llama", LlamaForCausalLM, LlamaConfig(**COMMON, tie_word_embeddings=True, rope_theta=10000.0), 11)
 
 
+LONG = 32_768
+LONG_POSITIONS = [0, 1, 63, 64, 1_000, 4_095, 10_923, 16_384, 24_576, 32_703, 32_704, 32_766, 32_767]
+
+
+def long_ids():
+    """Tokens without a period that attention could fold."""
+    state, ids = 1, []
+    for _ in range(LONG):
+        state = (state * 1_103_515_245 + 12_345) % 2**31
+        ids.append((state >> 16) % 288)
+    return ids
+
+
+@torch.no_grad()
+def llama_long():
+    # Heads of 64, which have a kernel of their own on GPUs.
+    config = LlamaConfig(**{**COMMON, "hidden_size": 64, "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": LONG}, head_dim=64,
+                         tie_word_embeddings=True, rope_theta=1_000_000.0)
+    folder = os.path.join(HERE, "models", "llama-long")
+    shutil.rmtree(folder, ignore_errors=True)
+    model = LlamaForCausalLM(config).eval()
+    seed_weights(model, 21)
+    model.tie_weights()
+    model.generation_config.pad_token_id = None
+    model.to(torch.bfloat16).save_pretrained(folder)
+    edit_config(folder)
+    tokenizer = tiny_tokenizer.bpe()
+    tokenizer.save_pretrained(folder)
+    drop_extra_tokenizer_files(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa").eval()
+    hidden = model.model(torch.tensor([long_ids()]), use_cache=False).last_hidden_state[0, LONG_POSITIONS]
+    logits = model.lm_head(hidden)
+    write_expected("llama-long", {
+        "model": "llama-long", "positions": LONG_POSITIONS, "entries": ENTRIES, "hidden": short(hidden[:, :8]), "logits": short(logits[:, ENTRIES]),
+    })
+
+
 def llama3_rope():
     # rope_theta 100 and an original length of 32 put one frequency in each region: kept, blended, and two divided by 8.
     scaling = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32, "rope_type": "llama3"}
@@ -388,6 +425,7 @@ def encoders():
 
 
 TOPICS = {
+    "llama-long": llama_long,
     "llama": llama, "llama3-rope": llama3_rope, "llama-linear-rope": llama_linear_rope, "llama-sharded": llama_sharded, "llama-f16": llama_f16,
     "mistral": mistral, "qwen2": qwen2, "qwen2-yarn": qwen2_yarn, "qwen3": qwen3, "qwen2-prm": qwen2_prm, "skywork": skywork,
     "qwen2-token-classification": qwen2_token_classification, "adapters": adapters, "encoders": encoders,
