@@ -7,6 +7,8 @@ Written for torch 2.11, transformers 5.17.
   python gpu.py smollm2-135m forward:64x512 decode:192x160
 """
 
+import importlib.metadata
+import importlib.util
 import json
 import sys
 import time
@@ -16,7 +18,9 @@ import transformers
 
 from train import random_model
 
-VERSION = f"{transformers.__version__}, torch {torch.__version__}"
+VERSION = f"transformers {transformers.__version__}, torch {torch.__version__}"
+if importlib.util.find_spec("peft"):
+    VERSION += f", peft {importlib.metadata.version('peft')}"
 
 
 def report(task, value, unit, **more):
@@ -52,8 +56,13 @@ def forward(model, task, count, length):
         if batch > count or batch * length > 65_536:
             continue
         ids = torch.randint(5, 289, (batch, length), device="cuda")
-        with torch.inference_mode():
-            seconds = fastest(lambda: [model(ids, logits_to_keep=1, use_cache=False) for _ in range(count // batch)])
+        try:
+            with torch.inference_mode():
+                seconds = fastest(lambda: [model(ids, logits_to_keep=1, use_cache=False) for _ in range(count // batch)])
+        except torch.OutOfMemoryError:
+            if not rates:
+                raise
+            break
         rates[batch] = count * length / seconds
     best = max(rates, key=rates.get)
     report(task, rates[best], "tokens/s", batch=best, peak_gib=round(torch.cuda.max_memory_allocated() / 2**30, 1))
@@ -63,7 +72,7 @@ def decode(model, task, count, length):
     prompts = torch.randint(5, 289, (1, 6), device="cuda").repeat(count, 1)
     sampling = dict(do_sample=True, temperature=1.0, top_k=0, max_new_tokens=length, min_new_tokens=length)
     with torch.inference_mode():
-        seconds = fastest(lambda: model.generate(prompts, **sampling), repeat=2)
+        seconds = fastest(lambda: model.generate(prompts, **sampling))
     report(task, count * length / seconds, "tokens/s")
 
 
@@ -76,6 +85,7 @@ def main():
     for task in sys.argv[2:]:
         kind, size = task.split(":")
         count, length = map(int, size.split("x"))
+        torch.cuda.reset_peak_memory_stats()
         try:
             {"forward": forward, "decode": decode}[kind](model, task, count, length)
         except torch.OutOfMemoryError:

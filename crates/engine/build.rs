@@ -20,6 +20,7 @@ fn main() {
         println!("cargo:rerun-if-env-changed={name}");
     }
     let capability = std::env::var("CUDA_COMPUTE_CAP").unwrap_or_else(|_| "80".to_owned());
+    check(&capability);
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     for name in KERNELS {
         let status = Command::new(compiler())
@@ -35,6 +36,15 @@ fn main() {
             ),
         }
     }
+}
+
+/// The kernels have instructions that came with Ampere. The compiler does not look at them, and no driver loads what it makes for older GPUs.
+fn check(capability: &str) {
+    let digits = capability.trim_end_matches(|letter: char| letter.is_ascii_lowercase());
+    assert!(
+        digits.parse::<u32>().is_ok_and(|number| number >= 80),
+        "CUDA_COMPUTE_CAP is {capability}: give a compute capability without its dot, and at least 80, since the kernels need an Ampere GPU or a newer one"
+    );
 }
 
 fn compiler() -> PathBuf {

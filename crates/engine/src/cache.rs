@@ -22,6 +22,8 @@ pub(crate) struct Cache {
     /// Blocks that nobody owns, by number.
     free: Vec<usize>,
     blocks: usize,
+    /// How often the tensors were replaced.
+    generation: u64,
 }
 
 impl Cache {
@@ -41,6 +43,7 @@ impl Cache {
             device: device.clone(),
             free: Vec::new(),
             blocks: 0,
+            generation: 0,
         })
     }
 
@@ -72,30 +75,36 @@ impl Cache {
         self.free.sort_unstable_by(|a, b| b.cmp(a));
     }
 
-    /// At least doubles the store, so that growing costs little in the long run.
+    /// At least doubles the store, so that growing costs little in the long run. Where memory does not suffice the store stays as it
+    /// was, which is why no layer is replaced before all have their larger ones.
     fn grow(&mut self, missing: usize) -> Result<()> {
-        let added = missing.max(self.blocks);
-        let (heads, dim) = self.shape;
-        for (keys, values) in &mut self.layers {
-            for store in [keys, values] {
-                let larger =
-                    Tensor::zeros(((self.blocks + added) * BLOCK, heads, dim), self.dtype, &self.device)?;
-                if self.blocks > 0 {
-                    larger.slice_set(store, 0, 0)?;
-                }
-                *store = larger;
-            }
-        }
-        self.free.extend(self.blocks..self.blocks + added);
+        let blocks = self.blocks + missing.max(self.blocks);
+        let larger = self.layers.iter().map(|(keys, values)| {
+            let keys = self.enlarged(keys, blocks)?;
+            Ok((keys, self.enlarged(values, blocks)?))
+        });
+        self.layers = larger.collect::<Result<_>>()?;
+        self.generation += 1;
+        self.free.extend(self.blocks..blocks);
         self.free.sort_unstable_by(|a, b| b.cmp(a));
-        self.blocks += added;
+        self.blocks = blocks;
         Ok(())
     }
 
-    /// The keys of the first layer. They lie elsewhere once the store has grown.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn first(&self) -> Option<&Tensor> {
-        self.layers.first().map(|(keys, _)| keys)
+    /// A copy of a layer's keys or values with room for `blocks` blocks.
+    fn enlarged(&self, store: &Tensor, blocks: usize) -> Result<Tensor> {
+        let (heads, dim) = self.shape;
+        let larger = Tensor::zeros((blocks * BLOCK, heads, dim), self.dtype, &self.device)?;
+        if self.blocks > 0 {
+            larger.slice_set(store, 0, 0)?;
+        }
+        Ok(larger)
+    }
+
+    /// Another number once the tensors have been replaced.
+    #[cfg(any(feature = "cuda", test))]
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Prepares where a pass writes its rows, for every layer.
@@ -178,7 +187,11 @@ mod tests {
         assert_eq!(second.all(), [128..138]);
         assert_eq!(cache.extend(&mut first, 30)?, [100..128, 192..194]);
         cache.give_back(second);
+        let generation = cache.generation();
         assert_eq!(cache.take(1)?.all(), [128..129]);
+        assert_eq!(cache.generation(), generation);
+        cache.take(1000)?;
+        assert_eq!(cache.generation(), generation + 1);
         Ok(())
     }
 }

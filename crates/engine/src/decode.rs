@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use candle_core::Device;
 use gradus_kernels::attention::Segment;
 
 use crate::batch::Batch;
@@ -48,7 +49,13 @@ pub(crate) trait Decode: Send {
 }
 
 /// The way of the decoder's ordinary passes.
-struct Plain(Box<dyn HostBuffer>);
+pub(crate) struct Plain(Box<dyn HostBuffer>);
+
+impl Plain {
+    pub(crate) fn new(device: &Device) -> Self {
+        Self(ops::host_buffer(device))
+    }
+}
 
 /// The way for a decoder on its device.
 pub(crate) fn of(decoder: &Decoder) -> Result<Box<dyn Decode>> {
@@ -58,7 +65,7 @@ pub(crate) fn of(decoder: &Decoder) -> Result<Box<dyn Decode>> {
     {
         return Ok(Box::new(graphs));
     }
-    Ok(Box::new(Plain(ops::host_buffer(decoder.device()))))
+    Ok(Box::new(Plain::new(decoder.device())))
 }
 
 impl Decode for Plain {

@@ -5,17 +5,19 @@
 //! from pass to pass lies in one buffer that is sent before each: tokens, positions, slots, ranges of keys, temperatures and random
 //! numbers, then the keys' slots. Padding rows read and write a slot that belongs to nobody else.
 //!
-//! A count's first pass runs without a graph, since kernels are loaded and libraries prepare themselves then.
+//! A count's first pass runs without a graph, since kernels are loaded and libraries prepare themselves then. Where captures fail again
+//! and again, all passes run so.
 
 use std::collections::HashMap;
 
 use candle_core::cuda_backend::WrapErr;
-use candle_core::cuda_backend::cudarc::driver::{CudaGraph, result, sys};
+use candle_core::cuda_backend::cudarc::driver::result;
 use candle_core::{CudaDevice, DType, Tensor};
 use gradus_kernels::attention::Mask;
 
+use super::graph::Graph;
 use super::launch::{address, unfilled};
-use super::{Rows, device, product, sample, vector};
+use super::{Rows, product, sample, vector};
 use crate::Result;
 use crate::attention::{over_rows, visible};
 use crate::cache::{Cache, WriteTargets};
@@ -28,37 +30,43 @@ use crate::weights::Weight;
 const WORDS: usize = 5;
 /// Positions whose angles are made at first.
 const POSITIONS: usize = 4096;
+/// Captures in a row that may fail before no more are tried.
+const FAILURES: usize = 3;
 
 /// Passes as graphs.
 pub(crate) struct Graphs {
     device: CudaDevice,
     /// Cosines and sines of the first positions, `[positions, half]`.
     angles: Option<(Tensor, Tensor)>,
-    by_rows: HashMap<(usize, usize), Captured>,
+    /// By padded rows and by threads of attention. All read and write the tensors beside them, and go when one of those does.
+    by_rows: HashMap<(usize, usize), Graph>,
+    /// Captures that have failed since the last that did not.
+    failures: usize,
     /// What was sent for the pass: rows' words, then keys.
     sent: Vec<u32>,
     inputs: Option<Tensor>,
-    /// Where the cache's first layer was when the graphs were made.
-    cache_at: u64,
+    /// For the most rows so far.
+    outputs: Option<Outputs>,
+    /// Which of the cache's tensors the graphs use.
+    generation: u64,
     logits: Box<dyn crate::host_buffer::HostBuffer>,
 }
 
-/// A pass over a number of rows.
-struct Captured {
-    graph: Option<Graph>,
+/// What a pass writes, a row for each of its own.
+struct Outputs {
     logits: Tensor,
     /// Token and the bits of its log-probability.
     drawn: Tensor,
 }
 
-/// A graph that is used by one thread at a time.
-struct Graph(CudaGraph);
-
-// SAFETY: graphs are not synchronized by themselves; a `Graphs` is used through `&mut` only.
-unsafe impl Send for Graph {}
+impl Outputs {
+    fn first(&self, rows: usize) -> Result<Self> {
+        Ok(Self { logits: self.logits.narrow(0, 0, rows)?, drawn: self.drawn.narrow(0, 0, rows)? })
+    }
+}
 
 impl Graphs {
-    /// For decoders whose weights are tensors; others keep the general way.
+    /// For decoders whose weights are tensors, on GPUs that allocate in stream order, as a graph must; others keep the general way.
     pub(crate) fn new(decoder: &Decoder) -> Result<Option<Self>> {
         let dense = |weight: &Weight| matches!(weight, Weight::Dense(_));
         let layers = decoder
@@ -71,22 +79,52 @@ impl Graphs {
                 dense(&output.weight) && output.lora.is_none() && output.bias.is_none()
             })
             && Rows::fits(decoder.heads(), decoder.dtype);
-        if !fits {
+        let device = decoder.device().as_cuda_device()?;
+        if !fits || !device.cuda_stream().context().has_async_alloc() {
             return Ok(None);
         }
         Ok(Some(Self {
-            device: decoder.device().as_cuda_device()?.clone(),
+            device: device.clone(),
             angles: None,
             by_rows: HashMap::new(),
+            failures: 0,
             sent: Vec::new(),
             inputs: None,
-            cache_at: 0,
+            outputs: None,
+            generation: 0,
             logits: Box::new(super::Pinned::default()),
         }))
     }
 
-    /// Puts what a pass reads into the buffer and sends it; returns whether the buffer has moved.
-    fn send(&mut self, rows: &[NewRow], padded: usize, masks: &[Mask], spare: usize) -> Result<bool> {
+    /// How many graphs there are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.by_rows.len()
+    }
+
+    /// Makes the tensors that graphs use large enough for a pass. Graphs of tensors that were replaced are gone.
+    fn prepare(&mut self, decoder: &Decoder, cache: &Cache, rows: &[NewRow], padded: usize) -> Result<()> {
+        if self.generation != cache.generation() {
+            self.by_rows.clear();
+            self.generation = cache.generation();
+        }
+        let last = rows.iter().map(|row| row.position as usize).max().unwrap_or(0);
+        if self.angles.as_ref().is_none_or(|(cos, _)| cos.elem_count() <= last * decoder.config.head_dim / 2)
+        {
+            self.by_rows.clear();
+            self.angles = Some(angles(decoder, (last + 1).next_power_of_two().max(POSITIONS))?);
+        }
+        if self.outputs.as_ref().is_none_or(|outputs| outputs.drawn.elem_count() < 2 * padded) {
+            self.by_rows.clear();
+            let logits = unfilled((padded, decoder.config.vocabulary), decoder.dtype, &decoder.norm)?;
+            let drawn = unfilled((padded, 2), DType::U32, &decoder.norm)?;
+            self.outputs = Some(Outputs { logits, drawn });
+        }
+        Ok(())
+    }
+
+    /// Puts what a pass reads into the buffer and sends it.
+    fn send(&mut self, rows: &[NewRow], padded: usize, masks: &[Mask], spare: usize) -> Result<()> {
         let words = padded * (WORDS + 2 * masks.len());
         self.sent.clear();
         self.sent.resize(words, 0);
@@ -118,9 +156,9 @@ impl Graphs {
             count += keys;
         }
         let room = self.inputs.as_ref().map_or(0, Tensor::elem_count);
-        let moved = room < self.sent.len();
-        if moved {
+        if room < self.sent.len() {
             let device = candle_core::Device::Cuda(self.device.clone());
+            self.by_rows.clear();
             self.inputs =
                 Some(Tensor::zeros(self.sent.len().next_power_of_two().max(1 << 16), DType::U32, &device)?);
         }
@@ -129,7 +167,7 @@ impl Graphs {
         stream.context().bind_to_thread().w()?;
         // SAFETY: the buffer is as large as what is sent, which stays as it is until the pass has been waited for.
         unsafe { result::memcpy_htod_async(target, &self.sent, stream.cu_stream()) }.w()?;
-        Ok(moved)
+        Ok(())
     }
 
     /// The pass itself: kernels that read the buffer and write logits and draws.
@@ -139,7 +177,7 @@ impl Graphs {
         cache: &Cache,
         padded: usize,
         threads: usize,
-        to: &Captured,
+        to: &Outputs,
     ) -> Result<()> {
         let inputs = self.inputs.as_ref().expect("sent before");
         let masks = decoder.masks();
@@ -170,17 +208,30 @@ impl Graphs {
         sample::draw(&to.logits, address(&word(3)?)?, address(&word(4)?)?, &to.drawn)
     }
 
-    /// Captures what `run` starts. None where something else in this process came between; the next pass tries again.
-    fn capture(&self, run: impl FnOnce() -> Result<()>) -> Option<Graph> {
-        let _alone = device::alone();
-        let stream = self.device.cuda_stream();
-        stream.begin_capture(sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_RELAXED).ok()?;
-        let outcome = run();
-        // A capture is ended whatever happened in it.
-        let graph = stream.end_capture(sys::CUgraphInstantiate_flags(0)).ok()??;
-        outcome.ok()?;
-        graph.upload().ok()?;
-        Some(Graph(graph))
+    /// Runs a pass by its graph, or without one and makes the graph for the next time.
+    fn run(
+        &mut self,
+        decoder: &Decoder,
+        cache: &Cache,
+        padded: usize,
+        threads: usize,
+        to: &Outputs,
+    ) -> Result<()> {
+        if let Some(graph) = self.by_rows.get_mut(&(padded, threads)) {
+            return graph.launch();
+        }
+        self.pass(decoder, cache, padded, threads, to)?;
+        if self.failures < FAILURES {
+            let pass = || self.pass(decoder, cache, padded, threads, to);
+            match Graph::capture(self.device.cuda_stream(), pass) {
+                Some(graph) => {
+                    self.failures = 0;
+                    self.by_rows.insert((padded, threads), graph);
+                }
+                None => self.failures += 1,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -196,44 +247,22 @@ impl Decode for Graphs {
         spare: usize,
         rows: &[NewRow],
     ) -> Result<Logits<'_>> {
-        let masks = decoder.masks();
         let padded = padded_rows(rows.len());
-        let last = rows.iter().map(|row| row.position as usize).max().unwrap_or(0);
-        if self.angles.as_ref().is_none_or(|(cos, _)| cos.elem_count() <= last * decoder.config.head_dim / 2)
-        {
-            self.angles = Some(angles(decoder, (last + 1).next_power_of_two().max(POSITIONS))?);
-            self.by_rows.clear();
-        }
+        self.prepare(decoder, cache, rows, padded)?;
+        self.send(rows, padded, &decoder.masks(), spare)?;
         let most =
             rows.iter().map(|row| row.keys.iter().map(ExactSizeIterator::len).sum()).max().unwrap_or(0);
         let threads = Rows::threads(most, decoder.heads(), decoder.dtype);
-        let moved = self.send(rows, padded, &masks, spare)?;
-        let cache_at = cache.first().map_or(Ok(0), address)?;
-        if moved || cache_at != self.cache_at {
-            self.by_rows.clear();
-            self.cache_at = cache_at;
-        }
-        let key = (padded, threads);
-        match self.by_rows.get(&key) {
-            Some(Captured { graph: Some(graph), .. }) => graph.0.launch().w()?,
-            _ => {
-                let logits = unfilled((padded, decoder.config.vocabulary), decoder.dtype, &decoder.norm)?;
-                let drawn = unfilled((padded, 2), DType::U32, &decoder.norm)?;
-                let mut made = Captured { graph: None, logits, drawn };
-                self.pass(decoder, cache, padded, threads, &made)?;
-                made.graph = self.capture(|| self.pass(decoder, cache, padded, threads, &made));
-                self.by_rows.insert(key, made);
-            }
-        }
-        let made = &self.by_rows[&key];
+        let outputs = self.outputs.as_ref().expect("prepared above").first(padded)?;
+        self.run(decoder, cache, padded, threads, &outputs)?;
         if rows.iter().all(|row| row.draw.is_some()) {
-            let drawn = made.drawn.to_vec2::<u32>()?;
+            let drawn = outputs.drawn.to_vec2::<u32>()?;
             let each = drawn.into_iter().take(rows.len());
             return Ok(Logits::Drawn(
                 each.map(|pair| Drawn { token: pair[0], logprob: f32::from_bits(pair[1]) }).collect(),
             ));
         }
-        let logits = made.logits.narrow(0, 0, rows.len())?.to_dtype(DType::F32)?;
+        let logits = outputs.logits.narrow(0, 0, rows.len())?.to_dtype(DType::F32)?;
         Ok(Logits::Rows(self.logits.read(&logits)?))
     }
 }

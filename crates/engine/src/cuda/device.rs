@@ -1,32 +1,45 @@
 //! How a GPU is opened: one stream for all threads, memory kept for the next allocation.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use candle_core::cuda_backend::WrapErr;
 use candle_core::cuda_backend::cudarc::driver::{result, sys};
-use candle_core::{Device, Result};
+use candle_core::{Device, DeviceLocation, Result};
 
-/// Held while a graph is captured and while a GPU is opened: opening one waits for all that the process does on it, and the driver
-/// refuses to wait for a stream that is being captured.
-static ALONE: Mutex<()> = Mutex::new(());
+/// The devices that were opened. Each has a stream and a cuBLAS handle of its own, and none is ever given up: giving a handle back waits for all
+/// that the process does on the GPU, and the driver refuses to wait while a stream is being captured. A device whose model is gone serves the
+/// next model on its GPU.
+///
+/// Locked while a graph is captured and while a GPU is opened, which waits in the same way.
+static OPENED: Mutex<Vec<Device>> = Mutex::new(Vec::new());
 
 /// Keeps other threads from opening a GPU or capturing a graph.
-pub(super) fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn alone() -> MutexGuard<'static, Vec<Device>> {
+    OPENED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The GPU `number`.
+/// The GPU `number`, with a stream that nobody else uses.
 pub(crate) fn open(number: usize) -> Result<Device> {
-    let _alone = alone();
+    let mut opened = alone();
+    for device in opened.iter() {
+        if is_idle(device, number)? {
+            return Ok(device.clone());
+        }
+    }
     let device = Device::new_cuda_with_stream(number)?;
-    // Giving cuBLAS back waits like opening does, at an instant that nobody knows, so a model's handle stays for good.
-    std::mem::forget(device.as_cuda_device()?.cublas_handle());
-    let stream = device.as_cuda_device()?;
     // SAFETY: all work on this device goes through its one stream, whichever thread starts it, so that no order between
     // streams has to be kept. Two events are spared per tensor.
-    unsafe { stream.disable_event_tracking() };
+    unsafe { device.as_cuda_device()?.disable_event_tracking() };
     keep_memory(number)?;
+    opened.push(device.clone());
     Ok(device)
+}
+
+/// Whether this is the GPU `number` and no model or tensor has it any more: every copy of a device shares its cuBLAS handle.
+fn is_idle(device: &Device, number: usize) -> Result<bool> {
+    let handle = device.as_cuda_device()?.cublas_handle();
+    // The handle is held by the list and by this function.
+    Ok(device.location() == DeviceLocation::Cuda { gpu_id: number } && Arc::strong_count(&handle) == 2)
 }
 
 /// Lets the driver keep freed memory: it gives it back at every wait for the GPU otherwise, and maps it anew after.

@@ -63,7 +63,7 @@ impl Flash {
         for (number, segment) in segments.iter().enumerate() {
             let first_run = runs.len() / 3;
             let keys = each_run(segment, |slot, count, first| {
-                runs.extend([slot as u32, count as u32, first as u32])
+                runs.extend([slot as u32, count as u32, first as u32]);
             });
             let count = segment.rows.len();
             let words = [segment.rows.start, count, keys, first_run, runs.len() / 3 - first_run];

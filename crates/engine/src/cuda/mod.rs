@@ -8,6 +8,7 @@
 //! | `attention.rs`  | `kernels/attention.cu` | attention over groups of rows, and its gradient: f32, odd widths |
 //! | `rows.rs`       | `kernels/attention.cu` | attention of single rows over a cache                        |
 //! | `decode.rs`     |                        | passes over new tokens as graphs                             |
+//! | `graph.rs`      |                        | captures and starts graphs                                   |
 //! | `sample.rs`     | `kernels/sample.cu`    | draws of tokens                                              |
 //! | `logprobs.rs`   | `kernels/logprobs.cu`  | log-probabilities of tokens, and their gradient              |
 //! | `optimizer.rs`  | `kernels/optimizer.cu` | a step of AdamW, the sum of squares                          |
@@ -27,6 +28,7 @@ mod attention;
 mod decode;
 mod device;
 mod flash;
+mod graph;
 mod launch;
 mod logprobs;
 mod norm;

@@ -1,8 +1,8 @@
 // Draws one token from each row of logits [rows, vocabulary]: a block per row.
 //
 // y[2 row] is the token: the first whose cumulative share passes `uniform` of the whole, shares being exp((x − max x) / temperature); at
-// temperature 0 the best, of equals the lowest. y[2 row + 1] is log softmax(x)[token], a float's bits. A row that is no distribution
-// (NaN, +∞, or −∞ throughout) gives NOBODY.
+// temperature 0, and where 1 / temperature overflows, the best, of equals the lowest. y[2 row + 1] is log softmax(x)[token], a float's bits.
+// A row that is no distribution (NaN, +∞, or −∞ throughout) gives NOBODY.
 #include "rows.cuh"
 
 constexpr uint32_t NOBODY = 0xffffffffu;
@@ -33,7 +33,9 @@ __device__ void draw(const T* logits, const float* temperatures, const float* un
 
     // Each warp has a run of its own, so that the order of tokens is kept.
     uint32_t run = (width + WARPS * V - 1) / (WARPS * V) * V, from = warp * run, to = min(from + run, width);
-    float steep = temperature > 0 ? 1.0f / temperature : 0.0f, sum = 0, plain = 0, best = -INFINITY;
+    float steep = temperature > 0 ? 1.0f / temperature : INFINITY, sum = 0, plain = 0, best = -INFINITY;
+    bool greedy = !(steep < INFINITY);
+    if (greedy) steep = 0;
     for (uint32_t i = from + lane * V; i < to; i += 32 * V) {
         float a[V];
         load(logits + i, a);
@@ -50,7 +52,7 @@ __device__ void draw(const T* logits, const float* temperatures, const float* un
     if (lane == 0) sums[warp] = sum;
     if (threadIdx.x == 0) drawn = (uint32_t)-best;
     __syncthreads();
-    if (temperature > 0) {
+    if (!greedy) {
         float whole = 0, before = 0, along_warps = 0;
         for (int i = 0; i < WARPS; i++) whole += sums[i];
         float wanted = uniforms[row] * whole;

@@ -4,6 +4,7 @@
 //! they were skipped. `speed.rs` times them.
 
 mod attention;
+mod generation;
 mod speed;
 
 use candle_core::{D, DType, Device, Result as Candle, Tensor};
