@@ -250,7 +250,7 @@ TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(N
 
 
 def infer(value, old=None) -> dict:
-    """The schema of a value. What the old schema knows beyond it stays: keys that are data, other types."""
+    """The schema of a value. What the old schema knows beyond it stays: keys that are data or optional, other types."""
     old = old or {}
     if isinstance(value, list):
         schema = {"type": "array"}
@@ -266,9 +266,11 @@ def infer(value, old=None) -> dict:
                 schema["additionalProperties"] = merge(schema["additionalProperties"], found)
             return schema
         known = old.get("properties", {})
+        optional = [key for key in known if key not in old.get("required", [])]
         properties = {key: infer(item, known.get(key)) for key, item in value.items()}
+        properties.update({key: known[key] for key in optional if key not in value})
         return {
-            "type": "object", "properties": properties, "required": sorted(value),
+            "type": "object", "properties": properties, "required": sorted(set(value) - set(optional)),
             "additionalProperties": False,
         }
     kind, known = TYPES[type(value)], as_list(old.get("type", []))

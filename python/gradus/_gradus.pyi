@@ -153,8 +153,9 @@ class ScoredSolution:
         scores: Sequence[float],
         name: str = "",
         decision: tuple[Rule, float] | None = None,
+        exact_checks: bool = False,
     ) -> ScoredSolution: ...
-    def __getnewargs__(self) -> tuple[str, list[str], list[float], str, tuple[Rule, float]]: ...
+    def __getnewargs__(self) -> tuple[str, list[str], list[float], str, tuple[Rule, float], bool]: ...
     @property
     def problem(self) -> str: ...
     @property
@@ -168,10 +169,14 @@ class ScoredSolution:
     @property
     def decision(self) -> tuple[Rule, float]:
         """The rule by which the scores become a first error, that of the model's profile, and its threshold or prior."""
+    @property
+    def exact_checks(self) -> bool:
+        """Whether arithmetic that is proved wrong is an error, whatever the scores say: by the profile."""
     def first_error(
         self, threshold: float | None = None, *, rule: Rule | None = None, prior: float | None = None
     ) -> int | None:
-        """The first error by the profile's rule, or by the one that is named, from 0; None where there is none."""
+        """The first error by the profile's rule, or by the one that is named, and by exact checks where the profile has
+        them, from 0; None where there is none."""
     def posterior(self, prior: float | None = None) -> list[float]:
         """How probable it is that the first error is in each step, and at the end that there is none."""
     def aggregate(self, aggregation: Aggregation = "last") -> float | None:

@@ -45,6 +45,10 @@ def test_one_text_and_its_steps_are_the_same(scorer: gradus.Scorer) -> None:
     posterior = gradus.ScoredSolution(PROBLEM, RIGHT, [0.6, 0.6], "mine", ("posterior", 0.5))
     assert posterior.first_error() is None and posterior.first_error(prior=2.0) == 0
     assert pickle.loads(pickle.dumps(posterior)).decision == ("posterior", 0.5)
+    proved = gradus.ScoredSolution("What is 48/2?", ["48/2 = 26."], [0.9], "mine", None, True)
+    assert proved.first_error() == 0 and proved.posterior()[-1] == 0.0
+    assert pickle.loads(pickle.dumps(proved)).exact_checks
+    assert gradus.ScoredSolution("What is 48/2?", ["48/2 = 26."], [0.9]).first_error() is None
     with pytest.raises(gradus.GradusError, match="give one of the two"):
         whole.first_error(threshold=0.5, prior=1.0)
     assert whole.name == scorer.name

@@ -34,9 +34,7 @@ gradus annotate monte-carlo "$OUT/solutions.jsonl" $rollouts --labels soft -o "$
 # the one that SCORER has options for). Its THRESHOLD is high, for the small model's completions find errors in most
 # solutions, and a few must be agreed upon.
 if [ -n "$SMALL" ]; then
-    gradus score "$OUT/mc.jsonl" ${SCORER:-} --name prm --show 0 -o "$OUT/scored.jsonl"
-    # Proofs of exact checks label few steps: as a third annotator they would agree with nobody.
-    grep -v '"source":"exact"' "$OUT/scored.jsonl" > "$OUT/judged.jsonl"
+    gradus score "$OUT/mc.jsonl" ${SCORER:-} --name prm --show 0 -o "$OUT/judged.jsonl"
     gradus annotate consensus "$OUT/judged.jsonl" --from-scores "prm:${THRESHOLD:-0.9}" -o "$OUT/agreed.jsonl"
 else
     gradus annotate judge "$OUT/solutions.jsonl" --protocol qwen --model "$JUDGE" --endpoint "$JUDGE_ENDPOINT" -o "$OUT/judged.jsonl"

@@ -3,6 +3,9 @@
 //!
 //! Outcome prediction: a solution without a first error is expected to have a right answer. The area under the ROC curve of that
 //! yes or no is the mean of the two classes' recalls; a label that says nothing has 0.5. Intervals draw whole problems.
+//!
+//! A partial annotator (exact checks) is summarized step by step alone: it decides no solution, so that it has neither first
+//! errors nor an outcome prediction, and no part in pairs and ensembles.
 
 use std::collections::BTreeMap;
 
@@ -43,6 +46,14 @@ pub struct PanelRow {
     pub truth: Option<Annotation>,
     /// One for each annotator; none where it did not decide.
     pub annotations: Vec<Option<Annotation>>,
+}
+
+impl Panel {
+    /// Whether all labels of an annotator are partial: it says nothing of the steps between them.
+    fn is_partial(&self, at: usize) -> bool {
+        let mut found = self.rows.iter().filter_map(|row| row.annotations[at].as_ref()).peekable();
+        found.peek().is_some() && found.all(Annotation::is_partial)
+    }
 }
 
 impl PanelRow {
@@ -98,6 +109,9 @@ pub struct AnnotatorSummary {
     pub first_errors: Option<ProcessScores>,
     /// How well labels predict the outcome.
     pub outcome_prediction: OutcomePrediction,
+    /// It labels some steps and says nothing of the others, as exact checks do.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
 }
 
 /// The summary of two annotators.
@@ -178,11 +192,11 @@ pub struct AnnotatorReport {
     /// Cost in relation to Monte Carlo.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cost_ratios: Vec<CostRatio>,
-    /// By pairs.
+    /// By pairs, without partial annotators.
     pub pairs: Vec<PairSummary>,
-    /// All together; empty for one annotator.
+    /// All together but partial annotators; empty for one annotator.
     pub together: Vec<EnsembleSummary>,
-    /// What Dawid and Skene's method makes of each annotator.
+    /// What Dawid and Skene's method makes of each annotator; partial ones have none, and are left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reliability: Vec<Reliability>,
 }
@@ -190,13 +204,36 @@ pub struct AnnotatorReport {
 /// Compares the annotators of a panel.
 pub fn report(panel: &Panel, settings: &bootstrap::Settings) -> AnnotatorReport {
     let rows = &panel.rows;
-    let votes: Vec<Vec<FirstErrorVote>> = rows.iter().map(PanelRow::votes).collect();
-    let annotators = panel.names.iter().enumerate();
-    let annotators: Vec<AnnotatorSummary> =
-        annotators.map(|(at, name)| annotator(name, rows, at, &column(&votes, at), settings)).collect();
+    let annotators = (0..panel.names.len()).map(|at| annotator(panel, at, settings)).collect();
+    let whole: Vec<usize> = (0..panel.names.len()).filter(|at| !panel.is_partial(*at)).collect();
+    let of_whole = |votes: Vec<FirstErrorVote>| whole.iter().map(|at| votes[*at]).collect();
+    let votes: Vec<Vec<FirstErrorVote>> = rows.iter().map(|row| of_whole(row.votes())).collect();
+    let names: Vec<&str> = whole.iter().map(|at| panel.names[*at].as_str()).collect();
+    let (together, reliability) =
+        if names.len() > 1 { together(rows, &votes, settings) } else { Default::default() };
+    AnnotatorReport {
+        solutions: rows.len(),
+        with_truth: rows.iter().filter(|row| row.truth.is_some()).count(),
+        with_outcome: rows.iter().filter(|row| row.outcome != Outcome::Unknown).count(),
+        annotators,
+        repeats: repeats(panel),
+        cost_ratios: cost_ratios(panel),
+        pairs: pairs(rows, &names, &votes, settings),
+        together,
+        reliability,
+    }
+}
+
+/// Every two annotators, of whom each row has the votes.
+fn pairs(
+    rows: &[PanelRow],
+    names: &[&str],
+    votes: &[Vec<FirstErrorVote>],
+    settings: &bootstrap::Settings,
+) -> Vec<PairSummary> {
     let mut pairs = Vec::new();
-    for first in 0..panel.names.len() {
-        for second in first + 1..panel.names.len() {
+    for first in 0..names.len() {
+        for second in first + 1..names.len() {
             let mut pair = PairCounts::default();
             let kept: Vec<FirstErrorVote> = votes
                 .iter()
@@ -206,7 +243,7 @@ pub fn report(panel: &Panel, settings: &bootstrap::Settings) -> AnnotatorReport 
                 })
                 .collect();
             pairs.push(PairSummary {
-                names: [panel.names[first].clone(), panel.names[second].clone()],
+                names: [names[first].to_owned(), names[second].to_owned()],
                 kept: (pair.both > 0).then(|| pair.kept() as f64 / pair.both as f64),
                 overlap: pair.overlap(),
                 pair,
@@ -214,28 +251,14 @@ pub fn report(panel: &Panel, settings: &bootstrap::Settings) -> AnnotatorReport 
             });
         }
     }
-    let (together, reliability) =
-        if panel.names.len() > 1 { together(rows, &votes, settings) } else { Default::default() };
-    AnnotatorReport {
-        solutions: rows.len(),
-        with_truth: rows.iter().filter(|row| row.truth.is_some()).count(),
-        with_outcome: rows.iter().filter(|row| row.outcome != Outcome::Unknown).count(),
-        annotators,
-        repeats: repeats(panel),
-        cost_ratios: cost_ratios(panel),
-        pairs,
-        together,
-        reliability,
-    }
+    pairs
 }
 
-fn annotator(
-    name: &str,
-    rows: &[PanelRow],
-    at: usize,
-    votes: &[FirstErrorVote],
-    settings: &bootstrap::Settings,
-) -> AnnotatorSummary {
+fn annotator(panel: &Panel, at: usize, settings: &bootstrap::Settings) -> AnnotatorSummary {
+    let Panel { rows, names, .. } = panel;
+    let partial = panel.is_partial(at);
+    let votes: Vec<FirstErrorVote> =
+        if partial { vec![None; rows.len()] } else { rows.iter().map(|row| row.votes()[at]).collect() };
     let found = || rows.iter().filter_map(|row| row.annotations[at].as_ref());
     let costs: Vec<&Cost> = found().filter_map(|annotation| annotation.cost.as_ref()).collect();
     let cost = costs.iter().fold(Cost::default(), |all, cost| Cost {
@@ -246,19 +269,21 @@ fn annotator(
     });
     let mut counts = LabelCounts::default();
     rows.iter().for_each(|row| counts.add(row.truth.as_ref(), row.annotations[at].as_ref()));
+    let decided = if partial { 0 } else { counts.decided };
     AnnotatorSummary {
-        name: name.to_owned(),
-        decided: counts.decided,
-        undecided: rows.len() - counts.decided,
+        name: names[at].clone(),
+        decided,
+        undecided: rows.len() - decided,
         labels: counts.labels,
-        errors: counts.errors,
+        errors: found().filter(|annotation| annotation.has_error()).count(),
         cost: (!costs.is_empty()).then_some(cost),
         agreement: counts.agreement(),
         by_alignment: by_alignment(
             rows.iter().filter_map(|row| Some((row.annotations[at].as_ref()?, row.truth.as_ref()))),
         ),
-        first_errors: counts.first_errors(),
-        outcome_prediction: outcome_prediction(rows, votes, settings),
+        first_errors: counts.first_errors().filter(|_| !partial),
+        outcome_prediction: outcome_prediction(rows, &votes, settings),
+        partial,
     }
 }
 
@@ -402,10 +427,6 @@ fn kept(votes: &[FirstErrorVote]) -> FirstErrorVote {
     }
 }
 
-fn column(votes: &[Vec<FirstErrorVote>], at: usize) -> Vec<FirstErrorVote> {
-    votes.iter().map(|votes| votes[at]).collect()
-}
-
 /// With 'no error' as 1 and 'an error' as 0.
 fn outcome_prediction(
     rows: &[PanelRow],
@@ -515,6 +536,29 @@ mod tests {
         );
         assert_eq!((rules[4].0, rules[4].1), ("dawid-skene", 4));
         assert_eq!(report.reliability.len(), 2);
+    }
+
+    #[test]
+    fn a_partial_annotator_changes_no_number_of_others() {
+        let rows = vec![
+            row("a", true, None, &[Some(None), Some(None)]),
+            row("b", false, Some(1), &[Some(Some(1)), Some(Some(0))]),
+        ];
+        let names = ["x", "y"].map(str::to_owned).to_vec();
+        let mut with = Panel { names: names.clone(), annotators: names, rows };
+        let settings = bootstrap::Settings { resamples: 0, ..Default::default() };
+        let without = report(&with, &settings);
+        let proved = || Some(StepLabel::hard(Mark::Incorrect, LabelSource::Exact));
+        with.names.insert(0, "exact".into());
+        with.annotators.insert(0, "exact".into());
+        with.rows[0].annotations.insert(0, None);
+        with.rows[1].annotations.insert(0, Some(Annotation::from_labels(vec![proved(), proved(), None])));
+        let mut found = report(&with, &settings);
+        let exact = found.annotators.remove(0);
+        assert_eq!(found, without);
+        assert_eq!((exact.decided, exact.labels, exact.errors, exact.partial), (0, 2, 1, true));
+        assert_eq!((exact.first_errors, exact.outcome_prediction.solutions), (None, 0));
+        assert_eq!(exact.agreement.unwrap().wrong.precision, Some(0.5));
     }
 
     #[test]

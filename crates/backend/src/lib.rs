@@ -47,7 +47,9 @@ pub use endpoints::{Spending, Traffic};
 pub use error::{Error, Result};
 pub use generator::{Continuation, DEFAULT_GENERATOR, Generator, GeneratorIdentity};
 pub use library::{Library, REFERENCES_PROFILE, check_profile, encoder_for, with_profile};
-pub use local::{Local, Purpose, decision_of_scores, profile_of_scores, scorer_name, trained_profile};
+pub use local::{
+    Local, Purpose, decision_of_scores, has_exact_checks, profile_of_scores, scorer_name, trained_profile,
+};
 pub use pair::open_pair;
 pub use prompts::ChatPrompt;
 pub use retrieval::{Augmentation, RetrievalOptions, RetrievalStrategy};

@@ -244,6 +244,11 @@ pub fn decision_of_scores(name: &str) -> DecisionRule {
     profile_of_scores(name).map(|profile| profile.decision).unwrap_or_default()
 }
 
+/// Whether exact checks decide beside scores of this name in data: as their profile says, where that is known.
+pub fn has_exact_checks(name: &str) -> bool {
+    profile_of_scores(name).is_some_and(|profile| profile.exact_checks)
+}
+
 /// A model's tokenizer without its weights.
 pub(crate) fn tokenizer(name: &str) -> Result<Arc<Tokenizer>> {
     let tokenizer = match models::resolve(name)? {

@@ -3,7 +3,8 @@
 //! Truth is what a person, a program that put the error there, or an unnamed source says; the annotators are the models
 //! whose labels stand beside it in the same data, and, if one is asked, a judge whose score below the threshold means
 //! 'wrong'. A step without a label is undecided and counts as not right. Steps after the true first error have no truth
-//! where the source does not judge them.
+//! where the source does not judge them. An annotator with partial labels alone (exact checks) has no numbers about first
+//! errors: it labels only solutions in which it finds something, and cannot say that a solution is right.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +33,7 @@ pub struct AnnotatorResults {
     /// By what a step is aligned with, where the annotator says so.
     #[serde(default)]
     pub by_alignment: Vec<AlignedLabels>,
-    /// Where the first error is.
+    /// Where the first error is; empty for an annotator with partial labels alone.
     pub first_errors: ProcessScores,
     /// Tokens per solution, where the cost is known.
     pub tokens_per_solution: Option<f64>,
@@ -110,13 +111,14 @@ impl<'a> Gathered<'a> {
             let count = self.costs.len();
             (count > 0).then(|| self.costs.iter().map(|cost| of(cost)).sum::<f64>() / count as f64)
         };
+        let partial = !self.labeled.is_empty() && self.labeled.iter().all(|(found, _)| found.is_partial());
         AnnotatorResults {
             solutions: self.solutions.len(),
             steps: labels::agreement(&all),
             tokens_per_solution: mean(|cost| (cost.prompt_tokens + cost.completion_tokens) as f64),
             seconds_per_solution: mean(|cost| cost.seconds),
             by_alignment: by_alignment(self.labeled),
-            first_errors: labels::first_errors(&self.solutions),
+            first_errors: if partial { Default::default() } else { labels::first_errors(&self.solutions) },
         }
     }
 }
@@ -317,5 +319,23 @@ mod tests {
         let found = measure(&samples, Some(("prm", &judged)), 0.5).unwrap();
         assert_eq!(found.annotators["prm"].steps.accuracy, Some(0.5));
         assert_eq!(found.annotators["prm"].first_errors.acc_err, Some(0.0));
+    }
+
+    #[test]
+    fn partial_labels_have_no_numbers_about_first_errors() {
+        let exact = Some(StepLabel::hard(Mark::Incorrect, LabelSource::Exact));
+        let solution = Solution {
+            steps: vec!["a".to_owned(), "b".to_owned()],
+            annotations: vec![
+                Annotation::from_first_error(2, Some(0), &LabelSource::Human),
+                Annotation::from_labels(vec![exact, None]),
+            ],
+            ..Solution::default()
+        };
+        let samples = [Sample { subset: String::new(), problem: Arc::default(), solution }];
+        let found = measure(&samples, None, 0.5).unwrap();
+        let numbers = &found.annotators["exact"];
+        assert_eq!((numbers.steps.wrong.precision, numbers.first_errors.f1), (Some(1.0), None));
+        assert_eq!(numbers.first_errors, ProcessScores::default());
     }
 }

@@ -68,7 +68,7 @@ impl Sample {
 }
 
 /// ProcessBench writes its subset into each id: `olympiadbench-17`.
-fn subset_of_id(id: &str) -> Option<&str> {
+pub(crate) fn subset_of_id(id: &str) -> Option<&str> {
     let (subset, number) = id.rsplit_once('-')?;
     let known = PROCESSBENCH_SUBSETS.contains(&subset);
     (known && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(subset)

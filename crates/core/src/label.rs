@@ -110,6 +110,12 @@ impl LabelSource {
         matches!(self, Self::Human | Self::Person { .. } | Self::Injected | Self::Unstated)
     }
 
+    /// Whether labels of this source say nothing about the steps that they leave out, not even that somebody looked at
+    /// them.
+    pub fn is_partial(&self) -> bool {
+        matches!(self, Self::Exact)
+    }
+
     /// The [name](Self::name) of a model that annotated; none for a source of truth.
     pub fn annotator(&self) -> Option<String> {
         (!self.is_truth()).then(|| self.name())
@@ -309,6 +315,26 @@ impl Annotation {
     /// The name of the model that labeled; none where the labels are to be believed, or there are none.
     pub fn annotator(&self) -> Option<String> {
         (!self.is_truth()).then(|| self.source_name())
+    }
+
+    /// Whether every label is of a [partial](LabelSource::is_partial) source: the steps between them may be right or
+    /// wrong. Such an annotation is evidence, and never an annotator's verdict on the solution.
+    ///
+    /// ```
+    /// use gradus_core::{Annotation, LabelSource, Mark, StepLabel};
+    /// let proved = Annotation::from_labels(vec![None, Some(StepLabel::hard(Mark::Incorrect, LabelSource::Exact))]);
+    /// assert!(proved.is_partial() && proved.has_error());
+    /// assert!(!Annotation::from_first_error(2, Some(1), &LabelSource::Human).is_partial());
+    /// ```
+    pub fn is_partial(&self) -> bool {
+        let mut sources = self.labels.iter().flatten().map(|label| &label.source).peekable();
+        sources.peek().is_some() && sources.all(LabelSource::is_partial)
+    }
+
+    /// Whether it says that a step is wrong, also where it leaves open which is the first.
+    pub fn has_error(&self) -> bool {
+        matches!(self.first_error, FirstError::At(_))
+            || self.labels.iter().flatten().any(|label| label.mark == Mark::Incorrect)
     }
 
     /// Whether two annotations have the same labels, whatever they cost.

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Annotation, LabelSource, Solution};
+use crate::{Annotation, LabelSource, Mark, Solution, StepLabel};
 
 /// Whose labels are used. The most trusted annotation wins, the earliest among equals:
 ///
@@ -15,8 +15,9 @@ use crate::{Annotation, LabelSource, Solution};
 /// 6. a model that judged it
 /// 7. Monte Carlo
 /// 8. a reward model at a threshold
-/// 9. exact checks of arithmetic: what they say is proved, but they only label steps that are wrong, and would hide the
-///    labels of all others
+///
+/// Exact checks of arithmetic count only where they are asked for by name: what they say is proved, but they label a few
+/// steps that are wrong and say nothing of all others ([partial](LabelSource::is_partial)).
 ///
 /// The first three are [truth](LabelSource::is_truth), the others opinions. An annotation whose labels come from
 /// several sources is trusted like the least trusted of them.
@@ -37,7 +38,7 @@ use crate::{Annotation, LabelSource, Solution};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LabelChoice {
-    /// The most trusted annotation.
+    /// The most trusted annotation that is not partial.
     #[default]
     MostTrusted,
     /// The most trusted annotation, if it is truth.
@@ -135,9 +136,10 @@ impl Solution {
         annotations
     }
 
-    /// The most trusted annotation: of those with labels to train on, or else of all.
+    /// The most trusted annotation that is not partial: of those with labels to train on, or else of all.
     pub fn most_trusted(&self) -> Option<&Annotation> {
-        self.labels(&LabelChoice::MostTrusted).or_else(|| self.by_trust().into_iter().next())
+        let whole = || self.by_trust().into_iter().find(|annotation| !annotation.is_partial());
+        self.labels(&LabelChoice::MostTrusted).or_else(whole)
     }
 
     /// The labels that count by the order of trust that [`LabelChoice`] has; none where none of them is a training
@@ -149,12 +151,22 @@ impl Solution {
     /// All labels that a choice admits, the most trusted first.
     pub fn all_labels(&self, choice: &LabelChoice) -> Vec<&Annotation> {
         let admitted = |annotation: &&Annotation| match choice {
-            LabelChoice::MostTrusted => true,
+            LabelChoice::MostTrusted => !annotation.is_partial(),
             LabelChoice::Truth => annotation.is_truth(),
             LabelChoice::Annotator(name) => annotation.is_by(name),
         };
         let usable = |annotation: &&Annotation| annotation.targets().next().is_some();
         self.by_trust().into_iter().filter(usable).filter(admitted).collect()
+    }
+
+    /// The first step with an error that an exact check proves, by the annotations.
+    pub fn proven_error(&self) -> Option<usize> {
+        let is_proof =
+            |label: &StepLabel| label.source == LabelSource::Exact && label.mark == Mark::Incorrect;
+        let first = |annotation: &Annotation| {
+            annotation.labels.iter().position(|label| label.as_ref().is_some_and(is_proof))
+        };
+        self.annotations.iter().filter_map(first).min()
     }
 
     /// The most trusted annotation with labels that are to be believed.
@@ -167,7 +179,6 @@ impl Solution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Mark, StepLabel};
 
     #[test]
     fn the_order_of_trust_does_not_depend_on_the_order_of_files() {
@@ -189,7 +200,8 @@ mod tests {
                 annotations.map(|source| Annotation::from_first_error(2, Some(0), source)).collect();
             let solution = Solution { annotations, ..Solution::default() };
             let chosen = |choice| solution.labels(&choice).map(Annotation::source_name);
-            assert_eq!(chosen(LabelChoice::MostTrusted), Some(ordered[best].name()));
+            assert_eq!(chosen(LabelChoice::MostTrusted), (best < 8).then(|| ordered[best].name()));
+            assert_eq!(solution.most_trusted().is_some(), best < 8);
             assert_eq!(chosen(LabelChoice::Truth).is_some(), best < 3);
             assert_eq!(solution.truth().is_some(), best < 3);
             let prm = (best < 8).then(|| "prm m".to_owned());

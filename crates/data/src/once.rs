@@ -1,11 +1,12 @@
 //! Each label once: solutions that begin with the same steps carry the labels of these steps again and again, and a
 //! training step would see them as often as there are continuations.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use gradus_core::{Annotation, Solution};
 
-/// Labels that were seen so far, by problem, annotator and the steps up to the labeled one.
+/// Labels that were seen so far, by problem, annotator and the steps up to the labeled one. Several annotations of one name
+/// in a solution are several annotators: its first is compared with first ones, its second with second ones.
 #[derive(Debug, Default)]
 pub struct LabelsOnce {
     seen: HashSet<[u8; 16]>,
@@ -30,18 +31,29 @@ impl LabelsOnce {
     pub fn keep(&mut self, solution: &mut Solution) -> usize {
         let Solution { problem_id, steps, annotations, .. } = solution;
         let mut removed = 0;
+        let mut named: HashMap<String, u64> = HashMap::new();
         for annotation in annotations {
-            removed += self.keep_of(problem_id, steps, annotation);
+            let name = annotation.source_name();
+            let number = named.entry(name.clone()).or_default();
+            removed += self.keep_of(problem_id, steps, (&name, *number), annotation);
+            *number += 1;
         }
         removed
     }
 
-    fn keep_of(&mut self, problem: &str, steps: &[String], annotation: &mut Annotation) -> usize {
+    fn keep_of(
+        &mut self,
+        problem: &str,
+        steps: &[String],
+        (name, number): (&str, u64),
+        annotation: &mut Annotation,
+    ) -> usize {
         let mut removed = 0;
         let mut hasher = blake3::Hasher::new();
-        for part in [problem, &annotation.source_name()] {
+        for part in [problem, name] {
             hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
         }
+        hasher.update(&number.to_le_bytes());
         for (step, label) in steps.iter().zip(&mut annotation.labels) {
             hasher.update(&(step.len() as u64).to_le_bytes()).update(step.as_bytes());
             let mut key = [0; 16];
@@ -87,6 +99,20 @@ mod tests {
         ] {
             assert_eq!(once.keep(&mut labeled(problem, steps, source)), removed, "{problem} {steps:?}");
         }
+    }
+
+    #[test]
+    fn two_annotations_of_one_name_keep_their_labels() {
+        let human = |wrong| Annotation::from_first_error(2, wrong, &LabelSource::Human);
+        let rated = || Solution {
+            annotations: vec![human(None), human(Some(1))],
+            ..labeled("p", &["a", "b"], &LabelSource::Human)
+        };
+        let mut once = LabelsOnce::default();
+        let (mut first, mut again) = (rated(), rated());
+        assert_eq!((once.keep(&mut first), once.keep(&mut again)), (0, 4));
+        assert_eq!(first, rated());
+        assert!(again.annotations.iter().all(|found| found.labels.iter().all(Option::is_none)));
     }
 
     proptest! {

@@ -13,7 +13,7 @@
 //!
 //! Memory holds counters, a 64-bit hash of every id, and the issues, each of which is reported. Where several
 //! annotators speak about one solution, the most trusted that knows decides whether it is erroneous, and solutions about
-//! which they disagree are counted.
+//! which they disagree are counted. Partial annotations (exact checks) have their labels counted and decide nothing.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -289,8 +289,10 @@ impl Stats {
         for (name, scores) in &solution.scores {
             self.scores.entry(name.clone()).or_default().add(scores, solution.steps.len());
         }
-        let known =
-            || solution.by_trust().into_iter().map(|a| a.first_error).filter(|e| *e != FirstError::Unknown);
+        let known = || {
+            let whole = solution.by_trust().into_iter().filter(|annotation| !annotation.is_partial());
+            whole.map(|annotation| annotation.first_error).filter(|error| *error != FirstError::Unknown)
+        };
         let error = known().next().unwrap_or_default();
         self.errors.disagreeing += u64::from(known().any(|other| other != error));
         let generator = self.generators.entry(solution.generator.clone()).or_default();

@@ -1,8 +1,8 @@
 //! The order of the queue.
 //!
 //! - `disagreement`: the share of pairs of annotators that differ about the first error, largest first. Annotators are
-//!   those of the record's labels, its reward models (the first step below the threshold), and the people who have finished
-//!   the item. Ties go by uncertainty.
+//!   those of the record's labels but exact checks, its reward models (the first step below the threshold), and the people
+//!   who have finished the item. Ties go by uncertainty.
 //! - `uncertainty`: min over reward models and steps of |score − threshold|, smallest first. Items without scores come last.
 //! - `file`: as the records stand in their file.
 //!
@@ -52,7 +52,8 @@ pub(crate) fn vote(first_error: FirstError) -> FirstErrorVote {
 
 /// What a record's own labels and scores say of a solution.
 pub(crate) fn votes(solution: &Solution, threshold: f64) -> Vec<FirstErrorVote> {
-    let labels = solution.annotations.iter().map(|annotation| vote(annotation.first_error));
+    let whole = solution.annotations.iter().filter(|annotation| !annotation.is_partial());
+    let labels = whole.map(|annotation| vote(annotation.first_error));
     let scores =
         solution.scores.values().map(|scores| Some(scores.iter().position(|score| *score < threshold)));
     labels.chain(scores).collect()
@@ -112,6 +113,8 @@ impl SortKey {
 
 #[cfg(test)]
 mod tests {
+    use gradus_core::{Annotation, LabelSource};
+
     use super::*;
 
     #[test]
@@ -133,7 +136,8 @@ mod tests {
     #[test]
     fn labels_and_scores_vote() {
         let scores = [("prm".to_owned(), vec![0.9, 0.4])].into();
-        let annotations = vec![gradus_core::Annotation::default()];
+        let exact = Annotation::from_first_error(2, Some(0), &LabelSource::Exact);
+        let annotations = vec![Annotation::default(), exact];
         let solution = Solution { scores, annotations, ..Solution::default() };
         assert_eq!(votes(&solution, 0.5), [None, Some(Some(1))]);
     }

@@ -6,7 +6,8 @@ use clap::Args;
 use gradus_backend::{Augmentation, Library, ScorerSettings, check_profile, with_profile};
 use gradus_core::Record;
 use gradus_core::contracts::{CallError, ScoreRequest, ScoreSteps, StepScores};
-use gradus_core::select::{Aggregation, DecisionChoice, DecisionRule, RuleKind};
+use gradus_core::select::{Aggregation, Decision, DecisionChoice, DecisionRule, RuleKind};
+use gradus_grade::checks::examine;
 use gradus_retrieve::two_stage::{self, Seen, Target};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -52,6 +53,9 @@ pub(crate) struct ScoredSolution {
     name: String,
     /// How the scores become a first error.
     decision: DecisionRule,
+    /// Whether arithmetic that is proved wrong is an error, whatever the scores say: by the profile.
+    #[pyo3(get)]
+    exact_checks: bool,
 }
 
 /// A solution as it is given: its text, or its steps.
@@ -178,12 +182,18 @@ impl Opened {
         answers: Result<Scored, String>,
         on_error: OnError,
     ) -> PyResult<Vec<Option<ScoredSolution>>> {
-        let (name, decision) = (self.scorer.name(), self.scorer.decision);
+        let (name, decision, exact_checks) =
+            (self.scorer.name(), self.scorer.decision, self.scorer.exact_checks);
         let scored = solutions.into_iter().zip(answers.map_err(raised)?);
         let scored = scored.map(|((problem, steps), answer)| match (answer, on_error) {
-            (Ok(StepScores { scores, .. }), _) => {
-                Ok(Some(ScoredSolution { problem, steps, scores, name: name.clone(), decision }))
-            }
+            (Ok(StepScores { scores, .. }), _) => Ok(Some(ScoredSolution {
+                problem,
+                steps,
+                scores,
+                name: name.clone(),
+                decision,
+                exact_checks,
+            })),
             (Err(CallError::Invalid(_)), OnError::Skip) => Ok(None),
             (Err(error), _) => Err(raised(unscored(&error))),
         });
@@ -408,13 +418,14 @@ impl Opened {
 #[pymethods]
 impl ScoredSolution {
     #[new]
-    #[pyo3(signature = (problem, steps, scores, name=String::new(), decision=None))]
+    #[pyo3(signature = (problem, steps, scores, name=String::new(), decision=None, exact_checks=false))]
     fn new(
         problem: String,
         steps: Vec<String>,
         scores: Vec<f64>,
         name: String,
         decision: Option<(String, f64)>,
+        exact_checks: bool,
     ) -> PyResult<Self> {
         if steps.len() != scores.len() {
             let (steps, scores) = (steps.len(), scores.len());
@@ -428,12 +439,13 @@ impl ScoredSolution {
             },
         };
         decision.check().map_err(raised)?;
-        Ok(Self { problem, steps, scores, name, decision })
+        Ok(Self { problem, steps, scores, name, decision, exact_checks })
     }
 
     /// Scored solutions travel between processes.
-    fn __getnewargs__(&self) -> (&str, Vec<String>, Vec<f64>, &str, (&'static str, f64)) {
-        (&self.problem, self.steps.clone(), self.scores.clone(), &self.name, self.decision())
+    fn __getnewargs__(&self) -> (&str, Vec<String>, Vec<f64>, &str, (&'static str, f64), bool) {
+        let (steps, scores) = (self.steps.clone(), self.scores.clone());
+        (&self.problem, steps, scores, &self.name, self.decision(), self.exact_checks)
     }
 
     /// The rule by which the scores become a first error, that of the model's profile, and its threshold or prior.
@@ -444,7 +456,8 @@ impl ScoredSolution {
         (self.decision.kind().name(), number)
     }
 
-    /// The first error by the profile's rule, or by the one that is named, from 0; None where there is none.
+    /// The first error by the profile's rule, or by the one that is named, and by exact checks where the profile has them,
+    /// from 0; None where there is none.
     #[pyo3(signature = (threshold=None, *, rule=None, prior=None))]
     fn first_error(
         &self,
@@ -454,15 +467,15 @@ impl ScoredSolution {
     ) -> PyResult<Option<usize>> {
         let rule = rule.map(str::parse).transpose().map_err(raised)?;
         let choice = DecisionChoice { rule, threshold, prior };
-        Ok(choice.over(self.decision).map_err(raised)?.first_error(&self.scores))
+        Ok(self.decided(choice)?.first_error)
     }
 
-    /// How probable it is by the scores that the first error is in each step, and at the end that there is none.
+    /// How probable it is by the scores, and what is proved, that the first error is in each step, and at the end that there is none.
     #[pyo3(signature = (prior=None))]
     fn posterior(&self, prior: Option<f64>) -> PyResult<Vec<f64>> {
         let choice = DecisionChoice { rule: Some(RuleKind::Posterior), prior, threshold: None };
-        let decided = choice.over(self.decision).map_err(raised)?.decide(&self.scores, None).posterior;
-        Ok(decided.steps.into_iter().chain([decided.none]).collect())
+        let posterior = self.decided(choice)?.posterior;
+        Ok(posterior.steps.into_iter().chain([posterior.none]).collect())
     }
 
     /// One number for the solution: "last", "min", "product", "mean" or "norm_product" of its scores.
@@ -482,6 +495,17 @@ impl ScoredSolution {
 
     /// How Jupyter shows it.
     fn _repr_html_(&self) -> String {
-        notebook::scored(&self.problem, &self.steps, &self.name, &self.scores, self.decision)
+        let scores = (self.name.as_str(), self.scores.as_slice());
+        notebook::scored(&self.problem, &self.steps, scores, self.decision, self.exact_checks)
+    }
+}
+
+impl ScoredSolution {
+    /// Decides as `gradus score` does.
+    fn decided(&self, choice: DecisionChoice) -> PyResult<Decision> {
+        let rule = choice.over(self.decision).map_err(raised)?;
+        let proofs = self.exact_checks.then(|| examine(&self.problem, &self.steps).wrong);
+        let proven = proofs.and_then(|proofs| proofs.first().map(|proof| proof.step));
+        Ok(rule.decide(&self.scores, proven))
     }
 }

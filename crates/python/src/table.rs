@@ -34,7 +34,7 @@ fn batch(records: &[Record]) -> Result<RecordBatch, ArrowError> {
     let text = |of: &dyn Fn(&Problem, &Solution) -> Option<String>| -> ArrayRef {
         Arc::new(rows.iter().map(|(problem, solution)| of(problem, solution)).collect::<StringArray>())
     };
-    let first = |solution: &Solution| solution.annotations.first().cloned();
+    let first = |solution: &Solution| solution.most_trusted().cloned();
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("problem_id", text(&|problem, _| Some(problem.id.clone()))),
         ("problem", text(&|problem, _| Some(problem.question()))),

@@ -20,22 +20,27 @@ pub(crate) struct Column<'a> {
     pub(crate) opinions: Opinions<'a>,
     /// How its scores become a first error.
     rule: DecisionRule,
+    /// The step that is proved wrong, where that decides, too.
+    proven: Option<usize>,
 }
 
 /// The columns of a solution: its reward models by name, then its annotators, the most trusted first.
 pub(crate) fn columns<'a>(solution: &'a Solution, options: &ViewOptions) -> Vec<Column<'a>> {
+    let proven = solution.proven_error();
     let scores = solution.scores.iter();
     let scores = scores.map(|(name, scores)| Column {
         name: name.clone(),
         opinions: Opinions::Scores(scores),
         rule: options.decision_of(name),
+        proven: proven.filter(|_| options.exact_checks.contains(name)),
     });
     let mut all: Vec<Column<'_>> = scores.collect();
     for annotation in solution.by_trust() {
         let name = annotation.source_name();
         let before = all.iter().filter(|column| column.is_labels() && column.is_named(&name)).count();
         let name = if before == 0 { name } else { format!("{name} ({})", before + 1) };
-        all.push(Column { name, opinions: Opinions::Labels(annotation), rule: options.decision });
+        let opinions = Opinions::Labels(annotation);
+        all.push(Column { name, opinions, rule: options.decision, proven: None });
     }
     all
 }
@@ -69,7 +74,9 @@ impl Column<'_> {
     /// error.
     pub(crate) fn accepts(&self, step: usize) -> Option<bool> {
         let by_score = self.score(step).and_then(|score| match (self.rule, self.first_error()) {
-            (DecisionRule::Threshold { threshold }, _) => Some(score >= threshold),
+            (DecisionRule::Threshold { threshold }, _) => {
+                Some(score >= threshold && self.proven != Some(step))
+            }
             (DecisionRule::Posterior { .. }, FirstError::At(first)) => {
                 (step <= first).then_some(step < first)
             }
@@ -78,12 +85,13 @@ impl Column<'_> {
         by_score.or_else(|| self.label(step).map(|label| label.mark != Mark::Incorrect))
     }
 
-    /// The first error: of a reward model, by its rule.
+    /// The first error: of a reward model, by its rule and what is proved.
     pub(crate) fn first_error(&self) -> FirstError {
         match self.opinions {
             Opinions::Scores([]) => FirstError::Unknown,
             Opinions::Scores(scores) => {
-                self.rule.first_error(scores).map_or(FirstError::None, FirstError::At)
+                let decided = self.rule.decide(scores, self.proven);
+                decided.first_error.map_or(FirstError::None, FirstError::At)
             }
             Opinions::Labels(annotation) => annotation.first_error,
         }
@@ -93,7 +101,7 @@ impl Column<'_> {
     pub(crate) fn posterior(&self) -> Option<Posterior> {
         match self.opinions {
             Opinions::Scores([]) | Opinions::Labels(_) => None,
-            Opinions::Scores(scores) => Some(self.rule.decide(scores, None).posterior),
+            Opinions::Scores(scores) => Some(self.rule.decide(scores, self.proven).posterior),
         }
     }
 }

@@ -34,7 +34,7 @@ mod solution;
 mod table;
 mod tree;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gradus_core::select::{Aggregation, DecisionRule};
 
@@ -48,6 +48,9 @@ pub struct ViewOptions {
     pub decision: DecisionRule,
     /// Rules of scores that have one of their own, by the name of the scores.
     pub decisions: BTreeMap<String, DecisionRule>,
+    /// Names of scores beside which proofs decide, too: the first error is then at or before the first step that the
+    /// solution's exact labels prove wrong.
+    pub exact_checks: BTreeSet<String>,
     /// The aggregation by which the chosen solution is marked.
     pub aggregation: Aggregation,
     /// Most solutions of a record that are shown step by step.
@@ -56,8 +59,13 @@ pub struct ViewOptions {
 
 impl Default for ViewOptions {
     fn default() -> Self {
-        let (decision, decisions) = (DecisionRule::default(), BTreeMap::new());
-        Self { decision, decisions, aggregation: Aggregation::Last, solutions: 64 }
+        Self {
+            decision: DecisionRule::default(),
+            decisions: BTreeMap::new(),
+            exact_checks: BTreeSet::new(),
+            aggregation: Aggregation::Last,
+            solutions: 64,
+        }
     }
 }
 

@@ -201,10 +201,15 @@ fn disagreement(columns: &[Column<'_>], step: usize) -> String {
 /// Whether a solution has a suspected or labeled error, and whether somebody disagrees.
 pub(crate) fn kinds(solution: &Solution, options: &ViewOptions) -> (bool, bool) {
     let columns = columns(solution, options);
-    let is_error = |column: &Column<'_>| matches!(column.first_error(), FirstError::At(_));
+    let is_error = |column: &Column<'_>| match column.opinions {
+        Opinions::Scores(_) => matches!(column.first_error(), FirstError::At(_)),
+        Opinions::Labels(annotation) => annotation.has_error(),
+    };
     let is_known = |column: &&Column<'_>| match column.opinions {
         Opinions::Scores(scores) => !scores.is_empty(),
-        Opinions::Labels(annotation) => annotation.first_error != FirstError::Unknown,
+        Opinions::Labels(annotation) => {
+            !annotation.is_partial() && annotation.first_error != FirstError::Unknown
+        }
     };
     let error = columns.iter().any(is_error);
     let mut first = columns.iter().filter(is_known).map(Column::first_error);

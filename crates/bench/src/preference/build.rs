@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use gradus_core::select::{DecisionRule, vote};
 use gradus_core::steps;
-use gradus_core::{FirstError, Outcome, Record, Solution};
+use gradus_core::{Annotation, FirstError, Outcome, Record, Solution};
 use gradus_grade::{Verdict, compare, extract};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -271,13 +271,11 @@ fn agrees(solution: Solution, plan: &PreferencePlan) -> std::result::Result<Solu
             return Err("outcome and reward model disagree");
         }
     }
-    let labelled = solution.annotations.iter().map(|annotation| annotation.first_error);
-    let disagrees = |first: FirstError| match first {
-        FirstError::Unknown => false,
-        FirstError::None => !correct,
-        FirstError::At(_) => correct,
+    let disagrees = |labels: &Annotation| match correct {
+        true => labels.has_error(),
+        false => labels.first_error == FirstError::None,
     };
-    if labelled.into_iter().any(disagrees) {
+    if solution.annotations.iter().any(disagrees) {
         return Err("outcome and step labels disagree");
     }
     Ok(solution)

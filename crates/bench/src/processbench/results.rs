@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::estimate::{MetricEstimate, estimates};
 use crate::fact::{self, Fact, Observation};
 use crate::judge::{Judged, Opinion};
-use crate::sample::{PROCESSBENCH_SUBSETS, Sample};
+use crate::sample::{PROCESSBENCH_SUBSETS, Sample, subset_of_id};
 use crate::step_scores::{self, StepScores};
 
 /// Step positions that have a row of their own in the confusion table.
@@ -106,9 +106,9 @@ pub struct ProcessBenchResults {
     /// The same rule on the scores alone, where exact checks decide, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_checks: Option<OtherRule>,
-    /// F1 at other thresholds, by the scores alone; empty for a judge without scores.
+    /// F1 at other thresholds, with exact checks where they decide; empty for a judge without scores.
     pub sweep: Vec<SweepPoint>,
-    /// F1 of the posterior rule with other priors; empty for a judge without scores.
+    /// F1 of the posterior rule with other priors, with exact checks where they decide; empty for a judge without scores.
     #[serde(default)]
     pub prior_sweep: Vec<PriorPoint>,
     /// Where errors are and where they were said to be.
@@ -131,13 +131,16 @@ impl Decider {
     pub(super) fn first_error(self, sample: &Sample, opinion: &Opinion) -> Option<Option<usize>> {
         match opinion {
             Opinion::Scores(scores) if self.exact_checks => {
-                let found = examine(&sample.problem.text, &sample.solution.steps);
-                let proven = found.wrong.first().map(|proof| proof.step);
-                Some(self.rule.decide(scores, proven).first_error)
+                Some(self.rule.decide(scores, proven(sample)).first_error)
             }
             other => other.first_error(self.rule),
         }
     }
+}
+
+/// The first step with arithmetic that is proved wrong.
+fn proven(sample: &Sample) -> Option<usize> {
+    examine(&sample.problem.text, &sample.solution.steps).wrong.first().map(|proof| proof.step)
 }
 
 /// The numbers, and each sample's part of them. Every sample must have a known first error.
@@ -165,6 +168,7 @@ pub fn measure(
     generators.sort_by(|a, b| a.name.cmp(&b.name));
     let located: Vec<Located> = facts.iter().filter_map(|fact| fact::as_located(&fact.observation)).collect();
     let names: Vec<&str> = subsets.iter().map(|part| part.name.as_str()).collect();
+    let swept = has_scores(judged).then(|| scored(samples, judged, decider.exact_checks, &names));
     let numbers = ProcessBenchResults {
         decision,
         threshold: decision.threshold(),
@@ -178,8 +182,8 @@ pub fn measure(
             .exact_checks
             .then(|| other_rule(samples, judged, Decider { exact_checks: false, ..decider }, settings))
             .flatten(),
-        sweep: sweep(samples, judged, &names),
-        prior_sweep: prior_sweep(samples, judged, &names),
+        sweep: swept.as_deref().map(sweep).unwrap_or_default(),
+        prior_sweep: swept.as_deref().map(prior_sweep).unwrap_or_default(),
         confusion: process::confusion(&located, POSITIONS),
         steps: step_scores::measure(&step_scores::scored_steps(samples, judged, false)),
         subsets,
@@ -307,48 +311,64 @@ fn other_rule(
     Some(OtherRule { decision: decider.rule, f1, average: fact::headline(&facts, settings)["all/f1"] })
 }
 
-/// Scores, none where there are none, and the first error.
-type Scored<'a> = (Option<&'a [f64]>, Option<usize>);
+/// A sample of a sweep: its scores, none where there are none, the step that is proved wrong, and the first error.
+struct Scored<'a> {
+    scores: Option<&'a [f64]>,
+    proven: Option<usize>,
+    truth: Option<usize>,
+}
 
-/// The scores of each subset.
-fn scored<'a>(samples: &[Sample], judged: &'a [Judged], subsets: &[&str]) -> Vec<Vec<Scored<'a>>> {
+/// The samples of each subset. What is proved does not depend on the rule, so that it is found once.
+fn scored<'a>(
+    samples: &[Sample],
+    judged: &'a [Judged],
+    exact_checks: bool,
+    subsets: &[&str],
+) -> Vec<Vec<Scored<'a>>> {
+    let of_sample = |(sample, judged): (&Sample, &'a Judged)| Scored {
+        scores: judged.opinion.scores(),
+        proven: exact_checks.then(|| proven(sample)).flatten(),
+        truth: truth_of(sample),
+    };
     let of_subset = |subset: &&str| {
         let own = samples.iter().zip(judged).filter(|(sample, _)| sample.subset == **subset);
-        own.map(|(sample, judged)| (judged.opinion.scores(), truth_of(sample))).collect()
+        own.map(of_sample).collect()
     };
     subsets.iter().map(of_subset).collect()
 }
 
-fn prior_sweep(samples: &[Sample], judged: &[Judged], subsets: &[&str]) -> Vec<PriorPoint> {
-    if !has_scores(judged) {
-        return Vec::new();
-    }
-    let subsets = scored(samples, judged, subsets);
+/// F1 of each subset by a rule, and their mean.
+fn f1_by(rule: DecisionRule, subsets: &[Vec<Scored<'_>>]) -> (Vec<Option<f64>>, Option<f64>) {
+    let located = |sample: &Scored<'_>| Located {
+        predicted: sample.scores.map(|scores| rule.decide(scores, sample.proven).first_error),
+        truth: sample.truth,
+    };
+    let of_subset =
+        |subset: &Vec<Scored<'_>>| process::scores(&subset.iter().map(located).collect::<Vec<_>>()).f1;
+    let f1: Vec<Option<f64>> = subsets.iter().map(of_subset).collect();
+    let average = process::average(&f1);
+    (f1, average)
+}
+
+fn prior_sweep(subsets: &[Vec<Scored<'_>>]) -> Vec<PriorPoint> {
     let point = |prior: f64| {
-        let rule = DecisionRule::Posterior { prior };
-        let f1: Vec<Option<f64>> = subsets.iter().map(|scored| process::by_rule(scored, rule).f1).collect();
-        PriorPoint { prior, average: process::average(&f1), f1 }
+        let (f1, average) = f1_by(DecisionRule::Posterior { prior }, subsets);
+        PriorPoint { prior, f1, average }
     };
     process::priors().into_iter().map(point).collect()
 }
 
-fn sweep(samples: &[Sample], judged: &[Judged], subsets: &[&str]) -> Vec<SweepPoint> {
-    if !has_scores(judged) {
-        return Vec::new();
-    }
-    let of_subset = |scored: &Vec<Scored<'_>>| process::sweep(scored, &process::thresholds());
-    let swept: Vec<Vec<process::AtThreshold>> =
-        scored(samples, judged, subsets).iter().map(of_subset).collect();
-    let point = |(index, threshold): (usize, f64)| {
-        let f1: Vec<Option<f64>> = swept.iter().map(|subset| subset[index].scores.f1).collect();
-        SweepPoint { threshold, average: process::average(&f1), f1 }
+fn sweep(subsets: &[Vec<Scored<'_>>]) -> Vec<SweepPoint> {
+    let point = |threshold: f64| {
+        let (f1, average) = f1_by(DecisionRule::Threshold { threshold }, subsets);
+        SweepPoint { threshold, f1, average }
     };
-    process::thresholds().into_iter().enumerate().map(point).collect()
+    process::thresholds().into_iter().map(point).collect()
 }
 
-/// Whether there are samples of ProcessBench itself.
+/// Whether there are samples of ProcessBench itself, by their ids: a file of other data may have a subset's name.
 pub fn is_official(samples: &[Sample]) -> bool {
-    samples.iter().any(|sample| PROCESSBENCH_SUBSETS.contains(&sample.subset.as_str()))
+    samples.iter().any(|sample| subset_of_id(&sample.solution.id).is_some())
 }
 
 /// The first wrong step of a sample whose truth is known.

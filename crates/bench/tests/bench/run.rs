@@ -47,17 +47,25 @@ fn exact_checks_find_what_scores_miss() {
         annotations: vec![Annotation::from_first_error(2, Some(0), &LabelSource::Human)],
         ..Solution::default()
     };
-    let problem = Problem { text: "How many in all?".to_owned(), ..Problem::default() };
-    let sample = Sample { subset: "mine".to_owned(), problem: Arc::new(problem), solution };
-    let judged = [Judged::free(Opinion::Scores(vec![0.9, 0.9]))];
+    let right = Solution {
+        id: "b".to_owned(),
+        steps: vec!["There are 48/2 = 24 in May.".to_owned()],
+        annotations: vec![Annotation::from_first_error(1, None, &LabelSource::Human)],
+        ..Solution::default()
+    };
+    let problem = Arc::new(Problem { text: "How many in all?".to_owned(), ..Problem::default() });
+    let sample = |solution| Sample { subset: "mine".to_owned(), problem: problem.clone(), solution };
+    let samples = [sample(solution), sample(right)];
+    let judged = [0.9, 0.9].map(|score| Judged::free(Opinion::Scores(vec![score; 2])));
     let accuracy = |exact_checks| {
         let decider = processbench::Decider { exact_checks, ..processbench::Decider::default() };
-        let (numbers, _) =
-            processbench::measure(std::slice::from_ref(&sample), &judged, decider, &Settings::default())
-                .unwrap();
-        (numbers.subsets[0].scores.acc_err, numbers.without_checks.is_some())
+        let (numbers, _) = processbench::measure(&samples, &judged, decider, &Settings::default()).unwrap();
+        // The number that is fitted is the best for what decides: at the lowest threshold only a proof finds an error.
+        let swept = numbers.sweep[0].f1[0];
+        (numbers.subsets[0].scores.acc_err, numbers.without_checks.is_some(), swept)
     };
-    assert_eq!((accuracy(false), accuracy(true)), ((Some(0.0), false), (Some(1.0), true)));
+    assert_eq!(accuracy(false), (Some(0.0), false, Some(0.0)));
+    assert_eq!(accuracy(true), (Some(1.0), true, Some(1.0)));
 }
 
 /// Finds every first error, except that some requests fail.

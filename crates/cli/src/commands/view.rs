@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use gradus_backend::decision_of_scores;
-use gradus_core::Record;
+use gradus_annotate::exact;
+use gradus_backend::{decision_of_scores, has_exact_checks};
 use gradus_core::select::{Aggregation, DecisionRule};
+use gradus_core::{Record, Solution};
 use gradus_view::{LeftOut, ViewOptions, page};
 use serde::Serialize;
 
@@ -83,8 +84,10 @@ pub(super) fn run(args: &ViewArgs) -> Result<Status> {
         joined.add(item).map(drop)
     })?;
     left_out.invalid = tally.skipped;
-    let records = joined.into_records();
-    let html = page(&title(inputs), &records, &left_out, &view_options(args, &records)?);
+    let mut records = joined.into_records();
+    let options = view_options(args, &records)?;
+    prove(&mut records, &options.exact_checks);
+    let html = page(&title(inputs), &records, &left_out, &options);
     write(&output, &html)?;
     let summary = ViewSummary {
         problems: records.len(),
@@ -103,14 +106,28 @@ fn view_options(args: &ViewArgs, records: &[Record]) -> Result<ViewOptions> {
     let decision = args.decision.over(DecisionRule::default())?;
     let names =
         records.iter().flat_map(|record| &record.solutions).flat_map(|solution| solution.scores.keys());
-    let mut decisions = BTreeMap::new();
+    let (mut decisions, mut exact_checks) = (BTreeMap::new(), BTreeSet::new());
     for name in names.collect::<BTreeSet<_>>() {
+        if has_exact_checks(name) {
+            exact_checks.insert(name.clone());
+        }
         let own = args.decision.over(decision_of_scores(name))?;
         if own != decision {
             decisions.insert(name.clone(), own);
         }
     }
-    Ok(ViewOptions { decision, decisions, aggregation, solutions })
+    Ok(ViewOptions { decision, decisions, exact_checks, aggregation, solutions })
+}
+
+/// Labels what is proved wrong in solutions with scores beside which proofs decide.
+fn prove(records: &mut [Record], exact_checks: &BTreeSet<String>) {
+    for record in records {
+        let scored =
+            |solution: &&mut Solution| exact_checks.iter().any(|name| solution.scores.contains_key(name));
+        for solution in record.solutions.iter_mut().filter(scored) {
+            exact::label(&record.problem.text, solution);
+        }
+    }
 }
 
 fn print(printer: Printer, summary: &ViewSummary) -> Result<()> {

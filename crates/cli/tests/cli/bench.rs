@@ -130,6 +130,10 @@ fn the_rule_that_does_not_decide_is_shown_and_a_number_is_fitted() {
     folder.file("official.json", format!("[{official}]"));
     let said = folder.run("bench processbench official.json --scores x --fit mine.toml").fails(2);
     assert!(said.contains("would choose by what is measured"), "{said}");
+    // That is known by the ids: other data may be in a file with a subset's name.
+    folder.file("math.jsonl", folder.bytes("named.jsonl"));
+    folder.run("bench processbench math.jsonl --scores m/brief -o math --fit again.toml --json").json();
+    assert!(folder.path("again.toml").exists());
     for (line, words) in [
         ("prmbench scored.jsonl --scores unsure --prior 2", "each step is judged on its own"),
         ("best-of-n scored.jsonl --threshold 0.3", "looks for no first error"),

@@ -35,7 +35,7 @@ fn the_first_suspected_error_is_marked() {
         .run(&format!("score world.jsonl --model {} --show 1 --threshold 1.0", model("qwen2")))
         .succeeds();
     assert!(shown.contains("◄ first suspected error"), "{}", shown);
-    assert!(shown.contains("first error by posterior: step"), "{}", shown);
+    assert!(shown.contains("most probable first error: step"), "{}", shown);
     assert!(shown.contains("12 solutions scored"), "{}", shown);
     assert!(!shown.contains('\u{1b}'), "no colours where there is no terminal");
 }

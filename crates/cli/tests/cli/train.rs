@@ -215,6 +215,11 @@ fn an_adapter_carries_its_base_profile_and_head() {
     refused("score eval.jsonl --model run/adapter --profile plain", "which the profile plain does not read");
     refused("bench processbench eval.jsonl --adapter run/adapter --profile plain", "does not read");
     refused("generate hello --model run/adapter", "writes no text");
+    // One adapter's number is not written into another.
+    std::fs::create_dir(folder.path("other")).unwrap();
+    folder.file("other/gradus.json", folder.bytes("run/adapter/gradus.json"));
+    let fit = "bench processbench eval.jsonl --adapter run/adapter -o other-fit --fit other";
+    refused(fit, "the scores are of another model");
     refused("score eval.jsonl --model run/adapter --adapter run/adapter", "is itself an adapter");
 
     // An adapter of an earlier version: the base is known, the profile must be named.

@@ -177,7 +177,7 @@ pub fn priors() -> [f64; 41] {
 }
 
 /// The numbers by a decision rule; a sample is as for [`sweep`].
-pub fn by_rule(samples: &[(Option<&[f64]>, Option<usize>)], rule: DecisionRule) -> ProcessScores {
+fn by_rule(samples: &[(Option<&[f64]>, Option<usize>)], rule: DecisionRule) -> ProcessScores {
     let locate = |&(scores, truth): &(Option<&[f64]>, Option<usize>)| Located {
         predicted: scores.map(|scores| rule.first_error(scores)),
         truth,

@@ -102,7 +102,7 @@ pub fn right(problem: &Problem) -> Option<Solution> {
 }
 
 /// The steps of a labelled solution that are known to be right, as a right solution: all of them, or those before the
-/// first error. None where there are none, or no labels.
+/// first error. None where there are none, or only labels that are partial.
 pub fn right_part(solution: &Solution) -> Option<Solution> {
     let annotation = solution.most_trusted()?;
     let count = match annotation.first_error {
@@ -321,6 +321,9 @@ mod tests {
             (Some("abc".into()), Some("ab".into()), None)
         );
         assert_eq!(right_part(&Solution::default()), None);
+        // That the third step is proved wrong says nothing of the two before it.
+        let proved = Annotation::from_first_error(3, Some(2), &LabelSource::Exact);
+        assert_eq!(right_part(&Solution { annotations: vec![proved], ..labelled(None) }), None);
     }
 
     #[test]

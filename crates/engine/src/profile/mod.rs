@@ -242,21 +242,24 @@ impl Profile {
 
     /// The text of a profile with another decision rule, to be kept as a file of one's own.
     pub fn text_with(name: &str, decision: DecisionRule) -> Result<String> {
-        let mut inside = false;
         let text = Self::text(name)?;
-        let other = text.lines().filter(|line| {
-            if line.starts_with('[') {
-                inside = line.trim() == "[decision]";
-            }
-            !inside
-        });
-        let other = other.collect::<Vec<_>>().join("\n");
+        let old = Self::parse(&text).map_err(|message| Error::model(name, message))?;
+        let new = Self { decision, ..old };
         let numbers = match decision {
             DecisionRule::Threshold { threshold } => format!("threshold = {threshold:?}"),
             DecisionRule::Posterior { prior } => format!("prior = {prior:?}"),
         };
         let rule = decision.kind().name();
-        Ok(format!("{}\n\n[decision]\nrule = \"{rule}\"\n{numbers}\n", other.trim_end()))
+        let other = without_decision(&text);
+        let text = format!("{}\n\n[decision]\nrule = \"{rule}\"\n{numbers}\n", other.trim_end());
+        // Lines may be cut wrongly, in a text of several lines for instance.
+        match Self::parse(&text) {
+            Ok(read) if read == new => Ok(text),
+            _ => Err(Error::model(
+                name,
+                "its decision rule cannot be replaced: write it as a table [decision] of its own lines",
+            )),
+        }
     }
 
     /// Whether a model's tokenizer has the tokens that the profile needs.
@@ -315,6 +318,21 @@ impl Profile {
     }
 }
 
+/// The lines of a profile without its decision: the table, or keys before the first table.
+fn without_decision(text: &str) -> String {
+    let (mut top, mut inside) = (true, false);
+    let other = text.lines().filter(|line| {
+        let line = line.trim();
+        if let Some(header) = line.strip_prefix('[') {
+            top = false;
+            inside = header.split(']').next().is_some_and(|name| name.trim() == "decision");
+        }
+        let key = line.split(['=', '.']).next().unwrap_or_default().trim();
+        !inside && !(top && key == "decision" && line.contains('='))
+    });
+    other.collect::<Vec<_>>().join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -360,6 +378,31 @@ mod tests {
             }
         }
         assert!(profile("[decision]\nrule='best'").unwrap_err().contains("unknown variant"));
+    }
+
+    #[test]
+    fn a_decision_is_replaced_however_it_is_written() {
+        let root = tempfile::tempdir().unwrap();
+        let (own, new) = (root.path().join("own.toml"), root.path().join("new.toml"));
+        let rule = DecisionRule::Posterior { prior: 2.0 };
+        let top = "name='x'\ndescription=''\n";
+        let rest = "[input]\nkind='tagged'\nstep='{{ step }}'\ntag='t'\n[score]\nkind='value'\n";
+        for text in [
+            format!("{top}decision = {{ rule = 'threshold', threshold = 0.3 }} # by hand\n{rest}"),
+            format!("{top}decision.rule = 'threshold'\ndecision.threshold = 0.3\n{rest}"),
+            format!("{top}{rest}[decision] # by hand\nrule = 'threshold'\nthreshold = 0.3\n"),
+            format!("{top}  [ decision ]\n  rule = 'threshold'\n  threshold = 0.3\n{rest}"),
+        ] {
+            std::fs::write(&own, &text).unwrap();
+            std::fs::write(&new, Profile::text_with(&own.display().to_string(), rule).unwrap()).unwrap();
+            let find = |path: &Path| Profile::find(&path.display().to_string()).unwrap();
+            assert_eq!(find(&own).decision, DecisionRule::Threshold { threshold: 0.3 }, "{text}");
+            assert_eq!(find(&new), Profile { decision: rule, ..find(&own) }, "{text}");
+        }
+        std::fs::write(&own, format!("{top}decision = {{\n  rule = 'posterior',\n  prior = 3\n}}\n{rest}"))
+            .unwrap();
+        let own = own.display().to_string();
+        assert!(Profile::find(&own).is_err() || Profile::text_with(&own, rule).is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
+use gradus_annotate::exact;
 use gradus_core::{Outcome, Problem, Record, Solution};
 use gradus_grade::Verdict;
 use gradus_view::{LeftOut, ViewOptions};
@@ -95,7 +96,7 @@ pub(crate) async fn file(
     Ok(Fragment(gradus_view::records(&records, &left_out, &options)))
 }
 
-/// Adds the scores of the models; each is shown by its own rule. A solution that cannot be scored stays without; where none
+/// Adds the scores of the models; each is shown by its own rule, and proofs where one's profile asks for exact checks. A solution that cannot be scored stays without; where none
 /// can be, that is the answer.
 async fn score_all(app: &App, records: &mut [Record], models: &[String]) -> Result<ViewOptions, ApiError> {
     let mut options = ViewOptions::default();
@@ -108,7 +109,10 @@ async fn score_all(app: &App, records: &mut [Record], models: &[String]) -> Resu
     }
     for name in models {
         let model = app.models.find(Some(name), Ability::Score)?;
-        let decision = model.scorer()?.decision;
+        let (decision, exact_checks) = (model.scorer()?.decision, model.scorer()?.exact_checks);
+        if exact_checks {
+            options.exact_checks.insert(name.clone());
+        }
         if decision != options.decision {
             options.decisions.insert(name.clone(), decision);
         }
@@ -135,7 +139,19 @@ async fn score_all(app: &App, records: &mut [Record], models: &[String]) -> Resu
             }
         }
     }
+    if !options.exact_checks.is_empty() {
+        prove(records);
+    }
     Ok(options)
+}
+
+/// Labels arithmetic that is proved wrong.
+fn prove(records: &mut [Record]) {
+    for Record { problem, solutions, .. } in records {
+        for solution in solutions {
+            exact::label(&problem.text, solution);
+        }
+    }
 }
 
 /// The records of a file of any format that is read, `most` of them at most.

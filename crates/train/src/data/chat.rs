@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gradus_core::contracts::{Message, Prompt};
-use gradus_core::{FirstError, Outcome, Problem, Record};
+use gradus_core::{Annotation, Outcome, Problem, Record};
 use gradus_data::files;
 use gradus_engine::text::Tokenizer;
 use serde_json::Value;
@@ -91,10 +91,9 @@ fn conversations(records: &[Record], prompt: &SolvePrompt) -> Examples<Conversat
             }
         }
         for solution in &record.solutions {
-            let wrong_step = |first: FirstError| matches!(first, FirstError::At(_));
             if solution.outcome != Outcome::Correct {
                 left_out.add("solution not known to be right");
-            } else if solution.annotations.iter().any(|labels| wrong_step(labels.first_error)) {
+            } else if solution.annotations.iter().any(Annotation::has_error) {
                 left_out.add("right answer with a wrong step");
             } else {
                 found.push(ask(&solution.id, solution.full_text()));

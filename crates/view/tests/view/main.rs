@@ -1,7 +1,7 @@
 //! Records as HTML: what is shown, and that nothing of a record is ever markup.
 
 use gradus_core::select::DecisionRule;
-use gradus_core::{Annotation, LabelSource, Metadata, Problem, Record, Solution};
+use gradus_core::{Annotation, LabelSource, Mark, Metadata, Problem, Record, Solution, StepLabel};
 use gradus_view::{LeftOut, ViewOptions, page, record, records, shell};
 use proptest::prelude::*;
 
@@ -85,6 +85,25 @@ fn the_threshold_decides_what_is_suspected() {
     let strict = ViewOptions { decision, ..ViewOptions::default() };
     assert!(words(&record(1, &all()[0], &strict)).contains("first suspected error: step 1"));
     assert!(words(&shown(1)).contains("first suspected error: step 2"));
+}
+
+/// A proof decides beside scores of a profile with exact checks, and disagrees with nobody.
+#[test]
+fn a_proof_decides_where_the_profile_says_so() {
+    let proof = StepLabel::hard(Mark::Incorrect, LabelSource::Exact);
+    let proved = Annotation { labels: vec![None, Some(proof), None], ..Annotation::default() };
+    let solution = Solution {
+        steps: ["a", "b", "c"].map(str::to_owned).to_vec(),
+        scores: [("prm".to_owned(), vec![0.9; 3])].into(),
+        annotations: vec![proved],
+        ..Solution::default()
+    };
+    let proved = Record::new(Problem::default(), vec![solution]);
+    let alone = ViewOptions::default();
+    let checked = ViewOptions { exact_checks: ["prm".to_owned()].into(), ..ViewOptions::default() };
+    assert!(words(&record(1, &proved, &alone)).contains("no suspected error"));
+    assert!(words(&record(1, &proved, &checked)).contains("first suspected error: step 1"));
+    assert!(record(1, &proved, &checked).contains("data-kinds=\"error\""));
 }
 
 #[test]

@@ -110,7 +110,8 @@ pub(super) fn run(args: &ExportArgs) -> Result<Status> {
                 if hard {
                     kept.labels.iter_mut().flatten().for_each(|label| label.value = None);
                 }
-                report.several_annotators += usize::from(solution.annotations.len() > 1);
+                let whole = solution.annotations.iter().filter(|annotation| !annotation.is_partial());
+                report.several_annotators += usize::from(whole.count() > 1);
                 *report.labels_by.entry(source).or_default() += 1;
                 report.steps_left_out += solution.steps.len() - kept.labels.len();
                 solution.steps.truncate(kept.labels.len());

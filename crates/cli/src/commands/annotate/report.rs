@@ -169,7 +169,8 @@ fn show(printer: Printer, report: &AnnotatorReport) -> Result<()> {
         )?;
     }
     if !report.reliability.is_empty() {
-        let rows: Vec<Vec<String>> = (report.annotators.iter().zip(&report.reliability))
+        let whole = report.annotators.iter().filter(|annotator| !annotator.partial);
+        let rows: Vec<Vec<String>> = (whole.zip(&report.reliability))
             .map(|(annotator, of)| {
                 vec![
                     annotator.name.clone(),

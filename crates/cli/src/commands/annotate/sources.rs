@@ -58,10 +58,10 @@ struct Said {
     annotation: Annotation,
 }
 
-/// Reads everything; labels that were made from those of others count as an annotator's if `combined`, or if they are
-/// named.
-pub(super) fn gather(sources: &SourcesArgs, combined: bool) -> Result<Gathered> {
-    let combined = combined || !sources.only.is_empty();
+/// Reads everything. Labels that were made from those of others, and those that are partial, count as an annotator's if
+/// `all`, or if they are named.
+pub(super) fn gather(sources: &SourcesArgs, all: bool) -> Result<Gathered> {
+    let all = all || !sources.only.is_empty();
     let mut joined = JoinedFiles::default();
     let mut said: HashMap<JoinedPlace, Vec<Said>> = HashMap::new();
     let several = sources.inputs.len() > 1;
@@ -72,7 +72,7 @@ pub(super) fn gather(sources: &SourcesArgs, combined: bool) -> Result<Gathered> 
             for (place, solution) in joined.add(item)?.into_iter().zip(solutions) {
                 let said = said.entry(place).or_default();
                 said.extend(from_scores(&solution, &sources.from_scores, &stem, several));
-                said.extend(said_in(&stem, solution.annotations, combined));
+                said.extend(said_in(&stem, solution.annotations, all));
             }
             Ok(())
         })?;
@@ -137,9 +137,10 @@ fn only(wanted: &[String], names: &BTreeSet<String>) -> Result<Vec<String>> {
 }
 
 /// The labels in one file, each with its annotator and where it stands.
-fn said_in(stem: &str, annotations: Vec<Annotation>, combined: bool) -> Vec<Said> {
+fn said_in(stem: &str, annotations: Vec<Annotation>, all: bool) -> Vec<Said> {
     let mut said: Vec<Said> = Vec::new();
-    for annotation in annotations.into_iter().filter(|found| combined || !found.is_by("consensus")) {
+    let is_annotator = |found: &Annotation| !found.is_by("consensus") && !found.is_partial();
+    for annotation in annotations.into_iter().filter(|found| all || is_annotator(found)) {
         // Of labels that are taken as true, the first says whose they are.
         let first = annotation.labels.iter().flatten().next().map(|label| label.source.name());
         let Some(name) = annotation.annotator().or(first) else { continue };

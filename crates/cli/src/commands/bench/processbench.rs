@@ -9,7 +9,7 @@ use gradus_bench::report::BenchmarkResults;
 use gradus_bench::{MetricEstimate, processbench, published};
 use gradus_core::FirstError;
 use gradus_core::select::DecisionRule;
-use gradus_engine::models::TrainedModel;
+use gradus_engine::models::{self, SHIPPED, TrainedModel};
 use gradus_engine::profile::Profile;
 use serde_json::json;
 
@@ -85,7 +85,34 @@ fn check_target(target: &Path, job: &Measurement<'_>, args: &BenchArgs) -> Resul
     if !target.is_dir() && target.extension().is_none_or(|extension| extension != "toml") {
         bail!(Usage(format!("--fit {}: neither a folder nor a .toml file", target.display())));
     }
+    let measured = if target.is_dir() { measured(args)? } else { None };
+    if let Some(measured) = measured.filter(|measured| !is_same(measured, target)) {
+        bail!(Usage(format!(
+            "--fit {}: the scores are of another model, {}: a number is fitted for one model alone",
+            target.display(),
+            measured.display()
+        )));
+    }
     Ok(())
+}
+
+/// Whether two folders are one; a folder that is not there is reported where it is opened.
+fn is_same(one: &Path, other: &Path) -> bool {
+    one.canonicalize().ok().zip(other.canonicalize().ok()).is_none_or(|(one, other)| one == other)
+}
+
+/// The folder of the model or adapter that gives the scores; none where they are recorded or a server's, which may be of
+/// any folder.
+fn measured(args: &BenchArgs) -> Result<Option<PathBuf>> {
+    let scorer = &args.judge.scorer;
+    if args.judge.scores.is_some() || !scorer.endpoints.endpoint.is_empty() {
+        return Ok(None);
+    }
+    if let Some(adapter) = &scorer.local.adapter {
+        return Ok(Some(adapter.clone()));
+    }
+    let model = scorer.model.as_deref().unwrap_or(SHIPPED);
+    Ok(Some(models::resolve(model)?.as_path().to_owned()))
 }
 
 /// The profile that is written with its fitted rule; none for a trained model's folder.
