@@ -7,6 +7,7 @@
 # make models  the two small real models that the demo, some tests and the benchmarks use, into target/gradus-home
 # make bench         the table of docs/performance.md beside vLLM, transformers and llama.cpp on a CPU; DEVICE=cuda: beside transformers on a GPU
 # make bench-engine  speed of the engine and of its peers (transformers, llama.cpp, sentence-transformers), in one run
+# make bench-curves  speed and memory over the length of a text, the number of texts and the size of the model, as pictures; DEVICE=cuda
 # make bench-train   speed of LoRA training, ours and that of transformers + PEFT, in one run
 # make bench-cuda    times of our CUDA kernels at the shape of a 7B model; needs an NVIDIA GPU and, like every CUDA build, the compiler
 # make cuda-toolkit  a CUDA compiler from PyPI; then: . scripts/cuda-toolkit.sh && cargo build --release --features cuda
@@ -56,7 +57,7 @@ export GRADUS_HOME ?= $(TARGET)/gradus-home
 export GRADUS_TEST_MODELS ?= $(TARGET)/models
 TOKENIZERS := $(GRADUS_TEST_MODELS)/tokenizers
 
-.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-vllm test-python test-frameworks bench-python wheel test-wheel test-models test-train test-store test-cluster test-remote test-deploy test-torch-export bench-pool test-faults test-metamorphic test-browser test-arm deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-store bench-streaming bench bench-engine bench-train bench-cuda cuda-toolkit default-prm install clean
+.PHONY: demo release same-outputs test test-build test-llm-server test-pipelines test-serve test-vllm test-python test-frameworks bench-python wheel test-wheel test-models test-train test-store test-cluster test-remote test-deploy test-torch-export bench-pool test-faults test-metamorphic test-browser test-arm deny check build models tokenizers fuzz bench-grade bench-serve bench-dedup bench-best-of-n bench-retrieve bench-growth bench-llm bench-store bench-streaming bench bench-engine bench-train bench-curves bench-cuda cuda-toolkit default-prm install clean
 
 build:
 	$(CARGO) build --locked
@@ -221,6 +222,9 @@ bench-engine:
 
 bench-train: models
 	sh benches/train.sh
+
+bench-curves:
+	DEVICE=$(DEVICE) sh benches/curves.sh
 
 bench-cuda:
 	GRADUS_TEST_DEVICE=cuda $(CARGO) test --release --locked --features cuda -p gradus-engine --lib cuda::tests::speed -- --ignored --nocapture --test-threads=1

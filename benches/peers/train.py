@@ -3,7 +3,8 @@
 Prints one JSON line: {"peer", "task", "value", "unit", …}; value is the median tokens per second over the steps after the warm-up, best the fastest
 step's. peak_gib is what PyTorch had allocated at most on a GPU, and the process's greatest resident size on a CPU.
 
---model is a folder, or a shape whose weights are random: smollm2-135m (Llama, tied embeddings) or qwen2.5-7b (Qwen2, untied). Random weights are made on the
+--model is a folder, or a shape whose weights are random: smollm2-135m (Llama, tied embeddings), qwen2.5-1.5b (Qwen2, tied) or
+qwen2.5-7b (Qwen2, untied). Random weights are made on the
 device itself. --save writes the model (before training) with the tiny qwen2 tokenizer of the engine's tests, so that our program can load the same one;
 with --steps 0 that is all.
 
@@ -30,7 +31,12 @@ IDS = dict(bos_token_id=291, eos_token_id=290, pad_token_id=294)
 SHAPES = {
     "smollm2-135m": ("LlamaConfig", 100000.0, dict(
         hidden_size=576, num_hidden_layers=30, num_attention_heads=9, num_key_value_heads=3, intermediate_size=1536, vocab_size=49152,
-        max_position_embeddings=8192, rms_norm_eps=1e-5, tie_word_embeddings=True,
+        # The real one has 8,192, which no weight depends on.
+        max_position_embeddings=40960, rms_norm_eps=1e-5, tie_word_embeddings=True,
+    )),
+    "qwen2.5-1.5b": ("Qwen2Config", 1000000.0, dict(
+        hidden_size=1536, num_hidden_layers=28, num_attention_heads=12, num_key_value_heads=2, intermediate_size=8960, vocab_size=151936,
+        max_position_embeddings=32768, rms_norm_eps=1e-6, tie_word_embeddings=True,
     )),
     "qwen2.5-7b": ("Qwen2Config", 1000000.0, dict(
         hidden_size=3584, num_hidden_layers=28, num_attention_heads=28, num_key_value_heads=4, intermediate_size=18944, vocab_size=152064,

@@ -158,10 +158,10 @@ unsafe fn block<L: Lanes, const ROWS: usize, const N: usize>(
         let mut at = k.start;
         while at < k.end {
             let w: [L; N] = std::array::from_fn(|j| L::load(w[j].add(at)));
-            for i in 0..ROWS {
+            for (i, sums) in sums.iter_mut().enumerate() {
                 let x = L::load(x.add(i * L::COUNT));
-                for j in 0..N {
-                    sums[i][j] = x.multiply_add(w[j], sums[i][j]);
+                for (sum, w) in sums.iter_mut().zip(w) {
+                    *sum = x.multiply_add(w, *sum);
                 }
             }
             at += L::COUNT;
