@@ -158,7 +158,8 @@ impl Shaped {
     }
 
     async fn run(&self, engine: &Engine) -> Outcome {
-        let rounds = std::env::var("GRADUS_BENCH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3);
+        let rounds =
+            std::env::var("GRADUS_BENCH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3);
         let mut fastest = f64::MAX;
         let mut tokens = 0;
         // The first one warms up, and counts only if it is the only one.

@@ -415,6 +415,9 @@ impl Opened {
     }
 }
 
+/// The name of a decision rule, and its threshold or prior.
+type NamedRule = (&'static str, f64);
+
 #[pymethods]
 impl ScoredSolution {
     #[new]
@@ -443,14 +446,14 @@ impl ScoredSolution {
     }
 
     /// Scored solutions travel between processes.
-    fn __getnewargs__(&self) -> (&str, Vec<String>, Vec<f64>, &str, (&'static str, f64), bool) {
+    fn __getnewargs__(&self) -> (&str, Vec<String>, Vec<f64>, &str, NamedRule, bool) {
         let (steps, scores) = (self.steps.clone(), self.scores.clone());
         (&self.problem, steps, scores, &self.name, self.decision(), self.exact_checks)
     }
 
     /// The rule by which the scores become a first error, that of the model's profile, and its threshold or prior.
     #[getter]
-    fn decision(&self) -> (&'static str, f64) {
+    fn decision(&self) -> NamedRule {
         let (DecisionRule::Threshold { threshold: number } | DecisionRule::Posterior { prior: number }) =
             self.decision;
         (self.decision.kind().name(), number)

@@ -328,7 +328,8 @@ fn without_decision(text: &str) -> String {
             inside = header.split(']').next().is_some_and(|name| name.trim() == "decision");
         }
         let key = line.split(['=', '.']).next().unwrap_or_default().trim();
-        !inside && !(top && key == "decision" && line.contains('='))
+        let is_decision = inside || top && key == "decision" && line.contains('=');
+        !is_decision
     });
     other.collect::<Vec<_>>().join("\n")
 }
