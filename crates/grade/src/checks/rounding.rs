@@ -29,7 +29,18 @@ pub(super) fn rational(left: &Expr, a: &RBig, right: &Expr, b: &RBig, approx: bo
             return Agreement::Unsure;
         }
     }
+    // Whole numbers of any size differ when their last digits do.
+    if !approx && is_whole(left) && is_whole(right) {
+        return Agreement::Different;
+    }
     if meet(left, right, approx) == Some(false) { Agreement::Different } else { Agreement::Unsure }
+}
+
+/// Nothing in a side can have been rounded: it has no decimals, and its result is not written to whole thousands.
+fn is_whole(side: &Expr) -> bool {
+    let is_rounded = |part: &Expr| matches!(part, Expr::Number { decimals, .. } if *decimals > 0);
+    let zeros = literal_of(side).map_or(0, |(value, _)| trailing_zeros(&value));
+    zeros < ROUND_ZEROS && !side.any(&is_rounded)
 }
 
 /// One side is a literal, and the other's value rounds to it.

@@ -9,6 +9,8 @@ struct Sample {
     text: String,
     top: i128,
     bottom: i128,
+    /// The value where fractions are whole quotients.
+    whole: i128,
 }
 
 fn gcd(a: i128, b: i128) -> i128 {
@@ -17,7 +19,7 @@ fn gcd(a: i128, b: i128) -> i128 {
 
 fn sample(text: String, top: i128, bottom: i128) -> Sample {
     let shared = gcd(top, bottom);
-    Sample { text, top: top / shared, bottom: bottom / shared }
+    Sample { text, top: top / shared, bottom: bottom / shared, whole: top / bottom }
 }
 
 fn leaf() -> impl Strategy<Value = Sample> {
@@ -30,21 +32,16 @@ fn leaf() -> impl Strategy<Value = Sample> {
     ]
 }
 
-/// Nested sums, differences and products, always in brackets, so that there is one reading.
+/// Nested sums, differences and products, always in brackets, so that there is one reading of what belongs together.
 fn arithmetic() -> impl Strategy<Value = Sample> {
     leaf().prop_recursive(2, 8, 2, |inner| {
-        (inner.clone(), inner, 0..3).prop_map(|(a, b, operator)| match operator {
-            0 => sample(
-                format!("({} + {})", a.text, b.text),
-                a.top * b.bottom + b.top * a.bottom,
-                a.bottom * b.bottom,
-            ),
-            1 => sample(
-                format!("({} - {})", a.text, b.text),
-                a.top * b.bottom - b.top * a.bottom,
-                a.bottom * b.bottom,
-            ),
-            _ => sample(format!("({} \\times {})", a.text, b.text), a.top * b.top, a.bottom * b.bottom),
+        (inner.clone(), inner, 0..3).prop_map(|(a, b, operator)| {
+            let (sign, top, bottom, whole) = match operator {
+                0 => ("+", a.top * b.bottom + b.top * a.bottom, a.bottom * b.bottom, a.whole + b.whole),
+                1 => ("-", a.top * b.bottom - b.top * a.bottom, a.bottom * b.bottom, a.whole - b.whole),
+                _ => ("\\times", a.top * b.top, a.bottom * b.bottom, a.whole * b.whole),
+            };
+            Sample { whole, ..sample(format!("({} {sign} {})", a.text, b.text), top, bottom) }
         })
     })
 }
@@ -84,11 +81,21 @@ proptest! {
         // A difference of two or more is no rounding to a whole number; brackets leave one reading.
         let top = a.top * b.bottom + b.top * a.bottom + off * a.bottom * b.bottom;
         let wrong = sample(String::new(), top, a.bottom * b.bottom);
+        // Whole thousands may be rounded, and fractions be whole quotients.
+        prop_assume!(wrong.bottom != 1 || (wrong.top % 1_000 != 0 && wrong.top != a.whole + b.whole));
         let text = format!("We find ${} + {} = {}$.", a.text, b.text, written(wrong.top, wrong.bottom));
         let found = check(&text);
         prop_assert_eq!(found.len(), 1, "{}", &text);
         prop_assert_eq!(found[0].verdict, Verdict::Wrong, "{}", &text);
         prop_assert!(found[0].proof.is_some());
+    }
+
+    #[test]
+    fn the_last_digit_of_a_large_number_counts(a in 1i128..1_000_000_000, b in 1i128..1_000_000_000, off in 1i128..5) {
+        prop_assume!((a * b + off) % 1_000 != 0);
+        let (right, wrong) = (format!("{a} \\times {b} = {}", a * b), format!("{a} \\times {b} = {}", a * b + off));
+        prop_assert_eq!(verdicts(&right), [Verdict::Right], "{}", &right);
+        prop_assert_eq!(verdicts(&wrong), [Verdict::Wrong], "{}", &wrong);
     }
 
     #[test]
