@@ -1,7 +1,8 @@
 //! Rotary position embedding: cosines and sines of the positions in a batch.
 //!
-//! Frequencies are θ^(−2i/d), stretched as [`RopeScaling`] says. Formulas follow transformers'
-//! `modeling_rope_utils.py`, which checkpoints are trained with.
+//! Frequencies are θ^(−2i/d), stretched as [`RopeScaling`] says. Formulas follow transformers' `modeling_rope_utils.py`, which
+//! checkpoints are trained with, and so do the roundings: frequencies and angles are f32. At position 32,768 that moves an
+//! angle by up to 0.003, and a model has learned it so.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,10 +11,13 @@ use std::f64::consts::PI;
 use crate::config::{Rope, RopeScaling};
 
 /// Inverse frequencies for each pair of dimensions, and the factor of cosines and sines.
-pub(crate) fn frequencies(rope: &Rope, head_dim: usize) -> (Vec<f64>, f64) {
+pub(crate) fn frequencies(rope: &Rope, head_dim: usize) -> (Vec<f32>, f64) {
     let dim = head_dim as f64;
-    let plain = (0..head_dim / 2).map(|pair| rope.theta.powf(-2.0 * pair as f64 / dim));
-    match &rope.scaling {
+    let plain = (0..head_dim / 2).map(|pair| {
+        let exponent = 2.0 * pair as f32 / head_dim as f32;
+        f64::from(1.0 / rope.theta.powf(f64::from(exponent)) as f32)
+    });
+    let (stretched, factor): (Vec<f64>, f64) = match &rope.scaling {
         RopeScaling::None => (plain.collect(), 1.0),
         RopeScaling::Linear { factor } => (plain.map(|f| f / factor).collect(), 1.0),
         RopeScaling::Divisors(by) => (plain.zip(by).map(|(f, by)| f / f64::from(*by)).collect(), 1.0),
@@ -39,11 +43,12 @@ pub(crate) fn frequencies(rope: &Rope, head_dim: usize) -> (Vec<f64>, f64) {
             let default = if *factor > 1.0 { 0.1 * factor.ln() + 1.0 } else { 1.0 };
             (stretched.collect(), attention.unwrap_or(default))
         }
-    }
+    };
+    (stretched.into_iter().map(|frequency| frequency as f32).collect(), factor)
 }
 
 /// Cosines and sines of `positions`, `[positions, head_dim / 2]` each.
-pub(crate) fn angles(frequencies: &(Vec<f64>, f64), positions: &[u32]) -> (Vec<f32>, Vec<f32>) {
+pub(crate) fn angles(frequencies: &(Vec<f32>, f64), positions: &[u32]) -> (Vec<f32>, Vec<f32>) {
     let (inverse, factor) = frequencies;
     let (mut cosines, mut sines) = (Vec::new(), Vec::new());
     // Sequences of a batch have most positions in common, and cosines are dear.
@@ -57,7 +62,7 @@ pub(crate) fn angles(frequencies: &(Vec<f64>, f64), positions: &[u32]) -> (Vec<f
             }
             Entry::Vacant(entry) => {
                 entry.insert(row);
-                let angles = inverse.iter().map(|frequency| f64::from(*position) * frequency);
+                let angles = inverse.iter().map(|frequency| f64::from(*position as f32 * frequency));
                 cosines.extend(angles.clone().map(|angle| (angle.cos() * factor) as f32));
                 sines.extend(angles.map(|angle| (angle.sin() * factor) as f32));
             }
@@ -74,7 +79,7 @@ mod tests {
     fn a_position_has_the_same_angles_wherever_it_is() {
         let frequencies = frequencies(&Rope { theta: 10_000.0, scaling: RopeScaling::None }, 4);
         let (cosines, sines) = angles(&frequencies, &[0, 3, 0, 3]);
-        assert_eq!(cosines[..4], [1.0, 1.0, 3f64.cos() as f32, 0.03f64.cos() as f32]);
+        assert_eq!(cosines[..4], [1.0, 1.0, 3f64.cos() as f32, f64::from(3.0 * 0.01f32).cos() as f32]);
         assert_eq!((&cosines[..4], &sines[..4]), (&cosines[4..], &sines[4..]));
     }
 
@@ -92,6 +97,6 @@ mod tests {
         let (stretched, _) = frequencies(&rope, 128);
         let (original, _) = frequencies(&plain, 128);
         assert_eq!(stretched[0], original[0]);
-        assert!((stretched[63] * 8.0 - original[63]).abs() < 1e-15);
+        assert_eq!(stretched[63] * 8.0, original[63]);
     }
 }

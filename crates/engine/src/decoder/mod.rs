@@ -38,7 +38,7 @@ pub struct Decoder {
     pub norm: Tensor,
     /// The output projection; the embedding table when they are tied, absent when a reward head replaced it.
     pub output: Option<Linear>,
-    pub(crate) frequencies: (Vec<f64>, f64),
+    pub(crate) frequencies: (Vec<f32>, f64),
     /// Data type of activations.
     pub dtype: DType,
     device: Device,
