@@ -10,6 +10,8 @@ measured copy, whichever takes longer, for what the work cannot do without.
 import json
 import sys
 
+from rows import WRITTEN, show, verdict
+
 SMALL, LARGE = "smollm2-135m", "qwen2.5-7b"
 # Layers, hidden, inner, query heads · dim, key heads · dim, vocabulary.
 SHAPES = {SMALL: (30, 576, 1536, 576, 192, 49_152), LARGE: (28, 3584, 18_944, 3584, 512, 152_064)}
@@ -26,7 +28,6 @@ GOALS = {
     (LARGE, "train 1x16384"): ("rate", 12_000),
     (LARGE, "train 1x32768"): ("rate", 9_000),
 }
-WRITTEN = {"rate": "{:,.0f}", "ratio": "{:.3g} ×", "share": "{:.0%}"}
 BATCHES = "not profiled; from five rows on, queries, keys and values are three products, and the halves of SwiGLU two"
 GRADIENT = "the gradient of attention makes seven products where five are needed, without Hopper's own instructions (wgmma), which cuDNN's has"
 # From docs/performance.md, measured on an H200.
@@ -87,7 +88,7 @@ def row_of(work, lines, rates):
     most = limit(model, task, rates["products"], rates["reading memory"]) if len(rates) == 2 else None
     reached = {"rate": mean, "ratio": mean / theirs if mean and theirs else None, "share": mean / most if mean and most else None}
     kind, goal = GOALS.get(work, (None, None))
-    verdict = ("not measured" if reached[kind] is None else "met" if reached[kind] >= goal else "missed") if kind else ""
+    judged = verdict(kind, goal, reached.get(kind))
     notes = [f"ours {line['note']}" for line in lines if line["peer"] == "gradus" and "note" in line]
     notes += [f"theirs {line['note']}" for line in lines if line["peer"] != "gradus" and "note" in line]
     if theirs:
@@ -102,12 +103,12 @@ def row_of(work, lines, rates):
         ", ".join(f"{value:,.0f}" for value in ours),
         f"{reached['ratio']:.2f}" if reached["ratio"] else "",
         WRITTEN[kind].format(goal) if kind else "",
-        verdict,
+        judged,
         f"{most:,.0f}" if most else "",
         f"{reached['share']:.0%}" if reached["share"] else "",
         "; ".join(dict.fromkeys(notes)),
     )
-    return row, verdict == "missed"
+    return row, judged == "missed"
 
 
 def main():
@@ -119,20 +120,17 @@ def main():
     for line in lines:
         if line["peer"] != "limit":
             works.setdefault(work_of(line), []).append(line)
-    rows, missed = [COLUMNS], []
+    rows, missed = [], []
     for work in sorted(works, key=place):
         row, is_missed = row_of(work, works[work], rates)
         rows.append(row)
         missed += [work] if is_missed else []
-    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
-    for row in rows:
-        cells = [cell.ljust(width) if name in LEFT else cell.rjust(width) for name, cell, width in zip(COLUMNS, row, widths)]
-        print("  ".join(cells).rstrip())
+    show(COLUMNS, rows, LEFT)
     print()
     for model, task in missed:
         print(f"{model}, {task} misses its goal: {REASONS.get((model, task), 'no reason is known')}")
     print("GPU:", ", ".join(dict.fromkeys(line["device"] for line in limits)) or "unknown, its limits were not measured")
-    print("Peers:", "; ".join(dict.fromkeys(line["version"] for line in lines if "version" in line)) or "none")
+    print("Peers:", "; ".join(dict.fromkeys(line["version"] for line in lines if "version" in line and line["peer"] == "transformers")) or "none")
     for line in limits:
         print(f"{line['task']}: {line['value']:,.0f} {line['unit']}")
 

@@ -5,7 +5,8 @@ Prints one JSON line per figure: {"peer", "task", "value", "unit", …}, the bes
   long       one text of 2,000 tokens (the same records joined by two newlines, cut): prompt tokens per second
   generate   128 tokens, greedy, one sequence: generated tokens per second (llama.cpp)
   batch      sixteen sequences of 128 tokens, temperature 1: generated tokens per second of all together (vLLM)
-  embed      1,000 MATH problems (math/train.jsonl) through all-MiniLM-L6-v2: texts per second, at sentence-transformers' own batch size and at the best one
+  embed      1,000 MATH problems (math/train.jsonl) through all-MiniLM-L6-v2: texts per second, at sentence-transformers' own batch size and at the best
+             one; `runtimes` are ONNX Runtime and OpenVINO (embed.py)
 
 The language model is SmolLM2-135M-Instruct (Q4_1 GGUF). transformers gets its weights dequantised, in f32 and bf16, with SDPA attention, asks for
 the last position's logits only (logits_to_keep=1), and is measured at several batch sizes over texts sorted by length, padding not counted
@@ -209,7 +210,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("tasks", nargs="*", metavar="task", help="score, long, generate, batch, embed")
     arguments.add_argument("--repeat", type=int, default=3)
-    arguments.add_argument("--peers", default="transformers,llama.cpp,vllm,sentence-transformers", help="which of them, by commas")
+    arguments.add_argument("--peers", default="transformers,llama.cpp,vllm,sentence-transformers,runtimes", help="which of them, by commas")
     arguments = arguments.parse_args()
     known = ["score", "long", "generate", "batch", "embed"]
     tasks = arguments.tasks or known
@@ -227,6 +228,10 @@ def main():
         vllm_peer(served, arguments.repeat)
     if "embed" in tasks and "sentence-transformers" in peers:
         sentence_transformers_peer(arguments.repeat)
+    if "embed" in tasks and "runtimes" in peers:
+        import embed
+
+        embed.main()
 
 
 if __name__ == "__main__":

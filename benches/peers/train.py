@@ -1,4 +1,5 @@
-"""Speed of the training crate's peer: a step of LoRA training in transformers + PEFT (forward, backward, AdamW on the adapter alone), SDPA attention, no padding.
+"""Speed of the training crate's peer: a step of LoRA training in transformers + PEFT (forward, backward, AdamW on the adapter alone), or with --tuning all
+of all weights in transformers, SDPA attention, no padding.
 
 Prints one JSON line: {"peer", "task", "value", "unit", …}; value is the median tokens per second over the steps after the warm-up, best the fastest
 step's. peak_gib is what PyTorch had allocated at most on a GPU, and the process's greatest resident size on a CPU.
@@ -96,7 +97,7 @@ def measure(model, arguments):
 
     cuda = arguments.device == "cuda"
     trained = [p for p in model.parameters() if p.requires_grad]
-    optimiser = torch.optim.AdamW(trained, lr=1e-4, fused=cuda)
+    optimiser = torch.optim.AdamW(trained, lr=1e-4, fused=True)
     vocabulary = model.get_input_embeddings().weight.shape[0]
     generator = torch.Generator().manual_seed(1)
     wait = torch.cuda.synchronize if cuda else lambda: None
@@ -120,6 +121,7 @@ def main():
     arguments.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     arguments.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32")
     arguments.add_argument("--adapter", choices=["float32", "bfloat16"], default="float32", help="the adapter over a bf16 model")
+    arguments.add_argument("--tuning", choices=["lora", "all"], default="lora", help="what is trained")
     arguments.add_argument("--rank", type=int, default=32)
     arguments.add_argument("--targets", default="q_proj,v_proj")
     arguments.add_argument("--sequences", type=int, default=4)
@@ -134,6 +136,7 @@ def main():
         arguments.warmup = 3 if arguments.device == "cuda" else 1
 
     import torch
+    import transformers
     from transformers import AutoModelForCausalLM
 
     torch.set_num_threads(arguments.threads)
@@ -148,7 +151,7 @@ def main():
         save(model, arguments.save, arguments.model)
     if arguments.steps == 0:
         return
-    model = add_lora(model, arguments)
+    model = add_lora(model, arguments) if arguments.tuning == "lora" else model.train()
     if arguments.device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     seconds, loss, trained = measure(model, arguments)
@@ -159,8 +162,8 @@ def main():
     tokens, seconds = arguments.sequences * arguments.length, seconds[arguments.warmup :]
     name = os.path.basename(os.path.normpath(arguments.model))
     print(json.dumps({
-        "peer": f"transformers + peft {arguments.dtype}", "task": f"train {name}", "value": round(tokens / statistics.median(seconds), 2),
-        "best": round(tokens / min(seconds), 2), "unit": "tokens/s", "peak_gib": round(peak / 2**30, 2), "device": arguments.device,
+        "peer": f"transformers{' + peft' if arguments.tuning == 'lora' else ''} {arguments.dtype}", "tuning": arguments.tuning, "task": f"train {name}", "value": round(tokens / statistics.median(seconds), 2),
+        "best": round(tokens / min(seconds), 2), "unit": "tokens/s", "version": transformers.__version__, "peak_gib": round(peak / 2**30, 2), "device": arguments.device,
         "adapter": arguments.adapter, "rank": arguments.rank, "targets": arguments.targets, "sequences": arguments.sequences, "length": arguments.length,
         "checkpointing": arguments.checkpointing, "steps": arguments.steps, "trained_parameters": trained, "loss": round(loss, 4),
     }), flush=True)
