@@ -73,7 +73,7 @@ ours() { record $shape gradus "$tasks" env GRADUS_BENCH_MODEL="$MODELS/$shape" $
 ours_trained() {
   record $shape gradus "train:$size" \
     env GRADUS_TRAIN_SPEED="$MODELS/$shape --device cuda --sequences ${size%x*} --length ${size#*x} --steps 4 --keep 80" \
-    $with_driver "$TRAIN_SPEED" of_lora_training --ignored --nocapture
+    $with_driver "$TRAIN_SPEED" of_training --ignored --nocapture
 }
 theirs_trained() {
   record $shape "transformers + peft bfloat16" "train:$size" \
