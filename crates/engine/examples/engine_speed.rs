@@ -2,8 +2,8 @@
 //!
 //! Run with `cargo run --release -p gradus-engine --example engine_speed -- TASK…`, where a task is one of `score`, `long`,
 //! `generate`, `batch`, `embed`, `memory`; `GRADUS_DATA` names the folder with the datasets, `GRADUS_BENCH_DEVICE=cuda` runs on
-//! a GPU, `GRADUS_BENCH_MODEL` takes another model, `GRADUS_BENCH_BUDGET` another token budget. Each figure is the best of
-//! three repetitions after one that warms up.
+//! a GPU, `GRADUS_BENCH_MODEL` takes another model, `GRADUS_BENCH_BUDGET` another token budget,
+//! `GRADUS_BENCH_PRECISION` another arithmetic. Each figure is the best of three repetitions after one that warms up.
 //!
 //! `forward:64x512` is 64 texts of 512 random tokens, and `decode:192x160` 160 tokens each of 192 samples: for any model, without
 //! data. Several such tasks share one loaded model. `GRADUS_BENCH_ROUNDS` is for how often each is measured, 3 unless set.
@@ -73,7 +73,9 @@ fn main() -> Outcome {
 fn start(name: &str) -> Outcome<Engine> {
     let device: Device = std::env::var("GRADUS_BENCH_DEVICE").map_or(Ok(Device::Cpu), |name| name.parse())?;
     let name = std::env::var("GRADUS_BENCH_MODEL").unwrap_or_else(|_| name.to_owned());
-    let model = Model::load(&models::resolve(&name)?, &LoadOptions { device, ..LoadOptions::default() })?;
+    let precision = std::env::var("GRADUS_BENCH_PRECISION").ok().map(|name| name.parse()).transpose()?;
+    let options = LoadOptions { device, precision, ..LoadOptions::default() };
+    let model = Model::load(&models::resolve(&name)?, &options)?;
     let budget = std::env::var("GRADUS_BENCH_BUDGET").ok().and_then(|budget| budget.parse().ok());
     let default = if device == Device::Cpu { ServiceOptions::default().token_budget } else { 32_768 };
     let token_budget = budget.unwrap_or(default);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use candle_core::Tensor;
 use gradus_kernels::attention::{Attention, Mask, Segment};
-use gradus_kernels::{Matrix, alone, rows};
+use gradus_kernels::{Activations, Matrix, Projection, alone, rows};
 use rayon::prelude::*;
 
 use super::{Encoder, pool};
@@ -33,19 +33,19 @@ struct Norm {
 }
 
 struct Layer {
-    q: Projection,
-    k: Projection,
-    v: Projection,
-    o: Projection,
+    q: Weights,
+    k: Weights,
+    v: Weights,
+    o: Weights,
     attention_norm: Norm,
-    up: Projection,
-    down: Projection,
+    up: Weights,
+    down: Weights,
     norm: Norm,
 }
 
-struct Projection {
+struct Weights {
     matrix: Arc<Matrix>,
-    bias: Vec<f32>,
+    bias: Option<Vec<f32>>,
 }
 
 impl Layers {
@@ -54,8 +54,7 @@ impl Layers {
         let mut layers = Vec::new();
         for layer in &encoder.layers {
             let parts = [&layer.q, &layer.k, &layer.v, &layer.o, &layer.up, &layer.down];
-            let parts: Option<Vec<Projection>> =
-                parts.into_iter().map(Projection::of).collect::<Result<_>>()?;
+            let parts: Option<Vec<Weights>> = parts.into_iter().map(Weights::of).collect::<Result<_>>()?;
             let Some(parts) = parts else { return Ok(None) };
             let [q, k, v, o, up, down] = parts.try_into().ok().expect("six went in");
             let (attention_norm, norm) = (Norm::of(&layer.attention_norm)?, Norm::of(&layer.norm)?);
@@ -93,25 +92,23 @@ impl Layers {
             mask: Mask::Full,
             precision: encoder.precision,
         };
-        let inner = self.layers.first().map_or(0, |layer| layer.up.matrix.rows());
         let buffer = || vec![0.0; tokens * width];
         let (mut x, mut sum, mut q, mut k, mut v) = (buffer(), buffer(), buffer(), buffer(), buffer());
-        let mut wide = vec![0.0; tokens * inner];
         self.embed(encoder, texts, &mut sum, &mut q);
         self.norm.apply(&sum, &mut x);
         for layer in &self.layers {
-            layer.q.apply(&x, &mut q);
-            layer.k.apply(&x, &mut k);
-            layer.v.apply(&x, &mut v);
+            let [to_q, to_k, to_v, to_o, up, down] = layer.projections();
+            let h = Activations::new(&x);
+            to_q.apply(&h, &mut q);
+            to_k.apply(&h, &mut k);
+            to_v.apply(&h, &mut v);
+            drop(h);
             attention.attend(&q, &k, &v, &segments, &mut sum);
-            layer.o.apply(&sum, &mut q);
-            rows::add(&mut q, &x);
-            layer.attention_norm.apply(&q, &mut x);
-            layer.up.apply(&x, &mut wide);
-            rows::gelu(&mut wide);
-            layer.down.apply(&wide, &mut q);
-            rows::add(&mut q, &x);
-            layer.norm.apply(&q, &mut x);
+            to_o.add_to(&Activations::new(&sum), &mut x);
+            layer.attention_norm.apply(&x, &mut sum);
+            let h = up.gelu(&Activations::new(&sum), &down);
+            down.add_to(&h, &mut sum);
+            layer.norm.apply(&sum, &mut x);
         }
         pool(&x, &lengths, width, encoder.pooling, encoder.normalized)
     }
@@ -154,18 +151,21 @@ impl Norm {
     }
 }
 
-impl Projection {
+impl Layer {
+    fn projections(&self) -> [Projection<'_>; 6] {
+        [&self.q, &self.k, &self.v, &self.o, &self.up, &self.down].map(|weights| Projection {
+            weights: &weights.matrix,
+            bias: weights.bias.clone(),
+            adapter: None,
+        })
+    }
+}
+
+impl Weights {
     fn of(linear: &Linear) -> Result<Option<Self>> {
         let (Weight::Packed(matrix), None) = (&linear.weight, &linear.lora) else { return Ok(None) };
         let bias = linear.bias.as_ref().map(values).transpose()?;
-        Ok(Some(Self { matrix: matrix.clone(), bias: bias.unwrap_or_default() }))
-    }
-
-    fn apply(&self, x: &[f32], y: &mut [f32]) {
-        self.matrix.multiply(x, y);
-        if !self.bias.is_empty() {
-            rows::add_bias(y, &self.bias);
-        }
+        Ok(Some(Self { matrix: matrix.clone(), bias }))
     }
 }
 

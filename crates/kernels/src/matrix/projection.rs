@@ -76,6 +76,25 @@ impl Projection<'_> {
         Activations::from_vec(values)
     }
 
+    /// gelu(projection), value by value, for the projection `next` and no other.
+    pub fn gelu(&self, x: &Activations<'_>, next: &Self) -> Activations<'static> {
+        let outputs = self.weights.rows();
+        let count = x.count() / self.weights.columns() * outputs;
+        #[cfg(target_arch = "x86_64")]
+        if let Some(split) = Projection::rounding(&[next], count / outputs.max(1)) {
+            let low = self.low(x);
+            if let Some(sum) = Sum::of(self, x, low.as_ref()) {
+                return Activations::rounded(tiles::gelu(&sum, split), count, split);
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = next;
+        let mut values = vec![0.0; count];
+        self.apply(x, &mut values);
+        rows::gelu(&mut values);
+        Activations::from_vec(values)
+    }
+
     /// x · Aᵀ.
     fn low(&self, x: &Activations<'_>) -> Option<Activations<'static>> {
         let (a, _) = self.adapter?;

@@ -48,7 +48,7 @@ pub fn gelu(x: &mut [f32]) {
 }
 
 versions! { pub(crate) unsafe fn silu_values(gate: *const f32, up: &[f32], out: *mut f32) = silu_values_with; }
-versions! { unsafe fn gelu_values(x: &mut [f32]) = gelu_values_with; }
+versions! { pub(crate) unsafe fn gelu_values(x: &mut [f32]) = gelu_values_with; }
 
 #[inline(always)]
 unsafe fn silu_values_with<S: Simd>(s: S, gate: *const f32, up: &[f32], out: *mut f32) {

@@ -20,9 +20,9 @@ mod norm;
 mod norm_backward;
 mod rope;
 
-#[cfg(target_arch = "x86_64")]
-pub(crate) use activation::silu_values;
 pub use activation::{gelu, silu_mul, silu_mul_in_place};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use activation::{gelu_values, silu_values};
 pub use activation_backward::silu_mul_backward;
 pub use dropout::dropout;
 pub use logits::{argmax, log_sum_exp, shares};

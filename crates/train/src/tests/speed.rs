@@ -1,7 +1,7 @@
-//! How fast LoRA training is: forward, backward and AdamW over random tokens, every one of them predicted.
+//! How fast training is, of LoRA or of all weights: forward, backward and AdamW over random tokens, every one of them predicted.
 //!
 //! `GRADUS_TRAIN_SPEED` is `MODEL [--device cuda] [--precision bf16] [--sequences 4] [--length 1024] [--steps 8]
-//! [--rank 32] [--targets q_proj,v_proj] [--keep GIB]`. Prints one JSON line, like its peer `benches/peers/train.py`;
+//! [--tuning all] [--rank 32] [--targets q_proj,v_proj] [--keep GIB]`. Prints one JSON line, like its peer `benches/peers/train.py`;
 //! `make bench-train` runs both.
 
 use std::error::Error;
@@ -38,16 +38,12 @@ impl Options {
 #[test]
 #[ignore = "a measurement: make bench-train"]
 #[expect(clippy::print_stdout, reason = "what it measures is printed")]
-fn of_lora_training() -> Result<(), Box<dyn Error>> {
+fn of_training() -> Result<(), Box<dyn Error>> {
     let words = std::env::var("GRADUS_TRAIN_SPEED").map_err(|_| "GRADUS_TRAIN_SPEED names no model")?;
     let options = Options(words.split_whitespace().map(str::to_owned).collect());
     let name = options.0.first().ok_or("GRADUS_TRAIN_SPEED names no model")?;
     let on_gpu = options.text("--device", "cpu") == "cuda";
-    let precision = match options.text("--precision", if on_gpu { "bf16" } else { "bf16x3" }).as_str() {
-        "f32" => Precision::F32,
-        "bf16x3" => Precision::Bf16x3,
-        _ => Precision::Bf16,
-    };
+    let precision: Precision = options.text("--precision", if on_gpu { "bf16" } else { "bf16x3" }).parse()?;
     let (sequences, length, steps) =
         (options.number("--sequences", 4), options.number("--length", 1024), options.number("--steps", 8));
     let device = if on_gpu { Device::Cuda(0) } else { Device::Cpu };
@@ -62,14 +58,10 @@ fn of_lora_training() -> Result<(), Box<dyn Error>> {
         targets,
         ..LoraConfig::default()
     };
+    let how = options.text("--tuning", "lora");
+    let tuning = if how == "lora" { Tuning::Lora(lora) } else { Tuning::Full };
     let activation_bytes = options.number("--keep", if on_gpu { 16 } else { 4 }) << 30;
-    let trained = TrainableOptions {
-        tuning: Tuning::Lora(lora),
-        precision,
-        quantized: false,
-        activation_bytes,
-        seed: 0,
-    };
+    let trained = TrainableOptions { tuning, precision, quantized: false, activation_bytes, seed: 0 };
     let mut trainable = TrainableModel::new(model, trained)?;
     let adam = AdamW { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.0 };
     let mut seconds = Vec::new();
@@ -105,9 +97,10 @@ fn of_lora_training() -> Result<(), Box<dyn Error>> {
     seconds.sort_by(f64::total_cmp);
     let speed = |seconds: f64| (sequences * length) as f64 / seconds;
     println!(
-        "{{\"peer\": \"gradus\", \"task\": \"train {sequences}x{length}\", \"value\": {:.1}, \"best\": {:.1}, \"unit\": \"tokens/s\", \"loss\": {loss:.4}}}",
+        "{{\"peer\": \"gradus\", \"task\": \"train {sequences}x{length}\", \"tuning\": \"{how}\", \"precision\": \"{precision}\", \"value\": {:.1}, \"best\": {:.1}, \"unit\": \"tokens/s\", \"loss\": {loss:.4}}}",
         speed(seconds[seconds.len() / 2]),
-        speed(seconds[0])
+        speed(seconds[0]),
+        precision = precision.name(),
     );
     Ok(())
 }

@@ -76,6 +76,11 @@ fn projections_have_the_bits_of_their_parts() {
             let mut expected = x.clone();
             rows::add(&mut expected, &down.parts(&gated, is_full));
 
+            let mut curved = up.parts(&x, is_full);
+            rows::gelu(&mut curved);
+            let mut expected_curved = x.clone();
+            rows::add(&mut expected_curved, &down.parts(&curved, is_full));
+
             let [gate, up, down] = [&gate, &up, &down].map(|weights| weights.projection(is_full));
             let layer = || {
                 let h = Activations::rms_norm(&x, &norm, 1e-5, &[&gate, &up]);
@@ -84,9 +89,17 @@ fn projections_have_the_bits_of_their_parts() {
                 down.add_to(&h, &mut y);
                 y
             };
+            let curved = || {
+                let h = up.gelu(&Activations::new(&x), &down);
+                let mut y = x.clone();
+                down.add_to(&h, &mut y);
+                y
+            };
             let named = format!("{at:?}, {m} rows of {hidden} and {inner}, bias and adapter: {is_full}");
             assert_eq!(layer(), expected, "{named}");
             assert_eq!(alone(layer), expected, "{named}, alone");
+            assert_eq!(curved(), expected_curved, "{named}, GELU");
+            assert_eq!(alone(curved), expected_curved, "{named}, GELU, alone");
         }
     }
 }

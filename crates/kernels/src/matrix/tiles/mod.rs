@@ -31,7 +31,7 @@ use rounded::RoundedPart;
 pub(super) use rounded::RoundedRows;
 use std::ops::Range;
 use std::sync::Mutex;
-pub(super) use sums::{Sum, add_to, gated};
+pub(super) use sums::{Sum, add_to, gated, gelu};
 pub(super) use transpose::transposed;
 
 /// Bytes of a full tile.

@@ -15,7 +15,7 @@ use crate::cpu::Level;
 use crate::matrix::parallel::{Shared, share};
 use crate::matrix::scratch::Scratch;
 use crate::matrix::{Activations, Matrix, Projection};
-use crate::rows::silu_values;
+use crate::rows::{gelu_values, silu_values};
 use std::ops::Range;
 
 /// Values of a block.
@@ -108,6 +108,20 @@ pub(in crate::matrix) fn gated(sums: [Sum<'_>; 2], split: bool) -> RoundedRows {
         unsafe {
             silu_values(Level::Amx, gate, std::slice::from_raw_parts(up, values), gate);
             round_block(gate, at, &rows, start);
+        }
+    });
+    rows
+}
+
+/// gelu(sum), value by value, as rows for the next product.
+pub(in crate::matrix) fn gelu(sum: &Sum<'_>, split: bool) -> RoundedRows {
+    let mut rows = RoundedRows::room(sum.main.x.m, sum.outputs, split);
+    let start = rows.start();
+    for_blocks(std::array::from_ref(sum), |at, [block]| {
+        // SAFETY: AVX-512 is there; the block has these values, and each task writes tiles of its own.
+        unsafe {
+            gelu_values(Level::Amx, std::slice::from_raw_parts_mut(block, at.rows * PANEL));
+            round_block(block, at, &rows, start);
         }
     });
     rows
