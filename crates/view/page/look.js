@@ -32,6 +32,8 @@
       const headers = { ...options.headers, ...(key ? { Authorization: `Bearer ${key}` } : {}) };
       const response = await fetch(path, { ...options, headers });
       if (response.status !== 401 || !again) return response;
+      // Another request may have asked for it meanwhile.
+      if (sessionStorage.getItem(KEY) !== key) continue;
       sessionStorage.removeItem(KEY);
       const given = await askForKey();
       if (!given) return response;
