@@ -1,6 +1,6 @@
 //! A pass without a cache on a CPU: each thread takes a few texts through all layers by itself, on memory that it uses
 //! again from layer to layer and that stays in its core's cache. One thread multiplies while another normalizes, and none
-//! waits.
+//! waits. Where one text is longer than the others together, threads take group after group and share each product.
 //!
 //! A row's numbers depend on its own text alone, so the cut into groups changes nothing.
 
@@ -12,7 +12,7 @@ use gradus_kernels::cpu::Level;
 use gradus_kernels::{Activations, Matrix, Projection, alone, rows};
 use rayon::prelude::*;
 
-use super::{Decoder, Layer};
+use super::{AWAKE_ROWS, Decoder, Layer};
 use crate::Result;
 use crate::batch::Batch;
 use crate::linear::Linear;
@@ -32,17 +32,19 @@ const LONGEST_SHARE: f64 = 1.25;
 /// Quantized weights that take no more than this when they are expanded are expanded once for all prompts.
 const EXPANDED_BYTES: usize = 1 << 30;
 
-/// Normalized hidden states of a batch, one row per token; none if threads had better share the products:
-/// with few tokens, or with one text that is longer than the others together. None on a GPU, too.
+/// Normalized hidden states of a batch, one row per token; none on a GPU, and for few tokens.
 pub(super) fn forward(decoder: &Decoder, batch: &Batch) -> Result<Option<Tensor>> {
-    // On machines with many cores, some of them.
-    let threads = rayon::current_num_threads().min(batch.len() / FEWEST);
-    if !decoder.device.is_cpu() || threads == 0 || (threads == 1 && rayon::current_num_threads() > 1) {
+    if !decoder.device.is_cpu() || batch.len() < FEWEST {
         return Ok(None);
     }
+    // On machines with many cores, some of them.
+    let threads = rayon::current_num_threads().min(batch.len() / FEWEST);
     let groups = groups(batch, threads);
     let longest = groups.iter().map(Range::len).max().unwrap_or(0);
-    if (longest * threads) as f64 > LONGEST_SHARE * batch.len() as f64 {
+    let is_shared = threads < rayon::current_num_threads().min(2)
+        || (longest * threads) as f64 > LONGEST_SHARE * batch.len() as f64;
+    // Threads that share short products had better stay awake between them.
+    if is_shared && batch.len() <= AWAKE_ROWS {
         return Ok(None);
     }
     decoder.check_tokens(&batch.tokens)?;
@@ -56,10 +58,12 @@ pub(super) fn forward(decoder: &Decoder, batch: &Batch) -> Result<Option<Tensor>
         parts.push((group, part));
         rest = after;
     }
-    parts
-        .into_par_iter()
-        .with_max_len(1)
-        .for_each(|(group, hidden)| alone(|| model.pass(batch, group, hidden)));
+    if is_shared {
+        parts.into_iter().for_each(|(group, hidden)| model.pass(batch, group, hidden));
+    } else {
+        let parts = parts.into_par_iter().with_max_len(1);
+        parts.for_each(|(group, hidden)| alone(|| model.pass(batch, group, hidden)));
+    }
     Ok(Some(Tensor::from_vec(hidden, (batch.len(), width), &Device::Cpu)?))
 }
 
@@ -296,17 +300,23 @@ mod tests {
             (gguf("llama-q8_0"), None, Some(Precision::Bf16x3)),
             (gguf("llama-k"), None, Some(Precision::Bf16)),
         ];
-        let batch = texts(40);
+        // Shared by all threads: one text that is longer than the others together.
+        let mut uneven = texts(5);
+        uneven.add(&Forest::sequence((0..700).map(|at| at * 7 % 90).collect()));
+        uneven.add(&Forest::sequence((0..40).map(|at| at * 11 % 90).collect()));
+        let batches = [texts(40), uneven];
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-        for (path, adapter, precision) in cases {
+        for ((path, adapter, precision), batch) in
+            cases.iter().flat_map(|case| batches.iter().map(move |batch| (case.clone(), batch)))
+        {
             let model =
                 Model::load(&path, &LoadOptions { adapter, precision, ..LoadOptions::default() }).unwrap();
             let decoder = model.decoder().unwrap();
             pool.install(|| {
                 // The weights of quantized models are expanded by the second.
-                let shared = decoder.forward_observed(&batch, None, &mut |_| Ok(())).unwrap();
-                let own = forward(decoder, &batch).unwrap().expect("enough texts for three threads");
-                let again = decoder.forward_observed(&batch, None, &mut |_| Ok(())).unwrap();
+                let shared = decoder.forward_observed(batch, None, &mut |_| Ok(())).unwrap();
+                let own = forward(decoder, batch).unwrap().expect("enough tokens");
+                let again = decoder.forward_observed(batch, None, &mut |_| Ok(())).unwrap();
                 let [shared, own, again]: [Vec<Vec<f32>>; 3] =
                     [shared, own, again].map(|hidden| hidden.to_vec2().unwrap());
                 assert!(shared == own && shared == again, "{path:?}");
