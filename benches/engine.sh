@@ -2,10 +2,10 @@
 # make bench-engine: our figures and the peers' from one run on one machine, and their ratios. Ours are measured before and after
 # each peer, because machines that others share change their speed within minutes; scoring also with the instructions that most
 # CPUs have (AVX2), beside llama.cpp. Arguments choose tasks: score, long, generate, batch, embed, memory. OUT names the file of
-# JSON lines, which is written anew. Run it on an idle machine.
+# JSON lines, which is written anew; REPEAT says how often a peer does each, of which the best counts (3). Run it on an idle machine.
 set -eu
 cd "$(dirname "$0")/.."
-: "${CARGO:=cargo}" "${OUT:=target/bench-engine.jsonl}"
+: "${CARGO:=cargo}" "${OUT:=target/bench-engine.jsonl}" "${REPEAT:=3}"
 target=${CARGO_TARGET_DIR:-target}
 $CARGO build --release --locked -q -p gradus-engine --example engine_speed
 $CARGO build --release --locked -q -p gradus-kernels --example machine_limits
@@ -31,7 +31,7 @@ ours "$@"
 for peer in transformers llama.cpp vllm sentence-transformers runtimes; do
   [ $peer != llama.cpp ] || ours_with_avx2
   # shellcheck disable=SC2086 # a list of words
-  sh benches/peers/engine.sh --peers $peer $theirs | tee -a "$OUT"
+  sh benches/peers/engine.sh --repeat "$REPEAT" --peers $peer $theirs | tee -a "$OUT"
   [ $peer != llama.cpp ] || ours_with_avx2
   case $peer in sentence-transformers | runtimes) ours_in_bf16 ;; esac
   # shellcheck disable=SC2086

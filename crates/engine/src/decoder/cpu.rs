@@ -342,14 +342,15 @@ mod tests {
     }
 
     #[test]
-    fn few_tokens_and_one_long_text_are_left_to_shared_products() {
+    fn few_tokens_are_left_to_threads_that_stay_awake() {
         let model =
             Model::load(&ModelPath::Folder(reference("models/llama")), &LoadOptions::default()).unwrap();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
         let mut long = texts(3);
         long.add(&Forest::sequence(vec![1; 400]));
-        for batch in [texts(3), long] {
-            assert!(pool.install(|| forward(model.decoder().unwrap(), &batch)).unwrap().is_none());
+        for (batch, is_taken) in [(texts(3), false), (long, true)] {
+            let taken = pool.install(|| forward(model.decoder().unwrap(), &batch)).unwrap();
+            assert_eq!(taken.is_some(), is_taken);
         }
     }
 }
