@@ -30,7 +30,7 @@ fn main() -> Outcome {
         if wanted("long") {
             let long: String = solutions("processbench/math.json", 40)?.concat();
             let long = cut(&engine, &long, 2000)?;
-            runtime.block_on(score_long(&engine, &long))?;
+            runtime.block_on(score_long(&engine, "long", &long))?;
         }
         if wanted("generate") {
             runtime.block_on(generate(&engine, 1))?;
@@ -41,7 +41,7 @@ fn main() -> Outcome {
         if wanted("memory") {
             let long: String = solutions("processbench/math.json", 60)?.concat();
             let before = memory("VmRSS");
-            runtime.block_on(score_long(&engine, &cut(&engine, &long, 4000)?))?;
+            runtime.block_on(score_long(&engine, "long, 4,000 tokens", &cut(&engine, &long, 4000)?))?;
             print(
                 "memory of a 4,000-token pass over the loaded model",
                 (memory("VmHWM") - before) / 1e6,
@@ -99,7 +99,7 @@ async fn score(engine: &Engine, texts: &[String]) -> Outcome {
     Ok(())
 }
 
-async fn score_long(engine: &Engine, text: &str) -> Outcome {
+async fn score_long(engine: &Engine, name: &str, text: &str) -> Outcome {
     let mut fastest = f64::MAX;
     let mut tokens = 0;
     for _ in 0..4 {
@@ -107,7 +107,7 @@ async fn score_long(engine: &Engine, text: &str) -> Outcome {
         tokens = engine.logprobs(last_token(text)).await?.usage.prompt_tokens;
         fastest = fastest.min(started.elapsed().as_secs_f64());
     }
-    print("long", tokens as f64 / fastest, "tokens/s");
+    print(name, tokens as f64 / fastest, "tokens/s");
     Ok(())
 }
 
