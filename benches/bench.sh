@@ -1,6 +1,6 @@
 #!/bin/sh
 # make bench: the table of docs/performance.md in one run on an idle machine: scoring, generation, embeddings, training, start, beside
-# vLLM, transformers, llama.cpp and sentence-transformers, which are installed first. It takes about half an hour on two cores.
+# vLLM, transformers, llama.cpp, sentence-transformers, ONNX Runtime and OpenVINO, which are installed first. It takes about an hour on two cores.
 set -eu
 cd "$(dirname "$0")/.."
 : "${CARGO:=cargo}"

@@ -71,7 +71,7 @@ REASONS = {
     "generate": "it waits for memory, 70 % of whose rate it uses; twice llama.cpp's rate would need more than all of it",
     "generate, batch 16": "33 % of the time goes to expanding 4-bit weights, 22 % to attention, 12 % to products",
     "embed": "bf16x3, the default, is as exact as f32 and makes three products of one: 56 % of the time; attention takes 14 %, GELU 9 %",
-    "embed, bf16": "not profiled; a third of the time is not products",
+    "embed, bf16": "not profiled",
 }
 
 
