@@ -91,7 +91,7 @@ fn show(printer: Printer, summary: &ExactSummary, args: &ExactArgs) -> Result<()
         printer::written_to(&args.output)
     ))?;
     printer.counts(&[
-        (summary.right, "equality", "that holds"),
+        (summary.right, "equality", "proved right"),
         (summary.wrong, "equality", "proved wrong"),
         (summary.undecided, "equality", "undecided"),
         (summary.skipped, "record", "skipped (invalid)"),
