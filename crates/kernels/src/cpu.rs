@@ -104,10 +104,7 @@ fn detect() -> Level {
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl");
-    let amx = avx512
-        && is_x86_feature_detected!("avx512bf16")
-        && is_x86_feature_detected!("avx512vbmi")
-        && crate::amx::usable();
+    let amx = avx512 && crate::amx::usable();
     match (avx2, avx512, amx) {
         (_, _, true) => Level::Amx,
         (_, true, _) => Level::Avx512,

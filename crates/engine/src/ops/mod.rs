@@ -20,7 +20,7 @@ mod slices;
 use std::ops::Range;
 
 use candle_core::{Device, Tensor};
-use gradus_kernels::{Matrix, Precision};
+use gradus_kernels::{Activations, Matrix, Precision, Projection};
 
 use crate::Result;
 use crate::device::on_device;
@@ -51,7 +51,7 @@ pub(crate) fn add_multiply(y: &Tensor, x: &Tensor, matrix: &Matrix) -> Result<Te
     })
 }
 
-/// x `[m, inputs]` · Wᵀ + bias + (x · Aᵀ) · Bᵀ, where the last two are there. All is added where the product lies: a tensor
+/// x `[m, inputs]` · Wᵀ + (x · Aᵀ) · Bᵀ + bias, where the last two are there. All is added where the product lies: a tensor
 /// more of its size would cost as much as the product.
 pub(crate) fn project(
     x: &Tensor,
@@ -62,17 +62,10 @@ pub(crate) fn project(
     let (m, inputs) = x.dims2()?;
     assert_eq!(inputs, weight.columns(), "shapes were checked when the weights were loaded");
     let bias = bias.map(Tensor::to_vec1::<f32>).transpose()?;
+    let projection = Projection { weights: weight, bias, adapter: lora };
     compute([&x.contiguous()?], (m, weight.rows()), |[x], y| {
-        weight.multiply(x, y);
-        if let Some(bias) = &bias {
-            let add = |row: &mut [f32]| row.iter_mut().zip(bias).for_each(|(y, bias)| *y += bias);
-            y.chunks_exact_mut(bias.len()).for_each(add);
-        }
-        if let Some((a, b)) = lora {
-            let mut low = vec![0.0; m * a.rows()];
-            a.multiply(x, &mut low);
-            b.add_multiply(&low, y);
-        }
+        let x = if lora.is_some() { Activations::new(x) } else { Activations::for_one(x) };
+        projection.apply(&x, y);
     })
 }
 

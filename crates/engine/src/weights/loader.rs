@@ -194,10 +194,16 @@ impl Loader {
         Ok(self.checkpoint.get(name)?.is_some())
     }
 
+    /// Arithmetic of products with this tensor of the checkpoint.
+    fn precision_of(&self, name: &str) -> Result<Precision> {
+        let stored = self.checkpoint.get(name)?;
+        let encoding = stored.map_or(Encoding::F32, |stored| stored.encoding);
+        Ok(self.precision_for(encoding))
+    }
+
     /// Whether products with this tensor keep more than bf16.
     pub(crate) fn is_exact(&self, name: &str) -> Result<bool> {
-        let stored = self.checkpoint.get(name)?;
-        Ok(stored.is_none_or(|stored| self.precision_for(stored.encoding) != Precision::Bf16))
+        Ok(self.precision_of(name)? != Precision::Bf16)
     }
 
     fn stored(&mut self, name: &str, shape: &[usize]) -> Result<Stored> {
@@ -267,12 +273,13 @@ impl Loader {
             None => None,
         };
         let lora = lora.map(|lora| {
+            let precision = self.precision_of(&format!("{name}.weight"))?;
             let rank = lora.a.shape[0];
             let scaled: Vec<f32> =
                 lora.b.to_f32().iter().map(|b| (f64::from(*b) * lora.scale) as f32).collect();
             Ok::<_, Error>(Lora {
-                a: self.small(lora.a.to_f32(), rank, inputs)?,
-                b: self.small(scaled, outputs, rank)?,
+                a: self.small(lora.a.to_f32(), (rank, inputs), precision)?,
+                b: self.small(scaled, (outputs, rank), precision)?,
             })
         });
         Ok(Linear { weight, bias, lora: lora.transpose()? })
@@ -294,10 +301,14 @@ impl Loader {
         self.linear(name, outputs, inputs, bias)
     }
 
-    /// An adapter's matrix: exact on the CPU, in the activations' type on a GPU.
-    fn small(&self, values: Vec<f32>, rows: usize, columns: usize) -> Result<Weight> {
+    /// An adapter's matrix: in the arithmetic of the weights it belongs to on the CPU, in the activations' type on a GPU.
+    fn small(
+        &self,
+        values: Vec<f32>,
+        (rows, columns): (usize, usize),
+        precision: Precision,
+    ) -> Result<Weight> {
         if self.device.is_cpu() {
-            let precision = self.precision.unwrap_or(Precision::Bf16x3);
             return Ok(Weight::Packed(Arc::new(Matrix::from_f32(rows, columns, &values, precision))));
         }
         Ok(Weight::Dense(Tensor::from_vec(values, (rows, columns), &self.device)?.to_dtype(self.dtype())?))

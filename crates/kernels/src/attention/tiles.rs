@@ -8,7 +8,7 @@
 use super::plan::Block;
 use super::running::Running;
 use super::scratch::{self, Carver};
-use crate::amx::{TileConfig, Tiles, tile_load, tile_multiply, tile_store, tile_zero};
+use crate::amx::{TileConfig, Tiles, tile_load, tile_multiply, tile_store, tile_zero, to_bf16};
 use crate::matrix::tiles::pack::weave_order;
 use crate::simd::transpose16;
 use std::arch::x86_64::*;
@@ -97,7 +97,7 @@ unsafe fn load_pairs(from: *const f32, count: usize) -> __m512i {
     unsafe {
         let low = _mm512_maskz_loadu_ps(lanes(count), from);
         let high = _mm512_maskz_loadu_ps(lanes(count.saturating_sub(16)), from.wrapping_add(16));
-        std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(high, low))
+        to_bf16(low, high)
     }
 }
 
@@ -178,8 +178,7 @@ unsafe fn pack_values(block: &Block, buffers: &Buffers, slots: &[usize]) {
                     Some(row) => _mm512_maskz_loadu_ps(mask, row.add(d)),
                     None => _mm512_setzero_ps(),
                 };
-                let both =
-                    std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(load(odd), load(even)));
+                let both = to_bf16(load(even), load(odd));
                 let tile = pair / 16 * (buffers.running.wide / 16) + d / 16;
                 let to = buffers.v.add(tile * TILE + pair % 16 * 64);
                 _mm512_store_si512(to.cast(), _mm512_permutexvar_epi16(interleave, both));
@@ -293,7 +292,7 @@ unsafe fn online_softmax(
             let low = rough_exp2(_mm512_fmsub_ps(_mm512_load_ps(scores.add(j)), factor, shift));
             let high = rough_exp2(_mm512_fmsub_ps(_mm512_load_ps(scores.add(j + 16)), factor, shift));
             sum = _mm512_add_ps(sum, _mm512_add_ps(low, high));
-            let both = std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(high, low));
+            let both = to_bf16(low, high);
             _mm512_store_si512(probabilities.add(j).cast(), both);
         }
         _mm512_store_ps(kept, sum);

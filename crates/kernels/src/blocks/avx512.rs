@@ -6,6 +6,7 @@
 //! The arithmetic is that of `scalar.rs`, step by step, and gives the same bits.
 
 use super::{BlockKind, scalar};
+use crate::amx::to_bf16;
 use core::arch::x86_64::*;
 
 /// Where chunks of 32 weights go.
@@ -167,16 +168,6 @@ impl Sink for SplitRow {
             _mm512_storeu_si512(at.add(crate::matrix::TILE_BYTES).cast(), rest);
         }
     }
-}
-
-/// 32 numbers in bf16, rounded to nearest even.
-///
-/// # Safety
-/// The CPU has AVX-512 F and BF16.
-#[inline(always)]
-pub(crate) unsafe fn to_bf16(low: __m512, high: __m512) -> __m512i {
-    // SAFETY: the caller's promise; both types are 64 plain bytes.
-    unsafe { core::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(high, low)) }
 }
 
 /// 32 numbers as a sum of two in bf16; about 16 bits of their 24 survive.

@@ -1,15 +1,15 @@
 //! Rows that matrices are multiplied with.
 
 use std::borrow::Cow;
-#[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
 
 use super::Projection;
+use super::dot::PackedRows;
 #[cfg(target_arch = "x86_64")]
 use super::tiles::RoundedRows;
 use crate::rows;
 
-/// Rows of activations for several products, which round them once where they round at all (AMX).
+/// Rows of activations for several products, which round them (AMX) or pack them once.
 ///
 /// ```
 /// use gradus_kernels::{Activations, Matrix, Precision};
@@ -26,9 +26,10 @@ pub struct Activations<'a> {
     count: usize,
     /// The values; none where nothing but their rounded form is needed.
     values: Cow<'a, [f32]>,
-    /// Whether what one product rounds is kept for the next.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "elsewhere nothing is rounded"))]
+    /// Whether what one product rounds or packs is kept for the next.
     is_shared: bool,
+    /// As products without AMX read them.
+    packed: OnceLock<PackedRows>,
     /// In bf16, and split into two.
     #[cfg(target_arch = "x86_64")]
     tiles: [OnceLock<RoundedRows>; 2],
@@ -40,8 +41,8 @@ impl<'a> Activations<'a> {
         Self::of(Cow::Borrowed(values), true)
     }
 
-    /// For a single product.
-    pub(super) fn for_one(values: &'a [f32]) -> Self {
+    /// Rows for a single product: each thread rounds or packs what it multiplies.
+    pub fn for_one(values: &'a [f32]) -> Self {
         Self::of(Cow::Borrowed(values), false)
     }
 
@@ -50,6 +51,7 @@ impl<'a> Activations<'a> {
             count: values.len(),
             values,
             is_shared,
+            packed: OnceLock::new(),
             #[cfg(target_arch = "x86_64")]
             tiles: [const { OnceLock::new() }; 2],
         }
@@ -64,6 +66,11 @@ impl<'a> Activations<'a> {
     pub(super) fn values(&self) -> &[f32] {
         assert_eq!(self.values.len(), self.count, "these rows were rounded for other matrices");
         &self.values
+    }
+
+    /// The rows as `pack` packs them, for this product and the next. `None` where they are for one product only.
+    pub(super) fn packed(&self, pack: impl FnOnce() -> PackedRows) -> Option<&PackedRows> {
+        self.is_shared.then(|| self.packed.get_or_init(pack))
     }
 }
 

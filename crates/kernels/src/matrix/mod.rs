@@ -36,6 +36,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 
 pub use activations::Activations;
+use dot::{Columns, FEW_COLUMNS};
 pub use gradient::gradient;
 pub use projection::Projection;
 #[cfg(target_arch = "x86_64")]
@@ -76,6 +77,14 @@ impl FromStr for Precision {
     }
 }
 
+/// What becomes of the numbers that lie where a product is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Forgotten,
+    /// The sums go on from them; only where weights lie as tiles, or column by column.
+    Kept,
+}
+
 /// Bytes that a matrix may share with others, a memory map for one.
 pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
@@ -104,6 +113,8 @@ enum Storage {
     F32(Vec<f32>),
     /// Rows of bf16, padded likewise.
     Bf16(Vec<bf16>),
+    /// Where there are few columns and no tiles.
+    Columns(Columns),
     /// Blocks as in the file.
     Blocks(Blocks),
 }
@@ -155,6 +166,11 @@ impl Blocks {
     }
 }
 
+/// To the nearest numbers that bf16 has.
+fn round(values: &mut [f32]) {
+    values.iter_mut().for_each(|value| *value = bf16::from_f32(*value).to_f32());
+}
+
 /// Rows of a product that are added at once.
 const ADDED_ROWS: usize = 128;
 
@@ -202,9 +218,16 @@ impl Matrix {
             }
             all
         };
+        let rounded = |row: usize, out: &mut [f32]| {
+            fill(row, out);
+            if precision == Precision::Bf16 {
+                round(out);
+            }
+        };
         let storage = match (level, precision) {
             #[cfg(target_arch = "x86_64")]
             (Level::Amx, _) => Storage::Tiles(tiles::Panels::pack(rows, columns, precision, fill)),
+            _ if columns <= FEW_COLUMNS => Storage::Columns(Columns::from_rows((rows, columns), rounded)),
             (_, Precision::F32 | Precision::Bf16x3) => Storage::F32(padded()),
             (_, Precision::Bf16) => Storage::Bf16(padded().into_iter().map(bf16::from_f32).collect()),
         };
@@ -296,7 +319,7 @@ impl Matrix {
     /// # Panics
     /// When x is not whole rows, or y does not have room for exactly the product.
     pub fn multiply(&self, x: &[f32], y: &mut [f32]) {
-        self.product(&Activations::for_one(x), None, y);
+        self.product(&Activations::for_one(x), None, Before::Forgotten, y);
     }
 
     /// [`Matrix::multiply`] for rows that several matrices are multiplied with.
@@ -304,16 +327,32 @@ impl Matrix {
     /// # Panics
     /// As [`Matrix::multiply`].
     pub fn multiply_shared(&self, x: &Activations<'_>, y: &mut [f32]) {
-        self.product(x, None, y);
+        self.product(x, None, Before::Forgotten, y);
     }
 
-    /// y[m, rows] += x[m, columns] · Wᵀ, with the bits of [`Matrix::multiply`] and an addition.
+    /// y[m, rows] += x[m, columns] · Wᵀ.
     ///
-    /// The product is never whole in memory: it is made and added in pieces that a core's cache holds.
+    /// The product is never whole in memory. On AMX, and of few columns, the sums go on from y; elsewhere the product is
+    /// made and added in pieces that a core's cache holds. As for [`Matrix::multiply`], the other rows do not change a
+    /// row's bits.
     ///
     /// # Panics
     /// As [`Matrix::multiply`].
     pub fn add_multiply(&self, x: &[f32], y: &mut [f32]) {
+        self.add_multiply_shared(&Activations::for_one(x), y);
+    }
+
+    /// [`Matrix::add_multiply`] for rows that several matrices are multiplied with.
+    fn add_multiply_shared(&self, x: &Activations<'_>, y: &mut [f32]) {
+        match &self.storage {
+            #[cfg(target_arch = "x86_64")]
+            Storage::Tiles(_) => self.product(x, None, Before::Kept, y),
+            Storage::Columns(_) => self.product(x, None, Before::Kept, y),
+            _ => self.add_in_pieces(x.values(), y),
+        }
+    }
+
+    fn add_in_pieces(&self, x: &[f32], y: &mut [f32]) {
         let add = |product: &mut Vec<f32>, (x, y): (&[f32], &mut [f32])| {
             product.resize(y.len(), 0.0);
             self.multiply(x, product);
@@ -339,17 +378,25 @@ impl Matrix {
         if let Some(row) = wanted.iter().find(|row| **row >= self.rows) {
             panic!("output {row} of a matrix with {} outputs", self.rows);
         }
-        self.product(&Activations::for_one(x), Some(wanted), y);
+        self.product(&Activations::for_one(x), Some(wanted), Before::Forgotten, y);
     }
 
-    fn product(&self, activations: &Activations<'_>, wanted: Option<&[usize]>, y: &mut [f32]) {
+    fn product(
+        &self,
+        activations: &Activations<'_>,
+        wanted: Option<&[usize]>,
+        before: Before,
+        y: &mut [f32],
+    ) {
         let count = activations.count();
         let outputs = wanted.map_or(self.rows, <[usize]>::len);
         if self.columns == 0 || outputs == 0 {
             // An empty sum is zero; with no columns the rows of x cannot be counted, only those of y.
             assert!(self.columns > 0 || count == 0);
             assert!(outputs > 0 || y.is_empty());
-            y.fill(0.0);
+            if before == Before::Forgotten {
+                y.fill(0.0);
+            }
             return;
         }
         let m = count / self.columns;
@@ -358,10 +405,14 @@ impl Matrix {
         if m == 0 {
             return;
         }
-        match self.level {
+        match (&self.storage, self.level) {
+            (Storage::Columns(columns), level) => {
+                let x = (activations.values(), self.columns);
+                columns.product(level, x, (outputs, wanted), before, y);
+            }
             #[cfg(target_arch = "x86_64")]
-            Level::Amx => tiles::product(self, activations, wanted, y),
-            _ => dot::product(self, activations.values(), wanted, y),
+            (_, Level::Amx) => tiles::product(self, activations, wanted, before, y),
+            _ => dot::product(self, activations, wanted, y),
         }
     }
 
@@ -386,6 +437,7 @@ impl Matrix {
                     *out = weight.to_f32();
                 }
             }
+            Storage::Columns(columns) => columns.row(row, out),
             Storage::Blocks(blocks) => {
                 dequantize_at(self.level, blocks.kind, blocks.row(row), out);
             }
@@ -409,6 +461,7 @@ impl Matrix {
             Storage::Tiles(panels) => panels.bytes(),
             Storage::F32(weights) => size_of_val(&weights[..]),
             Storage::Bf16(weights) => size_of_val(&weights[..]),
+            Storage::Columns(columns) => columns.bytes(),
             Storage::Blocks(blocks) => blocks.range.len() + blocks.added_bytes(),
         }
     }

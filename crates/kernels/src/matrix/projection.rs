@@ -1,5 +1,6 @@
 //! A layer's projections, with what is done to their results at once.
 
+use super::scratch::Scratch;
 #[cfg(target_arch = "x86_64")]
 use super::tiles::{self, Sum};
 use super::{Activations, Matrix};
@@ -7,7 +8,7 @@ use super::{Activations, Matrix};
 use crate::cpu::Level;
 use crate::rows;
 
-/// y = x · Wᵀ + bias + (x · Aᵀ) · Bᵀ, where the last two are there.
+/// y = x · Wᵀ + (x · Aᵀ) · Bᵀ + bias, where the last two are there.
 ///
 /// ```
 /// use gradus_kernels::{Activations, Matrix, Precision, Projection};
@@ -33,11 +34,11 @@ impl Projection<'_> {
     /// As [`Matrix::multiply`]; so for the others.
     pub fn apply(&self, x: &Activations<'_>, y: &mut [f32]) {
         self.weights.multiply_shared(x, y);
+        if let (Some((_, b)), Some(low)) = (self.adapter, self.low(x)) {
+            b.add_multiply_shared(&low, y);
+        }
         if let Some(bias) = &self.bias {
             rows::add_bias(y, bias);
-        }
-        if let (Some((_, b)), Some(low)) = (self.adapter, self.low(x)) {
-            b.add_multiply(low.values(), y);
         }
     }
 
@@ -50,9 +51,10 @@ impl Projection<'_> {
                 return tiles::add_to(&sum, y);
             }
         }
-        let mut added = vec![0.0; y.len()];
-        self.apply(x, &mut added);
-        rows::add(y, &added);
+        let mut room = Scratch::with_bytes(y.len() * 4);
+        let added = room.numbers(y.len());
+        self.apply(x, added);
+        rows::add(y, added);
     }
 
     /// silu(gate) · up, value by value, for the projection `next` and no other.
@@ -69,10 +71,11 @@ impl Projection<'_> {
         }
         #[cfg(not(target_arch = "x86_64"))]
         let _ = next;
-        let (mut values, mut factors) = (vec![0.0; count], vec![0.0; count]);
+        let (mut values, mut room) = (vec![0.0; count], Scratch::with_bytes(count * 4));
         gate.apply(x, &mut values);
-        up.apply(x, &mut factors);
-        rows::silu_mul_in_place(&mut values, &factors);
+        let factors = room.numbers(count);
+        up.apply(x, factors);
+        rows::silu_mul_in_place(&mut values, factors);
         Activations::from_vec(values)
     }
 

@@ -33,9 +33,15 @@ impl Scratch {
         Scratch(lines)
     }
 
-    #[cfg(target_arch = "x86_64")]
     pub(crate) fn as_ptr(&self) -> *const u8 {
         self.0.as_ptr().cast()
+    }
+
+    /// The first `count` numbers: whatever lies there.
+    pub(crate) fn numbers(&mut self, count: usize) -> &mut [f32] {
+        assert!(count * 4 <= self.0.len() * 64);
+        // SAFETY: the lines are initialized bytes, so many, and aligned for any number.
+        unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr().cast(), count) }
     }
 
     pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {

@@ -3,9 +3,10 @@
 //! On AMX a square of 32 × 32 weights becomes a square of the transpose, tile by tile in registers and without
 //! rounding; quantized panels are decoded on the way. Elsewhere rows go through f32.
 
+use super::dot::{self, Columns, FEW_COLUMNS};
 use super::parallel::{Shared, share};
 use super::scratch::Scratch;
-use super::{Matrix, Precision, Storage, dot};
+use super::{Matrix, Precision, Storage};
 use crate::blocks::dequantize_at;
 use crate::simd::{Simd, versions};
 use half::bf16;
@@ -30,16 +31,22 @@ impl Matrix {
             let storage = Storage::Tiles(super::tiles::transposed(self));
             return Matrix { rows, columns, level, storage };
         }
-        let values = transposed_rows(self);
-        let round = match &self.storage {
+        let is_rounded = match &self.storage {
             Storage::Bf16(_) => true,
             Storage::Blocks(blocks) => blocks.precision == Precision::Bf16,
             _ => false,
         };
-        let storage = if round {
-            Storage::Bf16(values.into_iter().map(bf16::from_f32).collect())
+        let storage = if columns <= FEW_COLUMNS {
+            Storage::Columns(Columns::new((rows, columns), |column, out| {
+                self.row(column, out);
+                if is_rounded {
+                    super::round(out);
+                }
+            }))
+        } else if is_rounded {
+            Storage::Bf16(transposed_rows(self).into_iter().map(bf16::from_f32).collect())
         } else {
-            Storage::F32(values)
+            Storage::F32(transposed_rows(self))
         };
         Matrix { rows, columns, level, storage }
     }
@@ -95,6 +102,11 @@ fn expand(matrix: &Matrix, row: usize, out: &mut [f32]) {
             for (out, weight) in out.iter_mut().zip(&weights[from..]) {
                 *out = weight.to_f32();
             }
+        }
+        Storage::Columns(columns) => {
+            let (values, padding) = out.split_at_mut(matrix.columns);
+            columns.row(row, values);
+            padding.fill(0.0);
         }
         // Whole blocks are multiples of the padding.
         Storage::Blocks(blocks) => dequantize_at(matrix.level, blocks.kind, blocks.row(row), out),

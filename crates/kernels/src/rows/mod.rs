@@ -26,9 +26,9 @@ pub(crate) use activation::{gelu_values, silu_values};
 pub use activation_backward::silu_mul_backward;
 pub use dropout::dropout;
 pub use logits::{argmax, log_sum_exp, shares};
-#[cfg(target_arch = "x86_64")]
-pub(crate) use norm::rms_rows;
 pub use norm::{add, add_bias, layer_norm, rms_norm};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use norm::{add_values, rms_rows};
 pub use norm_backward::{rms_norm_backward, rms_norm_weight_gradient};
 pub use rope::{rope_backward_in_place, rope_in_place};
 

@@ -79,7 +79,7 @@ pub(super) fn check(width: usize, lengths: &[usize]) {
     }
 }
 
-versions! { unsafe fn add_values(x: &mut [f32], y: &[f32]) = add_values_with; }
+versions! { pub(crate) unsafe fn add_values(x: &mut [f32], y: &[f32]) = add_values_with; }
 versions! { pub(crate) unsafe fn rms_rows(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) = rms_rows_with; }
 versions! {
     unsafe fn layer_rows(x: &[f32], weight: &[f32], bias: &[f32], eps: f32, out: &mut [f32]) = layer_rows_with;

@@ -3,7 +3,7 @@
 //! The rows of a block of x are copied side by side, a register of each in turn, so that a block is read from one place.
 
 use super::lanes::Lanes;
-use super::{GROUP, Product, for_level};
+use super::{FEW, GROUP, Product, for_level, padded};
 use crate::cpu::Level;
 use crate::matrix::parallel::{Shared, share};
 use crate::matrix::scratch::Scratch;
@@ -68,38 +68,68 @@ for_level!(multiply, blocks(task: &Task<'_>), avx512 (4, 6), avx2 (4, 3), neon (
 /// Rows of x in a block, whatever the level; the last one may have fewer.
 const M: usize = 4;
 
-/// Copies rows of x to where [`run`] wants them: block by block.
-pub(super) fn pack(x: &[f32], columns: usize, padded: usize, level: Level, to: Shared<f32>) {
-    let lanes = match level {
+/// Rows of x as products read them: padded, and beginning where cache lines do, which are read twice as fast then.
+pub(in crate::matrix) struct PackedRows {
+    room: Scratch,
+    columns: usize,
+    /// Lanes of the registers of a block; 0 where rows are few and lie one after the other.
+    lanes: usize,
+}
+
+impl PackedRows {
+    pub(super) fn new(x: &[f32], columns: usize, level: Level) -> Self {
+        let (m, padded) = (x.len() / columns, padded(columns));
+        let lanes = if m <= FEW { 0 } else { lanes(level) };
+        let mut room = Scratch::with_bytes(m * padded * 4);
+        let to = Shared::new(room.as_mut_ptr().cast::<f32>());
+        share(m.div_ceil(M), x.len() as f64 * 0.2, |range| {
+            for block in range {
+                let rows = &x[block * M * columns..x.len().min((block + 1) * M * columns)];
+                // SAFETY: there is room for all padded rows, and each task writes its own blocks.
+                unsafe { pack_block(rows, columns, lanes, to.get().add(block * M * padded)) }
+            }
+        });
+        Self { room, columns, lanes }
+    }
+
+    /// That these rows are what products of this level read.
+    pub(super) fn check(&self, columns: usize, level: Level) {
+        assert_eq!(self.columns, columns, "these rows were packed for matrices of other columns");
+        assert!(self.lanes == 0 || self.lanes == lanes(level), "these rows were packed for another level");
+    }
+
+    /// Where the first row begins; what is there is only read.
+    pub(super) fn start(&self) -> Shared<f32> {
+        Shared::new(self.room.as_ptr().cast::<f32>().cast_mut())
+    }
+}
+
+/// f32 lanes of a register.
+fn lanes(level: Level) -> usize {
+    match level {
         #[cfg(target_arch = "x86_64")]
         Level::Amx | Level::Avx512 => 16,
         #[cfg(target_arch = "aarch64")]
         Level::Neon => 4,
         _ => 8,
-    };
-    share(x.len().div_ceil(M * columns), x.len() as f64 * 0.2, |range| {
-        for block in range {
-            let rows = &x[block * M * columns..x.len().min((block + 1) * M * columns)];
-            let count = rows.len() / columns;
-            for (i, row) in rows.chunks_exact(columns).enumerate() {
-                // SAFETY: there is room for all padded rows, and each task writes its own blocks.
-                unsafe {
-                    pack_row(row, to.get().add(block * M * padded + i * lanes), (lanes, count), padded)
-                };
-            }
-        }
-    });
+    }
 }
 
+/// Up to M rows: a register of each in turn, or with 0 lanes one after the other.
+///
 /// # Safety
-/// `to` and what follows in steps of `lanes · count` numbers is writable for `padded` numbers.
-unsafe fn pack_row(row: &[f32], to: *mut f32, (lanes, count): (usize, usize), padded: usize) {
-    for step in 0..padded / lanes {
-        let from = &row[row.len().min(step * lanes)..row.len().min((step + 1) * lanes)];
-        // SAFETY: the caller's promise.
-        let to = unsafe { std::slice::from_raw_parts_mut(to.add(step * lanes * count), lanes) };
-        to[..from.len()].copy_from_slice(from);
-        to[from.len()..].fill(0.0);
+/// `to` is writable for so many padded rows.
+unsafe fn pack_block(rows: &[f32], columns: usize, lanes: usize, to: *mut f32) {
+    let (count, padded) = (rows.len() / columns, padded(columns));
+    let (width, step) = if lanes == 0 { (padded, padded) } else { (lanes, lanes * count) };
+    for (i, row) in rows.chunks_exact(columns).enumerate() {
+        for piece in 0..padded / width {
+            let from = &row[columns.min(piece * width)..columns.min((piece + 1) * width)];
+            // SAFETY: the caller's promise.
+            let to = unsafe { std::slice::from_raw_parts_mut(to.add(i * width + piece * step), width) };
+            to[..from.len()].copy_from_slice(from);
+            to[from.len()..].fill(0.0);
+        }
     }
 }
 

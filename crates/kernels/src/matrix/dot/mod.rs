@@ -6,16 +6,20 @@
 //! - Many rows of x (`many.rs`): as many rows of W as the second-level cache holds are expanded once; pieces of x that it
 //!   holds beside them pass over them, a piece of k at a time if rows are long.
 //! - A few rows of x, one for instance (`few.rs`): a piece of twelve rows of W is expanded, used and forgotten.
+//!
+//! Matrices of few columns have a product of their own (`columns.rs`).
 
+mod columns;
 mod few;
 mod lanes;
 mod many;
 
 use super::parallel::{Shared, share};
-use super::scratch::Scratch;
-use super::{Matrix, Storage};
+use super::{Activations, Matrix, Storage};
 use crate::blocks::dequantize_at;
 use crate::cpu::Level;
+pub(super) use columns::{Columns, FEW_COLUMNS};
+pub(super) use many::PackedRows;
 use std::ops::Range;
 
 /// Rows of W that are a unit of work. Every kernel's number of outputs divides it.
@@ -29,19 +33,23 @@ pub(super) fn padded(columns: usize) -> usize {
 }
 
 /// See [`Matrix::multiply`]; sizes are checked there.
-pub(super) fn product(matrix: &Matrix, x: &[f32], wanted: Option<&[usize]>, y: &mut [f32]) {
+pub(super) fn product(matrix: &Matrix, x: &Activations<'_>, wanted: Option<&[usize]>, y: &mut [f32]) {
     let (columns, padded) = (matrix.columns, padded(matrix.columns));
-    let m = x.len() / columns;
+    let m = x.count() / columns;
     let outputs = wanted.map_or(matrix.rows, <[usize]>::len);
 
-    // Cache lines that begin where registers do are read twice as fast.
-    let mut room = Scratch::with_bytes(m * padded * 4);
-    let copy = Shared::new(room.as_mut_ptr().cast::<f32>());
-    match m <= FEW {
-        true => pad_rows(x, columns, padded, copy.get()),
-        false => many::pack(x, columns, padded, matrix.level, copy),
-    }
-    let product = Product { matrix, wanted, x: copy, m, padded, y: Shared::new(y.as_mut_ptr()), outputs };
+    let pack = || PackedRows::new(x.values(), columns, matrix.level);
+    let own;
+    let packed = match x.packed(pack) {
+        Some(shared) => shared,
+        None => {
+            own = pack();
+            &own
+        }
+    };
+    packed.check(columns, matrix.level);
+    let product =
+        Product { matrix, wanted, x: packed.start(), m, padded, y: Shared::new(y.as_mut_ptr()), outputs };
     let nanoseconds = (outputs * columns) as f64 * (m as f64 / 40.0 + 0.2);
     share(outputs.div_ceil(GROUP), nanoseconds, |range| {
         let range = range.start * GROUP..outputs.min(range.end * GROUP);
@@ -60,7 +68,7 @@ pub(super) fn product(matrix: &Matrix, x: &[f32], wanted: Option<&[usize]>, y: &
 struct Product<'a> {
     matrix: &'a Matrix,
     wanted: Option<&'a [usize]>,
-    /// `m` padded rows; many are [packed](many::pack).
+    /// `m` padded rows; many are packed in blocks.
     x: Shared<f32>,
     m: usize,
     padded: usize,
@@ -93,22 +101,13 @@ impl Product<'_> {
                 let blocks_of = &blocks.row(row)[bytes(columns.start)..bytes(columns.end)];
                 dequantize_at(self.matrix.level, blocks.kind, blocks_of, out);
             }
-            _ => unreachable!("tiles are multiplied by the AMX kernels"),
+            _ => unreachable!("tiles and columns have products of their own"),
         }
         room
     }
 
     fn level(&self) -> Level {
         self.matrix.level
-    }
-}
-
-fn pad_rows(x: &[f32], columns: usize, padded: usize, room: *mut f32) {
-    for (row, values) in x.chunks_exact(columns).enumerate() {
-        // SAFETY: the caller's room holds as many padded rows as x has rows.
-        let out = unsafe { std::slice::from_raw_parts_mut(room.add(row * padded), padded) };
-        out[..columns].copy_from_slice(values);
-        out[columns..].fill(0.0);
     }
 }
 

@@ -19,15 +19,14 @@ impl Weights {
         random: &mut ChaCha8Rng,
         (outputs, inputs): (usize, usize),
         (level, precision): (Level, Precision),
+        rank_precision: Precision,
     ) -> Self {
         let mut matrix = |rows, columns, precision| {
             let values = numbers(random, rows * columns);
             Matrix::at_level(level, rows, columns, precision, &values, |value| value / 8.0)
         };
-        // Adapters are never rounded to bf16.
-        let exact = if precision == Precision::F32 { Precision::F32 } else { Precision::Bf16x3 };
         let weights = matrix(outputs, inputs, precision);
-        let adapter = [matrix(RANK, inputs, exact), matrix(outputs, RANK, exact)];
+        let adapter = [matrix(RANK, inputs, rank_precision), matrix(outputs, RANK, rank_precision)];
         Self { weights, bias: numbers(random, outputs), adapter }
     }
 
@@ -39,13 +38,13 @@ impl Weights {
         }
     }
 
-    /// x · Wᵀ + bias + (x · Aᵀ) · Bᵀ, one after another.
+    /// x · Wᵀ + (x · Aᵀ) · Bᵀ + bias, one after another.
     fn parts(&self, x: &[f32], is_full: bool) -> Vec<f32> {
         let mut y = product(&self.weights, x);
         if is_full {
-            rows::add_bias(&mut y, &self.bias);
             let low = product(&self.adapter[0], x);
-            rows::add(&mut y, &product(&self.adapter[1], &low));
+            self.adapter[1].add_multiply(&low, &mut y);
+            rows::add_bias(&mut y, &self.bias);
         }
         y
     }
@@ -62,11 +61,12 @@ fn product(matrix: &Matrix, x: &[f32]) -> Vec<f32> {
 fn projections_have_the_bits_of_their_parts() {
     let mut random = ChaCha8Rng::seed_from_u64(7);
     let shapes = [(5, 40, 70), (33, 40, 70), (97, 100, 33), (64, 64, 96), (130, 70, 2100)];
-    for ((m, hidden, inner), at) in
-        shapes.into_iter().flat_map(|shape| levels_and_precisions().map(move |at| (shape, at)))
+    let all = shapes.into_iter().flat_map(|shape| levels_and_precisions().map(move |at| (shape, at)));
+    for (((m, hidden, inner), at), rank_precision) in
+        all.flat_map(|one| [one.1.1, Precision::Bf16x3].map(|precision| (one, precision)))
     {
-        let [gate, up] = [(); 2].map(|()| Weights::new(&mut random, (inner, hidden), at));
-        let down = Weights::new(&mut random, (hidden, inner), at);
+        let [gate, up] = [(); 2].map(|()| Weights::new(&mut random, (inner, hidden), at, rank_precision));
+        let down = Weights::new(&mut random, (hidden, inner), at, rank_precision);
         let (x, norm) = (numbers(&mut random, m * hidden), numbers(&mut random, hidden));
         for is_full in [false, true] {
             let mut normalized = vec![0.0; x.len()];
@@ -95,7 +95,9 @@ fn projections_have_the_bits_of_their_parts() {
                 down.add_to(&h, &mut y);
                 y
             };
-            let named = format!("{at:?}, {m} rows of {hidden} and {inner}, bias and adapter: {is_full}");
+            let named = format!(
+                "{at:?}, adapter {rank_precision:?}, {m} rows of {hidden} and {inner}, bias and adapter: {is_full}"
+            );
             assert_eq!(layer(), expected, "{named}");
             assert_eq!(alone(layer), expected, "{named}, alone");
             assert_eq!(curved(), expected_curved, "{named}, GELU");

@@ -14,8 +14,9 @@
 use super::TILE_BYTES;
 use super::pack::TILE_COLUMNS;
 use super::panels::PANEL;
+use crate::amx::to_bf16;
 use crate::blocks::BlockKind;
-use crate::blocks::avx512::{codes_from, to_bf16};
+use crate::blocks::avx512::codes_from;
 use crate::matrix::parallel::{Shared, share};
 use crate::matrix::scratch::CacheLine;
 use core::arch::x86_64::*;

@@ -17,7 +17,7 @@ mod transpose;
 
 use super::parallel::{Shared, share};
 use super::scratch::Scratch;
-use super::{Activations, Blocks, Matrix, Storage};
+use super::{Activations, Before, Blocks, Matrix, Storage};
 use crate::amx::{TileConfig, Tiles};
 use crate::blocks::avx512::{row_to_bf16, row_to_split};
 pub(super) use gradient::gradient;
@@ -49,12 +49,19 @@ const PIECE_TILES: usize = PIECE_COLUMNS / TILE_COLUMNS;
 /// Interleaved weights for few rows of x take shorter ones: the matrix unit works on a piece while the next is expanded.
 const SHORT_PIECE_COLUMNS: usize = 64;
 
-/// See [`Matrix::multiply`]; sizes are checked there.
-pub(super) fn product(matrix: &Matrix, x: &Activations<'_>, wanted: Option<&[usize]>, y: &mut [f32]) {
-    let source = Source::new(matrix, wanted);
+/// See [`Matrix::multiply`] and [`Matrix::add_multiply`]; sizes are checked there.
+pub(super) fn product(
+    matrix: &Matrix,
+    x: &Activations<'_>,
+    wanted: Option<&[usize]>,
+    before: Before,
+    y: &mut [f32],
+) {
+    let source = Source { before, ..Source::new(matrix, wanted) };
     let (columns, outputs, layout) = (matrix.columns, source.outputs, source.layout);
     let m = x.count() / columns;
     if let (Storage::Blocks(blocks), true) = (&matrix.storage, m <= FEW_ROWS) {
+        assert!(before == Before::Forgotten, "sums of quantized weights begin at zero");
         return source.multiply_few(blocks, x.values(), y);
     }
     // The pieces of x that are multiplied one after another, or by a task each.
@@ -133,6 +140,7 @@ struct Source<'a> {
     wanted: Option<&'a [usize]>,
     outputs: usize,
     layout: Layout,
+    before: Before,
 }
 
 impl<'a> Source<'a> {
@@ -143,7 +151,8 @@ impl<'a> Source<'a> {
             _ => unreachable!("rows of f32 are multiplied by `dot`"),
         };
         let panels = stored(matrix);
-        Source { matrix, panels, wanted, outputs: wanted.map_or(matrix.rows, <[usize]>::len), layout }
+        let outputs = wanted.map_or(matrix.rows, <[usize]>::len);
+        Source { matrix, panels, wanted, outputs, layout, before: Before::Forgotten }
     }
 
     /// Rough time on one thread.
@@ -270,7 +279,7 @@ impl<'a> Source<'a> {
                                         pair.start * x_layout.tile_step + k_tiles.start * x_layout.k_step;
                                     let base = packed.get().add(at);
                                     let (row, output) = (pair.start * 16, panel * PANEL);
-                                    if k_tiles.start == 0 {
+                                    if k_tiles.start == 0 && self.before == Before::Forgotten {
                                         clear(pair.len(), 2);
                                     } else {
                                         y.load_block(row, output, pair.len());

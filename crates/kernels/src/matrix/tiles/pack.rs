@@ -1,7 +1,8 @@
 //! Tiles in memory: rows of f32 into bf16 tiles, and the transpose that makes a tile of A one of B.
 
 use super::TILE_BYTES;
-use crate::blocks::avx512::{to_bf16, to_split};
+use crate::amx::to_bf16;
+use crate::blocks::avx512::to_split;
 use core::arch::x86_64::*;
 
 /// Columns of a tile.

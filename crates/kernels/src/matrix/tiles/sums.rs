@@ -2,7 +2,7 @@
 //! the next product. What a layer computes in between is never whole in memory, which takes longer to write and read than
 //! the products take.
 //!
-//! A block of 32 rows by 32 outputs is summed over all of k, with its bias and adapter, and then used. Where rows are so
+//! A block of 32 rows by 32 outputs is summed over all of k, then over its adapter's rank, gets its bias, and is used. Where rows are so
 //! long that neither rows nor weights stay in the second cache, several blocks are summed piece by piece.
 
 use super::kernel::{Operand, XIs, accumulate, clear, load, store};
@@ -14,8 +14,8 @@ use crate::amx::{TileConfig, Tiles};
 use crate::cpu::Level;
 use crate::matrix::parallel::{Shared, share};
 use crate::matrix::scratch::Scratch;
-use crate::matrix::{Activations, Matrix, Projection};
-use crate::rows::{gelu_values, silu_values};
+use crate::matrix::{Activations, Matrix, Projection, Storage};
+use crate::rows::{add_values, gelu_values, silu_values};
 use std::ops::Range;
 
 /// Values of a block.
@@ -23,7 +23,7 @@ const BLOCK: usize = PANEL * PANEL;
 /// Rows of up to so many tiles are multiplied in one piece.
 const WHOLE_TILES: usize = 64;
 
-/// x · Wᵀ + bias + low · Bᵀ, where the last two are there.
+/// x · Wᵀ + low · Bᵀ + bias, where the last two are there.
 pub(in crate::matrix) struct Sum<'a> {
     main: Term<'a>,
     bias: Option<&'a [f32]>,
@@ -46,8 +46,10 @@ impl<'a> Sum<'a> {
     ) -> Option<Self> {
         let main = Term::of(projection.weights, x)?;
         let adapter = match (projection.adapter, low) {
-            (Some((_, b)), Some(low)) => Some(Term::of(b, low)?),
-            _ => None,
+            // Only sums over tiles go on from others: see [`Matrix::add_multiply`].
+            (Some((_, b)), Some(low)) if matches!(b.storage, Storage::Tiles(_)) => Some(Term::of(b, low)?),
+            (Some(_), _) => return None,
+            (None, _) => None,
         };
         let outputs = projection.weights.rows();
         let bias = projection.bias.as_deref();
@@ -145,16 +147,16 @@ fn for_blocks<const N: usize>(sums: &[Sum<'_>; N], use_blocks: impl Fn(Place, [*
     let group = (CACHED_BYTES / N / panels.layout.with_k_tiles(piece_tiles).bytes()).max(1);
     let x_tiles = (CACHED_BYTES / (piece_tiles * x.layout.k_step)).max(2).next_multiple_of(2);
     let x_tiles = x_tiles.min(x.m.div_ceil(16).next_multiple_of(2));
-    // Blocks that are waiting for the rest of k, and one for an adapter's share.
+    // Blocks that are waiting for the rest of k.
     let waiting = if piece_tiles == k_tiles { 1 } else { group * x_tiles / 2 };
     let weights = N * outputs * k_tiles * TILE_COLUMNS;
     share(outputs.div_ceil(PANEL), nanoseconds(weights, panels.layout, x.m), |range| {
-        let mut room = Scratch::with_bytes((waiting * N + 1) * BLOCK * 4);
-        let adapter_room = room.as_mut_ptr().cast::<f32>();
+        let mut room = Scratch::with_bytes(waiting * N * BLOCK * 4);
+        let room = room.as_mut_ptr().cast::<f32>();
         // SAFETY: the weights are packed for AMX, so AMX is there; rows and panels are complete, and the room holds
         // all blocks.
         unsafe {
-            let block = |number: usize| adapter_room.add((1 + number % (waiting * N)) * BLOCK);
+            let block = |number: usize| room.add(number % (waiting * N) * BLOCK);
             let _tiles = Tiles::configure(&TileConfig::FULL);
             for group in chunks(range, group) {
                 for x_tiles in chunks(0..x.m.div_ceil(16), x_tiles) {
@@ -166,9 +168,6 @@ fn for_blocks<const N: usize>(sums: &[Sum<'_>; N], use_blocks: impl Fn(Place, [*
                                 number += N;
                                 for (sum, block) in sums.iter().zip(blocks) {
                                     sum.add_piece(&pair, panel, &piece, block);
-                                    if piece.end == k_tiles {
-                                        sum.complete(&pair, panel, block, adapter_room);
-                                    }
                                 }
                                 if piece.end == k_tiles {
                                     use_blocks(
@@ -186,12 +185,13 @@ fn for_blocks<const N: usize>(sums: &[Sum<'_>; N], use_blocks: impl Fn(Place, [*
 }
 
 impl Sum<'_> {
-    /// Adds some of k to a block.
+    /// Adds some of k to a block; after the last of it the adapter's product, and then the bias.
     ///
     /// # Safety
-    /// The tiles are configured, and the block is there.
+    /// The level AMX is available, the tiles are configured, and the block is there.
     unsafe fn add_piece(&self, pair: &Range<usize>, panel: usize, piece: &Range<usize>, block: *mut f32) {
-        // SAFETY: the caller's promise.
+        let is_last = piece.end == self.main.panels.layout.k_tiles;
+        // SAFETY: the caller's promise; the bias has values for all outputs, and the block rows of a panel's width.
         unsafe {
             if piece.start == 0 {
                 clear(pair.len(), 2);
@@ -201,33 +201,17 @@ impl Sum<'_> {
                 }
             }
             self.main.accumulate(pair, panel, piece.clone());
-            store_block(block, pair.len());
-        }
-    }
-
-    /// Adds bias and adapter to a block.
-    ///
-    /// # Safety
-    /// As [`Sum::add_piece`].
-    unsafe fn complete(&self, pair: &Range<usize>, panel: usize, block: *mut f32, room: *mut f32) {
-        if let Some(bias) = self.bias {
-            let bias = &bias[panel * PANEL..self.outputs.min((panel + 1) * PANEL)];
-            for row in 0..pair.len() * 16 {
-                // SAFETY: the caller's promise.
-                let row = unsafe { std::slice::from_raw_parts_mut(block.add(row * PANEL), bias.len()) };
-                row.iter_mut().zip(bias).for_each(|(value, bias)| *value += bias);
-            }
-        }
-        if let Some(adapter) = &self.adapter {
-            // SAFETY: the caller's promise; an adapter's rank is small, so it is in one piece.
-            unsafe {
-                clear(pair.len(), 2);
+            if let (true, Some(adapter)) = (is_last, &self.adapter) {
+                // A rank is small, so all of it is one piece.
                 adapter.accumulate(pair, panel, 0..adapter.panels.layout.k_tiles);
-                store_block(room, pair.len());
-                let values = pair.len() * 16 * PANEL;
-                let added = std::slice::from_raw_parts(room, values);
-                let block = std::slice::from_raw_parts_mut(block, values);
-                block.iter_mut().zip(added).for_each(|(value, added)| *value += added);
+            }
+            store_block(block, pair.len());
+            if let (true, Some(bias)) = (is_last, self.bias) {
+                let bias = &bias[panel * PANEL..self.outputs.min((panel + 1) * PANEL)];
+                for row in 0..pair.len() * 16 {
+                    let row = std::slice::from_raw_parts_mut(block.add(row * PANEL), bias.len());
+                    add_values(Level::Amx, row, bias);
+                }
             }
         }
     }

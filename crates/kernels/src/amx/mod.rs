@@ -6,14 +6,45 @@
 //! transpose of a row-major 16×32 tile). For every element of C the even k and the odd k are summed in
 //! order, then the two sums are added to C; so swapping the roles of A and B gives the same bits.
 //! Subnormal numbers count as zero.
+//!
+//! Tests, and builds with the feature `emulated-amx`, have the instructions in plain Rust where the processor lacks them.
+
+#[cfg(any(test, feature = "emulated-amx"))]
+mod emulated;
 
 use core::arch::asm;
+use core::arch::x86_64::{__m512, __m512bh, __m512i, _mm512_cvtne2ps_pbh};
 
-/// Whether the CPU has AMX with bf16 and the kernel lets this process use it.
+/// Whether the level AMX can run on this machine, which has AVX-512.
+pub(crate) fn usable() -> bool {
+    cfg!(any(test, feature = "emulated-amx")) || native()
+}
+
+/// Whether the CPU has AMX and AVX-512 with bf16, and the kernel lets this process use tiles.
 ///
 /// Asks Linux for permission, which holds for every thread of the process from then on.
-pub(crate) fn usable() -> bool {
-    cpu_has_tiles() && permitted()
+fn native() -> bool {
+    is_x86_feature_detected!("avx512bf16")
+        && is_x86_feature_detected!("avx512vbmi")
+        && cpu_has_tiles()
+        && permitted()
+}
+
+/// Whether the instructions are emulated in this process.
+#[cfg(any(test, feature = "emulated-amx"))]
+fn is_emulated() -> bool {
+    static EMULATED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *EMULATED.get_or_init(|| !native())
+}
+
+/// Does `emulated` in place of what follows where the processor cannot.
+macro_rules! emulate {
+    ($emulated:expr) => {
+        #[cfg(any(test, feature = "emulated-amx"))]
+        if is_emulated() {
+            return $emulated;
+        }
+    };
 }
 
 fn cpu_has_tiles() -> bool {
@@ -104,6 +135,10 @@ impl Tiles {
     /// [`usable`] has returned true in this process.
     #[inline]
     pub(crate) unsafe fn configure(config: &TileConfig) -> Tiles {
+        emulate!({
+            emulated::configure(config);
+            Tiles { not_send: core::marker::PhantomData }
+        });
         // SAFETY: AMX is usable, and `config` is 64 valid bytes of a legal palette-1 configuration.
         unsafe {
             asm!("ldtilecfg [{0}]", in(reg) core::ptr::from_ref(config), options(nostack, readonly));
@@ -115,6 +150,7 @@ impl Tiles {
 impl Drop for Tiles {
     #[inline]
     fn drop(&mut self) {
+        emulate!(emulated::configure(&TileConfig::EMPTY));
         // SAFETY: AMX is usable, or `configure` could not have been called.
         unsafe { asm!("tilerelease", options(nostack, nomem)) }
     }
@@ -126,6 +162,7 @@ impl Drop for Tiles {
 /// `T` < 8 and has a shape in this thread's configuration.
 #[inline(always)]
 pub(crate) unsafe fn tile_zero<const T: usize>() {
+    emulate!(emulated::zero(T));
     // SAFETY: the caller's promise.
     unsafe { asm!("tilezero tmm{t}", t = const T, options(nostack, nomem, preserves_flags)) }
 }
@@ -136,6 +173,8 @@ pub(crate) unsafe fn tile_zero<const T: usize>() {
 /// `T` has a shape, and each of its rows is readable at `base + row * stride`.
 #[inline(always)]
 pub(crate) unsafe fn tile_load<const T: usize>(base: *const u8, stride: usize) {
+    // SAFETY: the caller's promise.
+    emulate!(unsafe { emulated::load(T, base, stride) });
     // SAFETY: the caller's promise.
     unsafe {
         asm!("tileloadd tmm{t}, [{base} + {stride}*1]", t = const T,
@@ -151,6 +190,8 @@ pub(crate) unsafe fn tile_load<const T: usize>(base: *const u8, stride: usize) {
 #[inline(always)]
 pub(crate) unsafe fn tile_store<const T: usize>(base: *mut u8, stride: usize) {
     // SAFETY: the caller's promise.
+    emulate!(unsafe { emulated::store(T, base, stride) });
+    // SAFETY: the caller's promise.
     unsafe {
         asm!("tilestored [{base} + {stride}*1], tmm{t}", t = const T,
             base = in(reg) base, stride = in(reg) stride,
@@ -165,6 +206,7 @@ pub(crate) unsafe fn tile_store<const T: usize>(base: *mut u8, stride: usize) {
 /// rows(B) · 4 = row bytes(A).
 #[inline(always)]
 pub(crate) unsafe fn tile_multiply<const C: usize, const A: usize, const B: usize>() {
+    emulate!(emulated::multiply(C, A, B));
     // SAFETY: the caller's promise.
     unsafe {
         asm!("tdpbf16ps tmm{c}, tmm{a}, tmm{b}", c = const C, a = const A, b = const B,
@@ -172,29 +214,52 @@ pub(crate) unsafe fn tile_multiply<const C: usize, const A: usize, const B: usiz
     }
 }
 
+/// 32 numbers in bf16, rounded to nearest even.
+///
+/// # Safety
+/// [`usable`] has returned true in this process.
+#[inline(always)]
+pub(crate) unsafe fn to_bf16(low: __m512, high: __m512) -> __m512i {
+    emulate!({
+        // SAFETY: these types are 64 plain bytes.
+        let values = unsafe { core::mem::transmute::<[__m512; 2], [f32; 32]>([low, high]) };
+        // SAFETY: as above.
+        unsafe { core::mem::transmute::<[u16; 32], __m512i>(values.map(emulated::rounded)) }
+    });
+    // SAFETY: the caller's promise; both types are 64 plain bytes.
+    unsafe { core::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(high, low)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use half::bf16;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    /// Tiles of some rows, k pairs and columns: A, B and C before, and C after.
+    fn product(a: &[bf16], b: &[bf16], c: &mut [f32], (rows, pairs, columns): (usize, usize, usize)) {
+        let config =
+            TileConfig::EMPTY.tile(0, rows, columns * 4).tile(1, rows, pairs * 4).tile(2, pairs, columns * 4);
+        assert!(usable());
+        // SAFETY: AMX is usable; the buffers hold the tiles.
+        unsafe {
+            let _tiles = Tiles::configure(&config);
+            tile_zero::<0>();
+            tile_load::<0>(c.as_ptr().cast(), columns * 4);
+            tile_load::<1>(a.as_ptr().cast(), pairs * 4);
+            tile_load::<2>(b.as_ptr().cast(), columns * 4);
+            tile_multiply::<0, 1, 2>();
+            tile_store::<0>(c.as_mut_ptr().cast(), columns * 4);
+        }
+    }
 
     #[test]
     fn one_tile_product_matches_the_definition() {
-        if !usable() {
-            return;
-        }
-        let a: Vec<half::bf16> =
-            (0..16 * 32).map(|i| half::bf16::from_f32(((i * 7) % 13) as f32 - 6.0)).collect();
-        let b: Vec<half::bf16> =
-            (0..16 * 32).map(|i| half::bf16::from_f32(((i * 5) % 11) as f32 - 5.0)).collect();
+        let a: Vec<bf16> = (0..16 * 32).map(|i| bf16::from_f32(((i * 7) % 13) as f32 - 6.0)).collect();
+        let b: Vec<bf16> = (0..16 * 32).map(|i| bf16::from_f32(((i * 5) % 11) as f32 - 5.0)).collect();
         let mut c = vec![0f32; 256];
-        // SAFETY: AMX is usable; every buffer holds a full tile.
-        unsafe {
-            let _tiles = Tiles::configure(&TileConfig::FULL);
-            tile_zero::<0>();
-            tile_load::<1>(a.as_ptr().cast(), 64);
-            tile_load::<2>(b.as_ptr().cast(), 64);
-            tile_multiply::<0, 1, 2>();
-            tile_store::<0>(c.as_mut_ptr().cast(), 64);
-        }
+        product(&a, &b, &mut c, (16, 16, 16));
         for row in 0..16 {
             for column in 0..16 {
                 let expected: f32 = (0..32)
@@ -205,6 +270,59 @@ mod tests {
                     .sum();
                 assert_eq!(c[row * 16 + column], expected, "row {row}, column {column}");
             }
+        }
+    }
+
+    /// What the processor computes is what the emulation computes, where there is something to compare.
+    #[test]
+    fn the_emulation_has_the_bits_of_the_processor() {
+        if !native() {
+            return;
+        }
+        let mut random = ChaCha8Rng::seed_from_u64(11);
+        // Subnormal and infinite numbers are left out: no kernel depends on them.
+        let odd = [0.0, -0.0, 1e-15, -1e-15, 1.0 + 1.0 / 256.0, 1.0 + 3.0 / 256.0];
+        let mut value = |is_odd: bool| match is_odd && random.random_range(0..20) == 0 {
+            true => odd[random.random_range(0..odd.len())],
+            false => random.random_range(-2.0f32..2.0) * 2f32.powi(random.random_range(-30..30)),
+        };
+        for round in 0..200 {
+            let shape @ (rows, pairs, columns) = (1 + round % 16, 1 + round * 7 % 16, 1 + round * 5 % 16);
+            let is_odd = round % 2 == 1;
+            let mut halves =
+                |count: usize| -> Vec<bf16> { (0..count).map(|_| bf16::from_f32(value(is_odd))).collect() };
+            let (a, b) = (halves(rows * pairs * 2), halves(pairs * columns * 2));
+            let before: Vec<f32> = (0..rows * columns).map(|_| value(is_odd)).collect();
+            let mut found = before.clone();
+            product(&a, &b, &mut found, shape);
+
+            let config = TileConfig::EMPTY.tile(0, rows, columns * 4).tile(1, rows, pairs * 4).tile(
+                2,
+                pairs,
+                columns * 4,
+            );
+            emulated::configure(&config);
+            let mut expected = vec![0f32; before.len()];
+            // SAFETY: the buffers hold the tiles.
+            unsafe {
+                emulated::load(0, before.as_ptr().cast(), columns * 4);
+                emulated::load(1, a.as_ptr().cast(), pairs * 4);
+                emulated::load(2, b.as_ptr().cast(), columns * 4);
+                emulated::multiply(0, 1, 2);
+                emulated::store(0, expected.as_mut_ptr().cast(), columns * 4);
+            }
+            let bits = |all: &[f32]| -> Vec<Option<u32>> {
+                all.iter().map(|x| (!x.is_nan()).then(|| x.to_bits())).collect()
+            };
+            assert_eq!(bits(&found), bits(&expected), "round {round}, {shape:?}");
+
+            let values: [f32; 32] = std::array::from_fn(|_| value(is_odd));
+            // SAFETY: the processor has AVX-512 BF16; the types are 64 plain bytes.
+            let rounded: [u16; 32] = unsafe {
+                let [low, high] = std::mem::transmute::<[f32; 32], [__m512; 2]>(values);
+                std::mem::transmute(to_bf16(low, high))
+            };
+            assert_eq!(rounded, values.map(emulated::rounded));
         }
     }
 }
