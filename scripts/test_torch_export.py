@@ -71,6 +71,7 @@ CASES = {
     "sft": ("sft", "", {}),
     "orpo": ("orpo", "[orpo]\nlambda = 0.2\n", {}),
     "soft": ("prm", BRIEF + 'loss = "squared_error"\nwrong_weight = 2.0\n', {}),
+    "soft-entropy": ("prm", BRIEF + 'loss = "soft_cross_entropy"\nwrong_weight = 2.0\n', {}),
     "vocabulary": ("prm", BRIEF + 'readout = "vocabulary"\nby_problem = true\n', {"examples": 3}),
     "epochs": ("prm", BRIEF, {"length": "epochs = 1", "examples": 7}),
     "prompts": ("prm", '[prm]\nprofile = "retrieval-prm"\n', {"model": "qwen2", "tokens": 4096, "examples": 2}),

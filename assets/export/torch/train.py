@@ -186,7 +186,7 @@ def reward_head(start):
 
 
 def label_loss(logits, batch, totals):
-    """Reward models: cross-entropy of hard labels, or squared error of soft ones; also each read's score."""
+    """Reward models: cross-entropy of hard or soft labels, or squared error of soft ones; also each read's score."""
     targets, squared = batch.targets, LOSS["loss"] == "squared_error"
     wrong = (targets < 0.5).long()
     if LOSS["columns"] is None:
@@ -197,6 +197,9 @@ def label_loss(logits, batch, totals):
         scores = logits[:, columns].softmax(-1)[:, 0]
         if LOSS["vocabulary"]:
             losses = functional.cross_entropy(logits, columns[wrong], reduction="none")
+        elif LOSS["loss"] == "soft_cross_entropy":
+            shares = torch.stack([targets, 1 - targets], -1)
+            losses = functional.cross_entropy(logits[:, columns], shares, reduction="none")
         else:
             losses = functional.cross_entropy(logits[:, columns], wrong, reduction="none")
     losses = (scores - targets).square() if squared else losses

@@ -2,8 +2,8 @@
 //!
 //! | head | hard labels | soft labels |
 //! |---|---|---|
-//! | classes (or answer tokens) | cross-entropy: −log p(target) | squared error: (p(positive) − t)² |
-//! | one value v | binary cross-entropy: −t·log σ(v) − (1 − t)·log σ(−v) | squared error: (σ(v) − t)² |
+//! | classes (or answer tokens) | cross-entropy: −log p(target) | squared error: (p(positive) − t)², or cross-entropy: −t·log p(positive) − (1 − t)·log p(negative) |
+//! | one value v | binary cross-entropy: −t·log σ(v) − (1 − t)·log σ(−v) | squared error: (σ(v) − t)², or the same binary cross-entropy |
 //!
 //! A soft target is used as it is: 7 of 8 completions that succeeded are 0.875, never 0 or 1.
 
@@ -21,6 +21,15 @@ pub(crate) enum LabelLoss {
     CrossEntropy,
     /// Squared error, for soft labels between 0 and 1, which are not rounded.
     SquaredError,
+    /// Cross-entropy with soft labels between 0 and 1: what another model says, for instance.
+    SoftCrossEntropy,
+}
+
+impl LabelLoss {
+    /// Whether labels are used as they are rather than as right or wrong.
+    pub(crate) fn is_soft(self) -> bool {
+        self != Self::CrossEntropy
+    }
 }
 
 /// Cross-entropy of rows of `classes` logits; `targets` has the right class of each row.
@@ -45,6 +54,20 @@ pub(crate) fn binary_cross_entropy(values: &[f32], targets: &[f32]) -> Loss {
     for (value, target) in pairs(values, targets) {
         loss.add(-target * log_sigmoid(value) - (1.0 - target) * log_sigmoid(-value));
         loss.add_gradient(sigmoid(value) - target);
+    }
+    loss.finish()
+}
+
+/// Cross-entropy of two classes with the probability that a target gives to class `positive`; targets in [0, 1].
+pub(crate) fn cross_entropy_of_probability(logits: &[f32], positive: usize, targets: &[f32]) -> Loss {
+    check_rows(logits, 2, targets.len());
+    assert!(positive < 2, "the positive class is {positive}, but there are 2 classes (0-based)");
+    let mut loss = Accumulator::over(targets.len());
+    for (row, &target) in logits.chunks_exact(2).zip(targets) {
+        let (log_p, target) = (log_softmax(row), f64::from(target));
+        loss.add(-target * log_p[positive] - (1.0 - target) * log_p[1 - positive]);
+        let d = log_p[positive].exp() - target;
+        (0..2).for_each(|class| loss.add_gradient(if class == positive { d } else { -d }));
     }
     loss.finish()
 }
@@ -169,6 +192,10 @@ mod tests {
         let entropy = binary_cross_entropy(&[3f32.ln()], &[0.75]);
         near(entropy.value, -0.75 * 0.75f64.ln() - 0.25 * 0.25f64.ln());
         near(f64::from(entropy.gradient[0]), 0.0);
+        let classes = cross_entropy_of_probability(&[3f32.ln(), 0.0], 0, &[0.5]);
+        near(classes.value, -0.5 * 0.75f64.ln() - 0.5 * 0.25f64.ln());
+        near(f64::from(classes.gradient[0]), 0.25);
+        near(f64::from(classes.gradient[1]), -0.25);
     }
 
     #[test]
@@ -186,6 +213,7 @@ mod tests {
         assert!(binary_cross_entropy(&[0.0], &[f32::NAN]).value.is_nan());
         assert!(squared_error_of_probability(&[0.0, f32::NAN], 2, 0, &[1.0]).value.is_nan());
         assert!(squared_error_of_sigmoid(&[f32::NAN], &[0.5]).value.is_nan());
+        assert!(cross_entropy_of_probability(&[0.0, f32::NAN], 0, &[0.5]).value.is_nan());
     }
 
     #[test]
@@ -195,6 +223,7 @@ mod tests {
         assert_eq!(binary_cross_entropy(&[], &[]), nothing);
         assert_eq!(squared_error_of_probability(&[], 2, 1, &[]), nothing);
         assert_eq!(squared_error_of_sigmoid(&[], &[]), nothing);
+        assert_eq!(cross_entropy_of_probability(&[], 0, &[]), nothing);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Losses as pure functions of numbers, each with its gradient and the recipe's section that configures it; no tensors.
 //!
-//! - [`cross_entropy`], [`binary_cross_entropy`], [`squared_error_of_probability`], [`squared_error_of_sigmoid`]:
+//! - [`cross_entropy`], [`binary_cross_entropy`], [`cross_entropy_of_probability`],
+//!   [`squared_error_of_probability`], [`squared_error_of_sigmoid`]:
 //!   step labels, hard and soft
 //! - [`negative_log_likelihood`]: next tokens
 //! - [`pair_ranking`]: right against wrong continuations of the same steps
@@ -24,7 +25,8 @@ pub(crate) use advantages::{JudgedCritique, advantages, perplexity_weights};
 pub(crate) use grpo::LengthNormalization;
 pub(crate) use grpo::{GrpoConfig, GrpoLossConfig, GrpoSample, LengthWeight, grpo};
 pub(crate) use labels::{
-    LabelLoss, binary_cross_entropy, cross_entropy, squared_error_of_probability, squared_error_of_sigmoid,
+    LabelLoss, binary_cross_entropy, cross_entropy, cross_entropy_of_probability,
+    squared_error_of_probability, squared_error_of_sigmoid,
 };
 pub(crate) use likelihood::{SftConfig, negative_log_likelihood};
 pub(crate) use orpo::{OrpoBatch, OrpoConfig, OrpoLoss, OrpoPair, orpo};

@@ -7,7 +7,6 @@ use super::verdict::{PrmConfig, Verdict};
 use crate::data::{SolutionPrompts, labeled_steps};
 use crate::example::{Example, Packed, pack};
 use crate::heads;
-use crate::losses::LabelLoss;
 use crate::observer::{MetricValues, TrainingEnd, TrainingObserver};
 use crate::parameters::Gradients;
 use crate::prepared::{ExampleSets, PreparedRecipe, RunFolder};
@@ -48,7 +47,7 @@ pub(crate) fn prepare(
         Verdict::new(&assembler, config.head, config.readout, config.loss)?.weighted(config.wrong_weight);
     heads::prepare(&mut prepared.trainable, config.head)?;
     let labels = prepared.recipe.data.step_labels();
-    let soft = config.loss == LabelLoss::SquaredError;
+    let soft = config.loss.is_soft();
     let max_tokens = prepared.max_tokens();
     let examples = prepared.read_examples(|set| {
         let prompts = SolutionPrompts {

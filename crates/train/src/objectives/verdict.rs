@@ -83,7 +83,7 @@ impl PrmConfig {
     /// Fills in the default of `readout`, and refuses what contradicts itself.
     pub(crate) fn resolve(mut self) -> Result<Self, String> {
         self.readout = readout("prm", self.head, self.readout)?;
-        if self.readout == Some(Readout::Vocabulary) && self.loss == LabelLoss::SquaredError {
+        if self.readout == Some(Readout::Vocabulary) && self.loss.is_soft() {
             let message = "`readout = \"vocabulary\"` in [prm] goes with `loss = \"cross_entropy\"` only";
             return Err(message.to_owned());
         }
@@ -256,7 +256,9 @@ impl Verdict {
             Read::Value => {
                 let (_, values) = trainable.head_outputs(hidden)?;
                 let Loss { value, gradient } = match self.loss {
-                    LabelLoss::CrossEntropy => losses::binary_cross_entropy(&values, targets),
+                    LabelLoss::CrossEntropy | LabelLoss::SoftCrossEntropy => {
+                        losses::binary_cross_entropy(&values, targets)
+                    }
                     LabelLoss::SquaredError => losses::squared_error_of_sigmoid(&values, targets),
                 };
                 let scores = values.iter().map(|value| losses::sigmoid(f64::from(*value))).collect();
@@ -285,6 +287,7 @@ impl Verdict {
             LabelLoss::SquaredError => {
                 losses::squared_error_of_probability(&logits, classes, positive, targets)
             }
+            LabelLoss::SoftCrossEntropy => losses::cross_entropy_of_probability(&logits, positive, targets),
         };
         let scores = probabilities(&logits, classes, positive);
         VerdictLoss { value, scores, gradient, logprobs: None, outputs: logits }

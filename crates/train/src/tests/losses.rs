@@ -101,6 +101,9 @@ fn labels_agree_with_pytorch() {
             "squared_error_of_probability" => {
                 squared_error_of_probability(&case.inputs, case.classes, case.positive, &case.targets)
             }
+            "cross_entropy_of_probability" => {
+                cross_entropy_of_probability(&case.inputs, case.positive, &case.targets)
+            }
             other => panic!("{other} is not a loss"),
         };
         near(loss.value, case.value, 1e-10, &case.loss);
@@ -207,6 +210,8 @@ proptest! {
         check_gradient(&x, &loss.gradient, |x| cross_entropy(x, 3, &[c, 2 - c]).value)?;
         let loss = squared_error_of_probability(&x, 3, c, &t[..2]);
         check_gradient(&x, &loss.gradient, |x| squared_error_of_probability(x, 3, c, &t[..2]).value)?;
+        let loss = cross_entropy_of_probability(&x, c % 2, &t[..3]);
+        check_gradient(&x, &loss.gradient, |x| cross_entropy_of_probability(x, c % 2, &t[..3]).value)?;
         check_gradient(&x, &binary_cross_entropy(&x, &t).gradient, |x| binary_cross_entropy(x, &t).value)?;
         let loss = squared_error_of_sigmoid(&x, &t);
         check_gradient(&x, &loss.gradient, |x| squared_error_of_sigmoid(x, &t).value)?;

@@ -42,6 +42,9 @@ def labels():
         mse = ((logits.softmax(-1)[:, 1] - soft) ** 2).mean()
         cases.append({"loss": "squared_error_of_probability", "inputs": logits.flatten().tolist(), "classes": 2,
                       "positive": 1, "targets": soft.tolist(), **done(mse, logits)})
+        entropy = F.cross_entropy(logits, torch.stack([1 - soft, soft], -1))
+        cases.append({"loss": "cross_entropy_of_probability", "inputs": logits.flatten().tolist(), "positive": 1,
+                      "targets": soft.tolist(), **done(entropy, logits)})
         values = leaf(5, scale=scale)
         cases.append({"loss": "binary_cross_entropy", "inputs": values.tolist(), "targets": soft.tolist(),
                       **done(F.binary_cross_entropy_with_logits(values, soft), values)})

@@ -139,6 +139,7 @@ fn bad_recipes_are_refused_with_a_sentence() {
         ("[model]", "[full]\nrank = 3\n[model]"),
         ("[model]", "[prm]\nhead = \"value\"\nreadout = \"vocabulary\"\n[model]"),
         ("[model]", "[prm]\nloss = \"squared_error\"\nreadout = \"vocabulary\"\n[model]"),
+        ("[model]", "[prm]\nloss = \"soft_cross_entropy\"\nreadout = \"vocabulary\"\n[model]"),
         ("[model]", "[batch]\ntokens = 100\n[model]"),
         ("[model]", "lora = 3\n[model]"),
         ("[model]", "[model]\nquantized = 1"),
@@ -227,7 +228,11 @@ fn objective() -> impl Strategy<Value = Objective> {
         Just(LengthWeight::Constant),
         Just(LengthWeight::PerToken)
     ];
-    let loss = prop_oneof![Just(LabelLoss::CrossEntropy), Just(LabelLoss::SquaredError)];
+    let loss = prop_oneof![
+        Just(LabelLoss::CrossEntropy),
+        Just(LabelLoss::SquaredError),
+        Just(LabelLoss::SoftCrossEntropy)
+    ];
     prop_oneof![
         any::<bool>()
             .prop_map(|answer_only| Objective::Sft(SftConfig { answer_only, ..SftConfig::default() })),
