@@ -101,7 +101,8 @@ fn number_after(text: &str, at: usize) -> Option<i64> {
     let rest = &text.as_bytes()[at..text.len().min(at + AFTER)];
     let start = rest.iter().position(u8::is_ascii_digit)?;
     let digits = rest[start..].iter().take_while(|byte| byte.is_ascii_digit());
-    let number = digits.fold(0i64, |number, digit| number * 10 + i64::from(digit - b'0'));
+    let number =
+        digits.fold(0i64, |number, digit| number.saturating_mul(10).saturating_add(i64::from(digit - b'0')));
     (2..=1_000_000).contains(&number).then_some(number)
 }
 
