@@ -3,7 +3,7 @@
 # make check   formatting, lints (warnings denied) and docs only
 # make deny    licenses, sources and duplicates of all dependencies; advisories where cargo-deny and a network are there
 # make fuzz    60 seconds of fuzzing for each target: grader, checks, steps, containers, readers, model files, pools, journals, jobs;
-#              an hour for each: FUZZ_SECONDS=3600 make fuzz
+#              an hour for each: FUZZ_SECONDS=3600 make fuzz; several at a time: FUZZ_JOBS=16
 # make models  the two small real models that the demo, some tests and the benchmarks use, into target/gradus-home
 # make bench         the table of docs/performance.md beside vLLM, transformers and llama.cpp on a CPU; DEVICE=cuda: beside transformers on a GPU
 # make bench-engine  speed of the engine and of its peers (transformers, llama.cpp, sentence-transformers), in one run
