@@ -4,7 +4,7 @@
 set -eu
 : "${GRADUS:=gradus}" "${GRADUS_DATA:?names the folder of datasets}" "${DEVICE:=cpu}"
 export GRADUS GRADUS_DATA
-[ -e data-out/default/references.jsonl.zst ] || OUT=data-out/default PREFIXES=no sh recipes/default/data.sh
+[ -e data-out/default/references-half.jsonl.zst ] || OUT=data-out/default sh recipes/default/data.sh
 "$GRADUS" models pull smollm2-135m
 "$GRADUS" train prm recipes/default/prm.toml -o runs/default-prm --set model.device="$DEVICE"
 "$GRADUS" bench processbench "$GRADUS_DATA"/processbench/*.json --adapter runs/default-prm/adapter --device "$DEVICE" -o runs/default-prm/processbench

@@ -22,7 +22,7 @@ const UNCHANGED: f64 = 0.2;
 const ON_ONE_LINE: f64 = 0.75;
 
 /// Joins steps of a solution into paragraphs. Returns how many were joined to the one before them; where none is, the
-/// solution stays as it is.
+/// solution stays as it is. Its id says with which seed, so that several kinds of paragraphs can be used together.
 ///
 /// ```
 /// use gradus_core::{Annotation, LabelSource, Problem, Solution};
@@ -47,7 +47,7 @@ pub fn merge_steps(problem: &Problem, solution: &mut Solution, seed: u64) -> usi
     let paragraphs: Vec<(usize, usize)> = starts.iter().map(|(start, _)| *start).zip(ends()).collect();
     solution.annotations.iter_mut().for_each(|annotation| label(annotation, &paragraphs));
     solution.steps = steps;
-    solution.id += "/paragraphs";
+    solution.id = format!("{}/paragraphs-{seed}", solution.id);
     solution.scores.clear();
     solution.references = None;
     joined
@@ -161,7 +161,7 @@ mod tests {
             (marks(&wrong), wrong.annotations[0].first_error),
             (vec![Some(Incorrect)], FirstError::At(0))
         );
-        assert_eq!(wrong.id, "/paragraphs");
+        assert!(wrong.id.starts_with("/paragraphs-"), "{}", wrong.id);
         // A label is carried to the end of a paragraph, and never lost to a step without one.
         assert_eq!(marks(&in_one(&[None, Some(Correct)])), [Some(Correct)]);
         assert_eq!(marks(&in_one(&[Some(Correct), None])), [Some(Correct), None]);
@@ -173,8 +173,9 @@ mod tests {
     fn scores_and_references_are_of_steps() {
         let mut solution = in_one(&[Some(Mark::Correct); 3]);
         assert!(solution.scores.is_empty() && solution.references.is_none());
+        let id = solution.id.clone();
         assert_eq!(merge_steps(&problem("p"), &mut solution, 0), 0);
-        assert_eq!(solution.id, "/paragraphs");
+        assert_eq!(solution.id, id);
     }
 
     fn some_steps() -> impl Strategy<Value = Vec<(String, Option<Mark>)>> {

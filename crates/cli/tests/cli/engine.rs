@@ -239,7 +239,7 @@ fn the_own_reward_model_finds_a_wrong_sign() {
         scores.iter().map(|score| score.as_f64().unwrap()).collect()
     };
     assert!(scores(0).iter().all(|score| *score > 0.5), "{:?}", scores(0));
-    assert!(scores(1)[0] > 0.5 && scores(1)[1] < 0.5, "{:?}", scores(1));
+    assert!(scores(1)[0] > 0.5 && scores(1)[1] < scores(0)[1] - 0.2, "{:?} {:?}", scores(0), scores(1));
     let refused = folder.run("score rolls.jsonl --model gradus-prm --adapter .");
     assert!(refused.stderr.contains("gradus-prm is itself an adapter"), "{refused}");
     let refused = folder.run("score rolls.jsonl --model gradus-prm --profile plain");

@@ -308,6 +308,8 @@ fn continuations_become_paragraphs_with_labels_once() {
     );
     let other = folder.run(&format!("{line} --seed 1 -o other.jsonl")).json();
     assert_ne!(folder.bytes("other.jsonl"), folder.bytes("paragraphs.jsonl"), "{other}");
+    // Both kinds of paragraphs can be used together: a solution that was joined in another way is another solution.
+    folder.run("data merge merged.jsonl paragraphs.jsonl other.jsonl -o all.jsonl").succeeds();
     for record in folder.rows("paragraphs.jsonl") {
         for pair in record["solutions"].as_array().unwrap().chunks(2) {
             let steps = |index: usize| pair[index]["steps"].as_array().unwrap().clone();
