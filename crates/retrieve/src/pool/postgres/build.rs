@@ -521,10 +521,9 @@ impl<'a> Build<'a> {
 
 /// Drops a build's tables, unless somebody reads them.
 async fn drop_build(connection: &mut Connection<Holds>, names: &Names) -> Attempt<()> {
-    let lock = "SELECT pg_try_advisory_xact_lock($1::int, $2::int)";
     for _ in 0..TRIES {
         connection.batch("BEGIN").await?;
-        let locked = connection.first(lock, &[&schema::HELD, &(names.build as i32)]).await?;
+        let locked = connection.first(schema::DROP_LOCK, &[&schema::HELD, &names.locked()]).await?;
         if locked.is_some_and(|row| row.get(0)) {
             connection.batch(&names.drop()).await?;
             connection.query("DELETE FROM gradus_pool_builds WHERE id = $1", &[&names.build]).await?;

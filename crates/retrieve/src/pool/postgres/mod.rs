@@ -105,7 +105,7 @@ impl PostgresPool {
     }
 
     fn of(mut server: Server, names: Names, found: Published) -> Result<Self> {
-        server.reads = Some(names.build);
+        server.reads = Some(names.locked());
         let Published { manifest, components, has_index, .. } = found;
         let components = match (manifest.pca, components) {
             (false, _) => None,
@@ -144,8 +144,8 @@ struct Holds(bool);
 struct Server {
     place: ServerPlace,
     handle: Handle<Holds>,
-    /// The build whose tables are read: nobody drops them meanwhile.
-    reads: Option<i64>,
+    /// The table by which the build that is read is locked: nobody drops its tables meanwhile.
+    reads: Option<String>,
 }
 
 impl Server {
@@ -164,12 +164,12 @@ impl Server {
     where
         F: AsyncFn(&mut Connection<Holds>) -> Attempt<T> + Send + 'static,
     {
-        let (place, reads) = (self.place.shown.clone(), self.reads);
+        let (place, reads) = (self.place.shown.clone(), self.reads.clone());
         let answer = self.handle.run(async move |connection| {
-            if let Some(build) = reads
+            if let Some(table) = reads
                 && !connection.state.0
             {
-                connection.query(schema::HOLD, &[&schema::HELD, &(build as i32)]).await?;
+                connection.query(schema::HOLD, &[&schema::HELD, &table]).await?;
                 connection.state.0 = true;
             }
             function(connection).await

@@ -54,7 +54,12 @@ pub(super) const EXTENSION: &str = "SELECT n.nspname::text, e.extversion::text F
 /// The first numbers of two kinds of locks: who reads the tables of a build shares one, and who drops them has it alone;
 /// who builds a pool of some name has the other alone.
 pub(super) const HELD: i32 = 723_810_713;
-pub(super) const HOLD: &str = "SELECT pg_try_advisory_lock_shared($1::int, $2::int)";
+/// By the number that the server gave to a table of the build: each schema counts its builds from 1, and locks are the
+/// whole database's.
+pub(super) const HOLD: &str =
+    "SELECT pg_try_advisory_lock_shared($1::int, coalesce(to_regclass($2::text)::oid::int, 0))";
+pub(super) const DROP_LOCK: &str =
+    "SELECT pg_try_advisory_xact_lock($1::int, coalesce(to_regclass($2::text)::oid::int, 0))";
 pub(super) const BUILDING: i32 = 723_810_714;
 /// By the name and the schema that tables are made in.
 pub(super) const BUILD_LOCK: &str =
@@ -88,6 +93,11 @@ pub(super) const KINDS: [&str; 6] =
 impl Names {
     pub(super) fn table(&self, kind: &str) -> String {
         format!("gradus_pool_{}_{kind}", self.build)
+    }
+
+    /// The table by which a build is locked.
+    pub(super) fn locked(&self) -> String {
+        self.table("questions")
     }
 
     /// A type, operator or operator class of pgvector.

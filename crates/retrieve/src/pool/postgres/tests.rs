@@ -285,6 +285,24 @@ async fn who_reads_keeps_what_was_replaced() {
     assert_eq!(schema.tables().await.len(), 6, "{:?}", schema.tables().await);
 }
 
+/// Each schema counts its builds from 1: a reader of another schema's first build keeps nothing of ours.
+#[tokio::test]
+async fn readers_of_another_schema_keep_nothing() {
+    let Some(schema) = Schema::make().await else { return };
+    let Some(other) = Schema::make().await else { return };
+    let model = Words::default();
+    let replacing = Settings { replace: true, ..settings() };
+    for schema in [&schema, &other] {
+        schema.pool("p").build(records(0..20), &encoder(&model), &replacing, None, |_| true).await.unwrap();
+    }
+    let reader = other.pool("p").open().unwrap();
+    let search = two_stage::Settings::default();
+    two_stage::retrieve(&*reader, Some(&model), &targets(20), &search, |_, _| true).await.unwrap();
+    schema.pool("p").build(records(20..50), &encoder(&model), &replacing, None, |_| true).await.unwrap();
+    assert_eq!(schema.tables().await.len(), 6, "{:?}", schema.tables().await);
+    drop(reader);
+}
+
 #[tokio::test]
 async fn a_cut_connection_is_made_again_by_a_search_and_ends_a_build() {
     let Some(schema) = Schema::make().await else { return };
