@@ -166,10 +166,10 @@ impl Server {
     {
         let (place, reads) = (self.place.shown.clone(), self.reads.clone());
         let answer = self.handle.run(async move |connection| {
-            if let Some(table) = reads
+            if let Some(table) = &reads
                 && !connection.state.0
             {
-                connection.query(schema::HOLD, &[&schema::HELD, &table]).await?;
+                connection.query(schema::HOLD, &[&schema::HELD, table]).await?;
                 connection.state.0 = true;
             }
             function(connection).await
