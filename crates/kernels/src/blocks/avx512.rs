@@ -5,7 +5,7 @@
 //! weights up; for bf16 the table itself is rounded, so a weight costs a fraction of an instruction.
 //! The arithmetic is that of `scalar.rs`, step by step, and gives the same bits.
 
-use super::{BlockKind, scalar};
+use super::{BlockKind, ROWS, scalar, side_by_side};
 use crate::amx::to_bf16;
 use core::arch::x86_64::*;
 
@@ -16,33 +16,29 @@ trait Sink: Copy {
     /// Weights `32 * chunk ..` of the row are `low` (16 of them), then `high`.
     unsafe fn pair(self, chunk: usize, low: __m512, high: __m512);
 
-    /// The weights are `table[code & 15]`, with a code in each of 32 words.
+    /// The weights are `table[code & 15]`: the low halves of sixteen bytes are the first codes, the high halves the others.
     #[inline(always)]
-    unsafe fn table16(self, chunk: usize, table: __m512, codes: __m512i) {
-        // SAFETY: the trait's promise.
+    unsafe fn nibbles16(self, chunk: usize, table: __m512, at: *const u8) {
+        // SAFETY: the trait's promise, and the caller reads within its block.
+        // A look-up heeds the low four bits of 32: bytes need no words on the way.
         unsafe {
-            let (low, high) = to_dwords(codes);
-            let low = _mm512_permutexvar_ps(low, table);
-            let high = _mm512_permutexvar_ps(high, table);
+            let codes = _mm512_cvtepu8_epi32(_mm_loadu_si128(at.cast()));
+            let low = _mm512_permutexvar_ps(codes, table);
+            let high = _mm512_permutexvar_ps(_mm512_srli_epi32::<4>(codes), table);
             self.pair(chunk, low, high);
         }
     }
 
-    /// [`Sink::table16`] with the low halves of sixteen bytes as the first codes and the high halves as the others.
-    #[inline(always)]
-    unsafe fn nibbles16(self, chunk: usize, table: __m512, at: *const u8) {
-        // SAFETY: the trait's promise, and the caller reads within its block.
-        unsafe { self.table16(chunk, table, nibbles(at)) }
-    }
-
     /// The low halves of 32 bytes as the codes of one chunk, and the high halves as those of the next.
     #[inline(always)]
-    unsafe fn nibbles32(self, chunk: usize, tables: [__m512; 2], at: *const u8) {
+    unsafe fn nibbles32(self, chunk: usize, [first, second]: [__m512; 2], at: *const u8) {
         // SAFETY: the trait's promise, and the caller reads within its block.
         unsafe {
-            let codes = words_at(at);
-            self.table16(chunk, tables[0], codes);
-            self.table16(chunk + 1, tables[1], _mm512_srli_epi16::<4>(codes));
+            let codes = [at, at.add(16)].map(|at| _mm512_cvtepu8_epi32(_mm_loadu_si128(at.cast())));
+            let [low, high] = codes.map(|codes| _mm512_permutexvar_ps(codes, first));
+            self.pair(chunk, low, high);
+            let [low, high] = codes.map(|codes| _mm512_permutexvar_ps(_mm512_srli_epi32::<4>(codes), second));
+            self.pair(chunk + 1, low, high);
         }
     }
 
@@ -83,30 +79,6 @@ impl Sink for F32Row {
             _mm512_storeu_ps(self.0.add(chunk * 32 + 16), high);
         }
     }
-
-    // A table of f32 is looked up by the low four bits of 32: bytes need no words on the way.
-    #[inline(always)]
-    unsafe fn nibbles16(self, chunk: usize, table: __m512, at: *const u8) {
-        // SAFETY: the trait's promise, and the caller reads within its block.
-        unsafe {
-            let codes = _mm512_cvtepu8_epi32(_mm_loadu_si128(at.cast()));
-            let low = _mm512_permutexvar_ps(codes, table);
-            let high = _mm512_permutexvar_ps(_mm512_srli_epi32::<4>(codes), table);
-            self.pair(chunk, low, high);
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn nibbles32(self, chunk: usize, [first, second]: [__m512; 2], at: *const u8) {
-        // SAFETY: the trait's promise, and the caller reads within its block.
-        unsafe {
-            let codes = [at, at.add(16)].map(|at| _mm512_cvtepu8_epi32(_mm_loadu_si128(at.cast())));
-            let [low, high] = codes.map(|codes| _mm512_permutexvar_ps(codes, first));
-            self.pair(chunk, low, high);
-            let [low, high] = codes.map(|codes| _mm512_permutexvar_ps(_mm512_srli_epi32::<4>(codes), second));
-            self.pair(chunk + 1, low, high);
-        }
-    }
 }
 
 /// A row of consecutive tiles, `step` bytes apart, in bf16. Needs AVX-512 BF16.
@@ -122,6 +94,16 @@ impl Bf16Row {
         // SAFETY: the trait's promise.
         unsafe { _mm512_storeu_si512(self.first.add(chunk * self.step).cast(), weights) }
     }
+
+    /// The weights are `table[code & 15]`, with a code in each of 32 words.
+    #[inline(always)]
+    unsafe fn table16(self, chunk: usize, table: __m512, codes: __m512i) {
+        // SAFETY: the trait's promise. The table is there twice, so the fifth bit of a code does not matter.
+        unsafe {
+            let table = to_bf16(table, table);
+            self.store(chunk, _mm512_permutexvar_epi16(codes, table));
+        }
+    }
 }
 
 impl Sink for Bf16Row {
@@ -132,11 +114,18 @@ impl Sink for Bf16Row {
     }
 
     #[inline(always)]
-    unsafe fn table16(self, chunk: usize, table: __m512, codes: __m512i) {
-        // SAFETY: the trait's promise. The table is there twice, so the fifth bit of a code does not matter.
+    unsafe fn nibbles16(self, chunk: usize, table: __m512, at: *const u8) {
+        // SAFETY: the trait's promise, and the caller reads within its block.
+        unsafe { self.table16(chunk, table, nibbles(at)) }
+    }
+
+    #[inline(always)]
+    unsafe fn nibbles32(self, chunk: usize, tables: [__m512; 2], at: *const u8) {
+        // SAFETY: the trait's promise, and the caller reads within its block.
         unsafe {
-            let table = to_bf16(table, table);
-            self.store(chunk, _mm512_permutexvar_epi16(codes, table));
+            let codes = words_at(at);
+            self.table16(chunk, tables[0], codes);
+            self.table16(chunk + 1, tables[1], _mm512_srli_epi16::<4>(codes));
         }
     }
 
@@ -186,6 +175,27 @@ pub(crate) unsafe fn to_split(low: __m512, high: __m512) -> (__m512i, __m512i) {
     }
 }
 
+/// Sums of products with M rows of x, lane by lane: what a row of W would give that was stored as f32 first.
+#[derive(Clone, Copy)]
+struct Dot<const M: usize> {
+    x: [*const f32; M],
+    sums: *mut [__m512; M],
+}
+
+impl<const M: usize> Sink for Dot<M> {
+    #[inline(always)]
+    unsafe fn pair(self, chunk: usize, low: __m512, high: __m512) {
+        // SAFETY: the trait's promise.
+        unsafe {
+            for (x, sum) in self.x.iter().zip(&mut *self.sums) {
+                let x = x.add(chunk * 32);
+                *sum = _mm512_fmadd_ps(_mm512_loadu_ps(x), low, *sum);
+                *sum = _mm512_fmadd_ps(_mm512_loadu_ps(x.add(16)), high, *sum);
+            }
+        }
+    }
+}
+
 /// A block kind: decodes the block at `block` into chunks `first ..` of a sink.
 trait Expand {
     const KIND: BlockKind;
@@ -206,19 +216,14 @@ unsafe fn expand_row<E: Expand, S: Sink>(blocks: *const u8, weights: usize, sink
     }
 }
 
+/// The value of an expression in which `$e` is the [`Expand`] of a kind.
 macro_rules! for_kind {
-    ($kind:expr, $blocks:expr, $weights:expr, $sink:expr) => {
+    ($kind:expr, $e:ident => $value:expr) => {
+        for_kind!(@ $kind, $e => $value, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2K, Q3K, Q4K, Q5K, Q6K)
+    };
+    (@ $kind:expr, $e:ident => $value:expr, $($name:ident),*) => {
         match $kind {
-            BlockKind::Q4_0 => expand_row::<Q4_0, _>($blocks, $weights, $sink),
-            BlockKind::Q4_1 => expand_row::<Q4_1, _>($blocks, $weights, $sink),
-            BlockKind::Q5_0 => expand_row::<Q5_0, _>($blocks, $weights, $sink),
-            BlockKind::Q5_1 => expand_row::<Q5_1, _>($blocks, $weights, $sink),
-            BlockKind::Q8_0 => expand_row::<Q8_0, _>($blocks, $weights, $sink),
-            BlockKind::Q2K => expand_row::<Q2K, _>($blocks, $weights, $sink),
-            BlockKind::Q3K => expand_row::<Q3K, _>($blocks, $weights, $sink),
-            BlockKind::Q4K => expand_row::<Q4K, _>($blocks, $weights, $sink),
-            BlockKind::Q5K => expand_row::<Q5K, _>($blocks, $weights, $sink),
-            BlockKind::Q6K => expand_row::<Q6K, _>($blocks, $weights, $sink),
+            $(BlockKind::$name => { type $e = $name; $value })*
         }
     };
 }
@@ -230,7 +235,7 @@ macro_rules! for_kind {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,f16c")]
 pub(crate) unsafe fn row_to_f32(kind: BlockKind, blocks: *const u8, out: *mut f32, weights: usize) {
     // SAFETY: the caller's promise.
-    unsafe { for_kind!(kind, blocks, weights, F32Row(out)) }
+    unsafe { for_kind!(kind, E => expand_row::<E, _>(blocks, weights, F32Row(out))) }
 }
 
 /// Decodes `weights` weights to bf16, 32 of them at `first`, the next 32 `step` bytes further, and so on.
@@ -246,7 +251,7 @@ pub(crate) unsafe fn row_to_bf16(
     step: usize,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { for_kind!(kind, blocks, weights, Bf16Row { first, step }) }
+    unsafe { for_kind!(kind, E => expand_row::<E, _>(blocks, weights, Bf16Row { first, step })) }
 }
 
 /// Like [`row_to_bf16`], with the remainders one tile further.
@@ -262,7 +267,40 @@ pub(crate) unsafe fn row_to_split(
     step: usize,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { for_kind!(kind, blocks, weights, SplitRow { first, step }) }
+    unsafe { for_kind!(kind, E => expand_row::<E, _>(blocks, weights, SplitRow { first, step })) }
+}
+
+/// Adds the products of M rows of x with [`ROWS`] rows of blocks of `weights` weights to `sums`, in the order of the columns.
+///
+/// # Safety
+/// The level AVX-512 is available; every row holds that many weights in whole blocks, and every row of x as many numbers.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,f16c")]
+pub(crate) unsafe fn dot<const M: usize>(
+    kind: BlockKind,
+    rows: [*const u8; ROWS],
+    x: [*const f32; M],
+    weights: usize,
+    sums: &mut [[__m512; M]; ROWS],
+) {
+    // SAFETY: the caller's promise.
+    unsafe { for_kind!(kind, E => dot_rows::<E, M>(rows, x, weights, sums)) }
+}
+
+#[inline(always)]
+unsafe fn dot_rows<E: Expand, const M: usize>(
+    rows: [*const u8; ROWS],
+    x: [*const f32; M],
+    weights: usize,
+    to: &mut [[__m512; M]; ROWS],
+) {
+    let mut sums = *to;
+    // SAFETY: the caller promises `weights` weights of blocks in every row, and as many numbers of x.
+    unsafe {
+        side_by_side(E::KIND, rows, weights, |row, block, chunk| {
+            E::block(block, chunk, Dot { x, sums: &mut sums[row] });
+        });
+    }
+    *to = sums;
 }
 
 /// The codes 0 to 15, plus `first`, as f32.
@@ -283,6 +321,16 @@ pub(crate) unsafe fn codes_from(first: f32) -> __m512 {
 unsafe fn half_at(at: *const u8) -> __m512 {
     // SAFETY: the caller reads within its block.
     unsafe { _mm512_cvtph_ps(_mm256_set1_epi16(at.cast::<i16>().read_unaligned())) }
+}
+
+/// The two f16 numbers at `at`, each in every lane.
+#[inline(always)]
+unsafe fn halves_at(at: *const u8) -> (__m512, __m512) {
+    // SAFETY: the caller reads within its block.
+    unsafe {
+        let pairs = _mm512_cvtph_ps(_mm256_set1_epi32(at.cast::<i32>().read_unaligned()));
+        (_mm512_moveldup_ps(pairs), _mm512_movehdup_ps(pairs))
+    }
 }
 
 /// The f16 number at `at`.
@@ -391,8 +439,8 @@ impl Expand for Q4_1 {
     unsafe fn block<S: Sink>(block: *const u8, first: usize, sink: S) {
         // SAFETY: the trait's promise.
         unsafe {
-            let scaled = _mm512_mul_ps(half_at(block), codes_from(0.0));
-            let table = _mm512_add_ps(scaled, half_at(block.add(2)));
+            let (d, m) = halves_at(block);
+            let table = _mm512_add_ps(_mm512_mul_ps(d, codes_from(0.0)), m);
             sink.nibbles16(first, table, block.add(4));
         }
     }
@@ -420,7 +468,7 @@ impl Expand for Q5_1 {
     unsafe fn block<S: Sink>(block: *const u8, first: usize, sink: S) {
         // SAFETY: the trait's promise.
         unsafe {
-            let (d, m) = (half_at(block), half_at(block.add(2)));
+            let (d, m) = halves_at(block);
             let table = (
                 _mm512_add_ps(_mm512_mul_ps(d, codes_from(0.0)), m),
                 _mm512_add_ps(_mm512_mul_ps(d, codes_from(16.0)), m),

@@ -13,48 +13,9 @@ pub(super) fn dequantize(kind: BlockKind, bytes: &[u8], out: &mut [f32]) {
 
 /// [`dequantize`], compiled for AVX2.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2")]
 pub(super) fn dequantize_avx2(kind: BlockKind, bytes: &[u8], out: &mut [f32]) {
-    let (groups, _) = out.as_chunks_mut::<32>();
-    match kind {
-        BlockKind::Q4_0 => {
-            for (block, group) in bytes.as_chunks::<18>().0.iter().zip(groups) {
-                let codes = block[2..].try_into().expect("16 bytes");
-                nibbles_avx2::<true>(codes, half_at(block, 0), 0.0, group);
-            }
-        }
-        BlockKind::Q4_1 => {
-            for (block, group) in bytes.as_chunks::<20>().0.iter().zip(groups) {
-                let codes = block[4..].try_into().expect("16 bytes");
-                nibbles_avx2::<false>(codes, half_at(block, 0), half_at(block, 2), group);
-            }
-        }
-        _ => each_block(kind, bytes, out),
-    }
-}
-
-/// d·(q − 8), or d·q + m: there d·q has no more bits than f32, so that it is rounded as often as in [`q4_1`].
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c")]
-fn nibbles_avx2<const CENTERED: bool>(bytes: &[u8; 16], d: f32, m: f32, out: &mut [f32; 32]) {
-    use core::arch::x86_64::*;
-    // SAFETY: sixteen bytes are read, and 32 numbers written.
-    unsafe {
-        let bytes = _mm_loadu_si128(bytes.as_ptr().cast());
-        let mask = _mm_set1_epi8(15);
-        let (d, m) = (_mm256_set1_ps(d), _mm256_set1_ps(m));
-        let halves = [_mm_and_si128(bytes, mask), _mm_and_si128(_mm_srli_epi16::<4>(bytes), mask)];
-        for (half, codes) in halves.into_iter().enumerate() {
-            for (part, codes) in [codes, _mm_srli_si128::<8>(codes)].into_iter().enumerate() {
-                let codes = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(codes));
-                let weights = match CENTERED {
-                    true => _mm256_mul_ps(d, _mm256_sub_ps(codes, _mm256_set1_ps(8.0))),
-                    false => _mm256_fmadd_ps(d, codes, m),
-                };
-                _mm256_storeu_ps(out.as_mut_ptr().add(half * 16 + part * 8), weights);
-            }
-        }
-    }
+    each_block(kind, bytes, out);
 }
 
 #[inline(always)]

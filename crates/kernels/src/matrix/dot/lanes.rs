@@ -5,6 +5,8 @@ pub(super) trait Lanes: Copy {
     const COUNT: usize;
     unsafe fn zero() -> Self;
     unsafe fn load(at: *const f32) -> Self;
+    /// Numbers in bf16.
+    unsafe fn load_bf16(at: *const u16) -> Self;
     /// self · by + to.
     unsafe fn multiply_add(self, by: Self, to: Self) -> Self;
     /// The sum of the lanes, always in the same order.
@@ -53,6 +55,11 @@ impl Lanes for [f32; 8] {
         unsafe { at.cast::<[f32; 8]>().read_unaligned() }
     }
     #[inline(always)]
+    unsafe fn load_bf16(at: *const u16) -> Self {
+        // SAFETY: the caller has eight numbers there.
+        unsafe { at.cast::<[u16; 8]>().read_unaligned().map(|bits| f32::from_bits(u32::from(bits) << 16)) }
+    }
+    #[inline(always)]
     unsafe fn multiply_add(self, by: Self, to: Self) -> Self {
         // Without the instruction, a fused multiply-add is a slow library call.
         if cfg!(any(target_arch = "aarch64", target_feature = "fma")) {
@@ -84,6 +91,11 @@ mod arm {
         unsafe fn load(at: *const f32) -> Self {
             // SAFETY: as above.
             unsafe { vld1q_f32(at) }
+        }
+        #[inline(always)]
+        unsafe fn load_bf16(at: *const u16) -> Self {
+            // SAFETY: as above.
+            unsafe { vreinterpretq_f32_u32(vshlq_n_u32::<16>(vmovl_u16(vld1_u16(at)))) }
         }
         #[inline(always)]
         unsafe fn multiply_add(self, by: Self, to: Self) -> Self {
@@ -122,6 +134,14 @@ mod x86 {
         unsafe fn load(at: *const f32) -> Self {
             // SAFETY: the trait's promise.
             unsafe { _mm256_loadu_ps(at) }
+        }
+        #[inline(always)]
+        unsafe fn load_bf16(at: *const u16) -> Self {
+            // SAFETY: the trait's promise.
+            unsafe {
+                let bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(at.cast()));
+                _mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits))
+            }
         }
         #[inline(always)]
         unsafe fn multiply_add(self, by: Self, to: Self) -> Self {
@@ -179,6 +199,14 @@ mod x86 {
         unsafe fn load(at: *const f32) -> Self {
             // SAFETY: the trait's promise.
             unsafe { _mm512_loadu_ps(at) }
+        }
+        #[inline(always)]
+        unsafe fn load_bf16(at: *const u16) -> Self {
+            // SAFETY: the trait's promise.
+            unsafe {
+                let bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(at.cast()));
+                _mm512_castsi512_ps(_mm512_slli_epi32::<16>(bits))
+            }
         }
         #[inline(always)]
         unsafe fn multiply_add(self, by: Self, to: Self) -> Self {

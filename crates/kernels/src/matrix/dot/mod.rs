@@ -5,7 +5,8 @@
 //!
 //! - Many rows of x (`many.rs`): as many rows of W as the second-level cache holds are expanded once; pieces of x that it
 //!   holds beside them pass over them, a piece of k at a time if rows are long.
-//! - A few rows of x, one for instance (`few.rs`): a piece of twelve rows of W is expanded, used and forgotten.
+//! - A few rows of x, one for instance (`few.rs`): a piece of twelve rows of W is expanded, used and forgotten; quantized
+//!   weights are decoded in registers and never stored with AVX-512 and AVX2 (`quantized.rs`).
 //!
 //! Matrices of few columns have a product of their own (`columns.rs`).
 
@@ -13,6 +14,8 @@ mod columns;
 mod few;
 mod lanes;
 mod many;
+#[cfg(target_arch = "x86_64")]
+mod quantized;
 
 use super::parallel::{Shared, share};
 use super::{Activations, Matrix, Storage};
@@ -78,12 +81,17 @@ struct Product<'a> {
 }
 
 impl Product<'_> {
+    /// The row of W behind an output.
+    fn row(&self, output: usize) -> usize {
+        self.wanted.map_or(output, |wanted| wanted[output])
+    }
+
     /// Some columns of the row of W behind an output, as f32: in place where they are stored so, else expanded into `room`.
     ///
     /// # Safety
     /// `room` has room for these columns, whole blocks of padded ones.
     unsafe fn weights(&self, output: usize, columns: Range<usize>, room: *mut f32) -> *const f32 {
-        let row = self.wanted.map_or(output, |wanted| wanted[output]);
+        let row = self.row(output);
         let at = row * self.padded + columns.start;
         if let Storage::F32(weights) = &self.matrix.storage {
             return weights[at..][..columns.len()].as_ptr();

@@ -185,6 +185,26 @@ proptest! {
     }
 }
 
+/// Few rows of x are multiplied with weights that are decoded in registers, many with weights that are expanded first.
+#[test]
+fn a_few_rows_have_the_bits_of_many_with_every_kind_of_block() {
+    let mut random = ChaCha8Rng::seed_from_u64(9);
+    for kind in BlockKind::ALL {
+        for (rows, columns) in [(1, 256), (35, 512), (6, 2304)] {
+            let bytes = blocks(&mut random, kind, rows * columns);
+            let x = numbers(&mut random, 9 * columns);
+            for level in Level::available() {
+                let matrix = block_matrix(level, (rows, columns), kind, &bytes, Precision::F32);
+                let many = multiply(&matrix, &x);
+                for m in 1..=5 {
+                    let few = multiply(&matrix, &x[..m * columns]);
+                    assert_eq!(bits(&few), bits(&many[..m * rows]), "{kind:?} {level:?} {m} of {rows}");
+                }
+            }
+        }
+    }
+}
+
 /// Long rows are multiplied in pieces; 50 outputs do not fill the last tile.
 #[test]
 fn a_product_is_added_with_the_same_bits_in_any_company() {
