@@ -268,6 +268,20 @@ fn corrupt() {
     );
     let report = folder.run("data corrupt both.jsonl --only-wrong -o wrong.jsonl --json").json();
     assert_eq!((&report["problems"], &report["unchanged"]), (&1.into(), &1.into()), "{report}");
+    // One solution twice under one id, with other labels each time: every copy has an id of its own.
+    let labelled = |second: &str| {
+        let first_error = if second == "correct" { "\"none\"" } else { "1" };
+        format!(
+            r#"{{"id":"s","problem_id":"p","steps":["5*12 = 60 rolls.","60-45 = 15 rolls."],"annotations":[{{"labels":[{{"mark":"correct","source":"human"}},{{"mark":"{second}","source":"human"}}],"first_error":{first_error}}}]}}"#
+        )
+    };
+    let twice = format!("[{},{}]}}", labelled("correct"), labelled("incorrect"));
+    folder.file("twice.jsonl", problem.replace("[]}", &twice));
+    folder.run("data corrupt twice.jsonl --solutions --only-wrong -o copies.jsonl").succeeds();
+    let copies = folder.rows("copies.jsonl").remove(0);
+    let ids: Vec<&str> =
+        copies["solutions"].as_array().unwrap().iter().map(|copy| copy["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["s/wrong-0", "s/wrong-1", "s/wrong-2", "s/wrong-3"]);
     let nothing = folder.run("data corrupt references.jsonl --solutions -o none.jsonl");
     assert_eq!(nothing.code, Some(3), "{nothing}");
     assert!(

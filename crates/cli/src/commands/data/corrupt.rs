@@ -1,6 +1,6 @@
 //! `gradus data corrupt`: wrong solutions with known first errors from correct ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
@@ -167,10 +167,19 @@ fn from_solutions(
     report: &mut CorruptSummary,
 ) -> Vec<Solution> {
     let mut made = Vec::new();
+    // A record may hold one solution twice under one id, with labels of its own each time: copies are counted on.
+    let mut copied: HashMap<String, usize> = HashMap::new();
     for solution in solutions {
         let fine = right_part(&solution);
         report.without_right_steps += u64::from(fine.is_none());
         let mut wrong = fine.map_or_else(Vec::new, |fine| copies(args, problem, &fine, report));
+        let before = copied.entry(solution.id.clone()).or_default();
+        if *before > 0 {
+            for (number, copy) in wrong.iter_mut().enumerate() {
+                copy.id = format!("{}/wrong-{}", solution.id, *before + number);
+            }
+        }
+        *before += wrong.len();
         if !args.only_wrong {
             report.kept += 1;
             made.push(solution);
