@@ -39,7 +39,7 @@
 # make bench-llm        1,000 requests in flight at a scripted server: share of the ideal rate, memory; fails below 95 % or beyond 300 MB
 # make bench-store      tasks per second of the job stores, SQLite and PostgreSQL, of a plain queue in PostgreSQL and of Graphile Worker, in one run
 # make bench-streaming  five million solutions judged on one machine by a server that answers at once: speed, and memory as a picture (16 GB of disk)
-# make default-prm      the default PRM anew: its data, training, ProcessBench; DEVICE=cuda on an NVIDIA GPU (minutes), on two CPU cores 16 to 29 hours
+# make default-prm      the default PRM anew: its data, training, ProcessBench; DEVICE=cuda on an NVIDIA GPU (minutes), on two CPU cores a day or two
 # make docs          the book, into target/book; make check-docs: widths, links and paths; make test-docs: every command of a guide is run
 # make same-outputs OLD=program   do that program and this checkout's write the same bytes?
 # make release       the optimized program, its line tables in a file beside it

@@ -27,7 +27,9 @@ fi
 [[ -d /dev/shm ]] && export TMPDIR=/dev/shm
 TMPDIR=$(mktemp -d)
 export TMPDIR
-trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$TMPDIR"' EXIT
+# Every job is a process group, so that its fuzzer ends with it.
+set -m
+trap 'for job in $(jobs -p); do kill -- -"$job" 2>/dev/null || true; done; rm -rf "$TMPDIR"' EXIT
 
 runs=("$@")
 if [[ ${#runs[@]} -eq 0 ]]; then

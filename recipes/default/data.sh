@@ -33,7 +33,11 @@ prmbench=$data/prmbench/prmbench.jsonl
 [ -e "$prmbench" ] || { echo "not there, so its problems are not removed: $prmbench"; prmbench=; }
 
 echo "== People's labels"
-for file in $labels; do printf '%s\n' "$data/$file"; done | xargs "$GRADUS" data convert -o "$work/labelled.jsonl"
+(
+    set --
+    for file in $labels; do set -- "$@" "$data/$file"; done
+    "$GRADUS" data convert "$@" -o "$work/labelled.jsonl"
+)
 "$GRADUS" data dedup "$work/labelled.jsonl" "$@" ${prmbench:+--against "$prmbench"} --show 0 -o "$work/held-out.jsonl"
 "$GRADUS" data split "$work/held-out.jsonl" --parts train=0.86,eval=0.14 --seed 0 -o "$work/split"
 "$GRADUS" data convert "$work/split/eval.jsonl" -o "$OUT/eval.jsonl.zst"

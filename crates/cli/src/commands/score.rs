@@ -66,8 +66,8 @@ const PATIENCE: usize = 8;
 /// Solutions per retrieval pass.
 const GATHERED: usize = 4096;
 /// How far the model that ships with the program can be trusted, as its card has it.
-const TRUST: &str = "gradus-prm is small: its average F1 on ProcessBench is 37.0, that of the length of steps 29.4, a 7B PRM's \
-73.5. To decide, use a larger one: --model Qwen/Qwen2.5-Math-PRM-7B";
+const TRUST: &str = "gradus-prm is small: its average F1 on half of ProcessBench is 37.0, that of the length of steps 29.4, \
+a 7B PRM's on the whole 73.5. To decide, use a larger one: --model Qwen/Qwen2.5-Math-PRM-7B";
 /// Metadata key of a solution's references, by the name of the scores.
 const RETRIEVAL: &str = "retrieval";
 

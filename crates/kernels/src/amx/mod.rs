@@ -7,9 +7,9 @@
 //! order, then the two sums are added to C; so swapping the roles of A and B gives the same bits.
 //! Subnormal numbers count as zero.
 //!
-//! Tests, and builds with the feature `emulated-amx`, have the instructions in plain Rust where the processor lacks them.
+//! Tests have the instructions in plain Rust where the processor lacks them.
 
-#[cfg(any(test, feature = "emulated-amx"))]
+#[cfg(test)]
 mod emulated;
 
 use core::arch::asm;
@@ -17,7 +17,7 @@ use core::arch::x86_64::{__m512, __m512bh, __m512i, _mm512_cvtne2ps_pbh};
 
 /// Whether the level AMX can run on this machine, which has AVX-512.
 pub(crate) fn usable() -> bool {
-    cfg!(any(test, feature = "emulated-amx")) || native()
+    cfg!(test) || native()
 }
 
 /// Whether the CPU has AMX and AVX-512 with bf16, and the kernel lets this process use tiles.
@@ -31,7 +31,7 @@ fn native() -> bool {
 }
 
 /// Whether the instructions are emulated in this process.
-#[cfg(any(test, feature = "emulated-amx"))]
+#[cfg(test)]
 fn is_emulated() -> bool {
     static EMULATED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *EMULATED.get_or_init(|| !native())
@@ -40,7 +40,7 @@ fn is_emulated() -> bool {
 /// Does `emulated` in place of what follows where the processor cannot.
 macro_rules! emulate {
     ($emulated:expr) => {
-        #[cfg(any(test, feature = "emulated-amx"))]
+        #[cfg(test)]
         if is_emulated() {
             return $emulated;
         }

@@ -1,7 +1,8 @@
 //! Block kinds decoded with AVX2, 32 weights at a time, to f32 or straight into sums of products.
 //!
 //! As in `avx512.rs` a kind ([`Expand`]) hands chunks of 32 weights to a destination ([`Sink`]), with the arithmetic of
-//! `scalar.rs` and the same bits. Q2K and Q3K are left to `scalar.rs`: see [`decodes`].
+//! `scalar.rs` and the same bits. Q2K and Q3K, which hardly anyone uses, are left to
+//! `scalar.rs`.
 
 use super::{BlockKind, ROWS, scalar, side_by_side};
 use core::arch::x86_64::*;
@@ -188,7 +189,7 @@ unsafe fn fifth_bits(bits: u32) -> __m256i {
 
 /// 32 bytes shifted right by `bits` within each byte, cut to `mask`.
 #[inline(always)]
-unsafe fn bits_at(at: *const u8, bits: usize, mask: i8) -> __m256i {
+pub(super) unsafe fn bits_at(at: *const u8, bits: usize, mask: i8) -> __m256i {
     // SAFETY: the caller reads within its block.
     unsafe {
         let shifted = _mm256_srl_epi16(_mm256_loadu_si256(at.cast()), _mm_cvtsi32_si128(bits as i32));
@@ -208,7 +209,7 @@ unsafe fn scaled(codes: __m256i, scale: f32, minimum: f32) -> [__m256; 4] {
 
 /// The eight scales and minimums of a Q4K or Q5K block, multiplied by `d` and `dmin`.
 #[inline(always)]
-unsafe fn k_scales(block: *const u8) -> ([f32; 8], [f32; 8]) {
+pub(super) unsafe fn k_scales(block: *const u8) -> ([f32; 8], [f32; 8]) {
     // SAFETY: the caller's block is readable, and each array has room for 8 numbers.
     unsafe {
         let (d, dmin) = (scalar_half_at(block), scalar_half_at(block.add(2)));

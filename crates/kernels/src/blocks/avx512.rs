@@ -5,6 +5,7 @@
 //! weights up; for bf16 the table itself is rounded, so a weight costs a fraction of an instruction.
 //! The arithmetic is that of `scalar.rs`, step by step, and gives the same bits.
 
+use super::avx2::{bits_at, k_scales};
 use super::{BlockKind, ROWS, scalar, side_by_side};
 use crate::amx::to_bf16;
 use core::arch::x86_64::*;
@@ -333,16 +334,6 @@ unsafe fn halves_at(at: *const u8) -> (__m512, __m512) {
     }
 }
 
-/// The f16 number at `at`.
-#[inline(always)]
-unsafe fn scalar_half_at(at: *const u8) -> f32 {
-    // SAFETY: the caller reads within its block.
-    unsafe {
-        let bits = i32::from(at.cast::<u16>().read_unaligned());
-        _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(bits)))
-    }
-}
-
 /// 32 words from 16 bytes: the bytes, then the bytes shifted right by 4. Upper bits are not cleared.
 #[inline(always)]
 unsafe fn nibbles(at: *const u8) -> __m512i {
@@ -382,16 +373,6 @@ unsafe fn signed_bytes(bytes: __m256i) -> (__m512, __m512) {
     }
 }
 
-/// 32 bytes shifted right by `bits` within each byte, cut to `mask`.
-#[inline(always)]
-unsafe fn bits_at(at: *const u8, bits: usize, mask: i8) -> __m256i {
-    // SAFETY: the caller reads within its block.
-    unsafe {
-        let shifted = _mm256_srl_epi16(_mm256_loadu_si256(at.cast()), _mm_cvtsi32_si128(bits as i32));
-        _mm256_and_si256(shifted, _mm256_set1_epi8(mask))
-    }
-}
-
 /// Sixteen numbers, to be broadcast one by one.
 #[inline(always)]
 unsafe fn to_array(numbers: __m512) -> [f32; 16] {
@@ -399,24 +380,6 @@ unsafe fn to_array(numbers: __m512) -> [f32; 16] {
     // SAFETY: `out` has room for 16 numbers.
     unsafe { _mm512_storeu_ps(out.as_mut_ptr(), numbers) };
     out
-}
-
-/// The eight scales and minimums of a Q4K or Q5K block, multiplied by `d` and `dmin`.
-#[inline(always)]
-unsafe fn k_scales(block: *const u8) -> ([f32; 8], [f32; 8]) {
-    // SAFETY: the caller's block is readable, and each array has room for 8 numbers.
-    unsafe {
-        let (d, dmin) = (scalar_half_at(block), scalar_half_at(block.add(2)));
-        let (scales, minimums) = scalar::k_scales(&block.add(4).cast::<[u8; 12]>().read_unaligned());
-        let times = |bytes: [u8; 8], factor: f32| {
-            let dwords = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(i64::from_le_bytes(bytes)));
-            let mut out = [0f32; 8];
-            let product = _mm256_mul_ps(_mm256_cvtepi32_ps(dwords), _mm256_set1_ps(factor));
-            _mm256_storeu_ps(out.as_mut_ptr(), product);
-            out
-        };
-        (times(scales, d), times(minimums, dmin))
-    }
 }
 
 struct Q4_0;

@@ -138,8 +138,8 @@ pub(crate) fn dequantize_at(level: Level, kind: BlockKind, bytes: &[u8], out: &m
 pub(crate) const ROWS: usize = 4;
 
 /// Calls `decode` with each block of [`ROWS`] rows, in the order of their columns: the number of the row, the block, and the
-/// number of its first chunk of 32 weights. Rows are short and lie one behind the other, so the processor does not see in
-/// time what comes next: it is told.
+/// number of its first chunk of 32 weights. Rows are short and lie one behind the other, which the processor does not see in
+/// time, so the same block of the next rows is prefetched.
 ///
 /// # Safety
 /// Every row holds `weights` weights in whole blocks.

@@ -41,7 +41,7 @@ impl<'a> Activations<'a> {
         Self::of(Cow::Borrowed(values), true)
     }
 
-    /// Rows for a single product: each thread rounds or packs what it multiplies.
+    /// Rows for a single product: nothing is kept for another.
     pub fn for_one(values: &'a [f32]) -> Self {
         Self::of(Cow::Borrowed(values), false)
     }

@@ -33,9 +33,14 @@ impl Projection<'_> {
     /// # Panics
     /// As [`Matrix::multiply`]; so for the others.
     pub fn apply(&self, x: &Activations<'_>, y: &mut [f32]) {
+        self.apply_with(x, self.low(x).as_ref(), y);
+    }
+
+    /// [`Projection::apply`], given x · Aᵀ.
+    fn apply_with(&self, x: &Activations<'_>, low: Option<&Activations<'_>>, y: &mut [f32]) {
         self.weights.multiply_shared(x, y);
-        if let (Some((_, b)), Some(low)) = (self.adapter, self.low(x)) {
-            b.add_multiply_shared(&low, y);
+        if let (Some((_, b)), Some(low)) = (self.adapter, low) {
+            b.add_multiply_shared(low, y);
         }
         if let Some(bias) = &self.bias {
             rows::add_bias(y, bias);
@@ -44,16 +49,14 @@ impl Projection<'_> {
 
     /// Adds the projection to `y`, with the bits of [`Projection::apply`] and an addition.
     pub fn add_to(&self, x: &Activations<'_>, y: &mut [f32]) {
+        let low = self.low(x);
         #[cfg(target_arch = "x86_64")]
-        {
-            let low = self.low(x);
-            if let Some(sum) = Sum::of(self, x, low.as_ref()) {
-                return tiles::add_to(&sum, y);
-            }
+        if let Some(sum) = Sum::of(self, x, low.as_ref()) {
+            return tiles::add_to(&sum, y);
         }
         let mut room = Scratch::with_bytes(y.len() * 4);
         let added = room.numbers(y.len());
-        self.apply(x, added);
+        self.apply_with(x, low.as_ref(), added);
         rows::add(y, added);
     }
 
@@ -61,9 +64,9 @@ impl Projection<'_> {
     pub fn gated(gate: &Self, up: &Self, x: &Activations<'_>, next: &Self) -> Activations<'static> {
         let outputs = gate.weights.rows();
         let count = x.count() / gate.weights.columns() * outputs;
+        let lows = [gate.low(x), up.low(x)];
         #[cfg(target_arch = "x86_64")]
         if let Some(split) = Projection::rounding(&[next], count / outputs.max(1)) {
-            let lows = [gate.low(x), up.low(x)];
             let sums = (Sum::of(gate, x, lows[0].as_ref()), Sum::of(up, x, lows[1].as_ref()));
             if let (Some(gate), Some(up)) = sums {
                 return Activations::rounded(tiles::gated([gate, up], split), count, split);
@@ -72,9 +75,9 @@ impl Projection<'_> {
         #[cfg(not(target_arch = "x86_64"))]
         let _ = next;
         let (mut values, mut room) = (vec![0.0; count], Scratch::with_bytes(count * 4));
-        gate.apply(x, &mut values);
+        gate.apply_with(x, lows[0].as_ref(), &mut values);
         let factors = room.numbers(count);
-        up.apply(x, factors);
+        up.apply_with(x, lows[1].as_ref(), factors);
         rows::silu_mul_in_place(&mut values, factors);
         Activations::from_vec(values)
     }
@@ -83,9 +86,9 @@ impl Projection<'_> {
     pub fn gelu(&self, x: &Activations<'_>, next: &Self) -> Activations<'static> {
         let outputs = self.weights.rows();
         let count = x.count() / self.weights.columns() * outputs;
+        let low = self.low(x);
         #[cfg(target_arch = "x86_64")]
         if let Some(split) = Projection::rounding(&[next], count / outputs.max(1)) {
-            let low = self.low(x);
             if let Some(sum) = Sum::of(self, x, low.as_ref()) {
                 return Activations::rounded(tiles::gelu(&sum, split), count, split);
             }
@@ -93,7 +96,7 @@ impl Projection<'_> {
         #[cfg(not(target_arch = "x86_64"))]
         let _ = next;
         let mut values = vec![0.0; count];
-        self.apply(x, &mut values);
+        self.apply_with(x, low.as_ref(), &mut values);
         rows::gelu(&mut values);
         Activations::from_vec(values)
     }

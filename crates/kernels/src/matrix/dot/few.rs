@@ -108,7 +108,7 @@ unsafe fn multiply_with<L: Lanes, const M: usize, const N: usize>(
 ) {
     let Product { x, m, padded, y, outputs, .. } = *task.product;
     for row in 0..m {
-        for output in (0..ROWS).step_by(N) {
+        for output in (0..task.count).step_by(N) {
             // SAFETY: the caller's promise; N divides ROWS.
             unsafe {
                 let x = x.get().add(row * padded + task.k.start).cast_const();
@@ -134,7 +134,7 @@ unsafe fn multiply_with<L: Lanes, const M: usize, const N: usize>(
                 }
                 let totals = L::all_totals(sums);
                 let to = y.get().add(row * outputs + task.first + output);
-                for (j, total) in totals[0].iter().enumerate().take(task.count.saturating_sub(output)) {
+                for (j, total) in totals[0].iter().enumerate().take(task.count - output) {
                     to.add(j).write(*total);
                 }
             }

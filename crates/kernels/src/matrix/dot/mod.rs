@@ -1,12 +1,13 @@
 //! Products without AMX: dot products of f32 rows, several at a time in registers.
 //!
 //! Every output is one chain of fused multiply-adds over lanes of k, then one fixed sum of the lanes, whatever block it is
-//! computed in and however it is cut along k. Rows that are not stored as f32 are expanded into scratch memory:
+//! computed in and however it is cut along k.
 //!
-//! - Many rows of x (`many.rs`): as many rows of W as the second-level cache holds are expanded once; pieces of x that it
-//!   holds beside them pass over them, a piece of k at a time if rows are long.
-//! - A few rows of x, one for instance (`few.rs`): a piece of twelve rows of W is expanded, used and forgotten; quantized
-//!   weights are decoded in registers and never stored with AVX-512 and AVX2 (`quantized.rs`).
+//! - Many rows of x (`many.rs`): as many rows of W as the second-level cache holds are expanded once, if they are not
+//!   stored as f32; pieces of x that it holds beside them pass over them, a piece of k at a time if rows are long.
+//! - A few rows of x, one for instance (`few.rs`): f32 and bf16 are multiplied where they lie. Quantized weights are decoded in
+//!   registers and never stored (`quantized.rs`); where there is no such code, a piece of twelve rows is expanded, used and
+//!   forgotten.
 //!
 //! Matrices of few columns have a product of their own (`columns.rs`).
 

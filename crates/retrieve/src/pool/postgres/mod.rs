@@ -169,8 +169,8 @@ impl Server {
             if let Some(table) = &reads
                 && !connection.state.0
             {
-                connection.query(schema::HOLD, &[&schema::HELD, table]).await?;
-                connection.state.0 = true;
+                let held = connection.first(schema::HOLD, &[&schema::HELD, table]).await?;
+                connection.state.0 = held.is_some_and(|row| row.get(0));
             }
             function(connection).await
         });
