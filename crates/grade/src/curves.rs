@@ -10,7 +10,7 @@ use super::{Reason, Verdict};
 /// Pseudo-random values of the other variables that are tried.
 const ROUNDS: u64 = 3;
 /// Places along each half of an axis, each 1.6 times as far out as the one before.
-const STEPS: i32 = 26;
+const STEPS: i32 = 46;
 const BISECTIONS: usize = 60;
 /// Variables that are solved for.
 const MAX_VARIABLES: usize = 3;
@@ -20,9 +20,26 @@ pub(super) fn same_solutions(a: &Expr, b: &Expr) -> Option<Verdict> {
     match (solves(a, b), solves(b, a)) {
         (Some(false), _) | (_, Some(false)) => Some(Verdict::Different),
         // In one variable they may still be a problem and its solution, x³ = 8 and x = 2.
-        (Some(true), Some(true)) if a.variables().len() > 1 => Some(Verdict::Equal),
+        (Some(true), Some(true)) if a.variables().len() > 1 && !may_hide(a) && !may_hide(b) => {
+            Some(Verdict::Equal)
+        }
         (None, None) => None,
         _ => Some(Verdict::Undecided(Reason::Inconclusive)),
+    }
+}
+
+/// True for a product: one factor may have solutions that are not found, (x − 1)²·y = 0.
+fn may_hide(expr: &Expr) -> bool {
+    match expr {
+        Expr::Sum(terms) => {
+            let mut rest = terms.iter().map(|(_, term)| term).filter(|term| **term != Expr::integer(0));
+            matches!((rest.next(), rest.next()), (Some(only), None) if may_hide(only))
+        }
+        Expr::Product(factors) => {
+            factors.iter().filter(|(divides, factor)| !divides && !factor.variables().is_empty()).count() > 1
+        }
+        Expr::Power(..) | Expr::Call(..) => true,
+        _ => false,
     }
 }
 

@@ -45,7 +45,8 @@ pub(super) fn compare(a: &str, b: &str) -> Option<Verdict> {
 
 /// A date as ISO 8601 writes it.
 fn is_iso(text: &str) -> bool {
-    text.len() == 10 && text.as_bytes()[4] == b'-' && text.as_bytes()[7] == b'-'
+    let bytes = text.as_bytes();
+    bytes.len() == 10 && matches!((bytes[4], bytes[7]), (b'-', b'-') | (b'/', b'/'))
 }
 
 fn same(a: Date, b: Date) -> Verdict {
@@ -75,8 +76,8 @@ fn readings(text: &str) -> Option<Vec<Date>> {
         let fits = (1..=12).contains(&month) && (1..=31).contains(&day);
         fits.then_some(Date { year: Some(year), month, day: Some(day), weekday: None })
     };
-    // `2020-3-5` is a difference unless it is padded as ISO 8601 has it.
-    if first.len() == 4 && second.len() == 2 && third.len() == 2 && !text.contains('/') {
+    // `2020-3-5` is a difference, and `2020/3/5` a quotient, unless it is padded as ISO 8601 has it.
+    if first.len() == 4 && second.len() == 2 && third.len() == 2 {
         return date(first_number, second_number, third_number).map(|date| vec![date]);
     }
     if third.len() == 4 && text.contains('/') && first.len() <= 2 && second.len() <= 2 {

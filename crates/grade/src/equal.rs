@@ -75,6 +75,7 @@ fn same_forms(gold: &Expr, answer: &Expr) -> Verdict {
         (List(a), List(b)) if let Some(verdict) = families::compare(a, b) => verdict,
         (List(a), b) if let Some(verdict) = families::compare(a, std::slice::from_ref(b)) => verdict,
         (a, List(b)) if let Some(verdict) = families::compare(std::slice::from_ref(a), b) => verdict,
+        (Set(a), Set(b)) if sets_in(a) != sets_in(b) => Verdict::Different,
         (Set(a), Set(b) | List(b)) | (List(b), Set(a)) if a.len() != b.len() => contained(a, b),
         (List(a), List(b)) => lists(a, b),
         (Set(a) | List(a), Set(b) | List(b)) => unordered(a, b),
@@ -180,7 +181,8 @@ fn canonical(expr: &Expr) -> Cow<'_, Expr> {
             None => Cow::Borrowed(expr),
         },
         Expr::List(items) | Expr::Union(items) if items.len() == 1 => canonical(&items[0]),
-        Expr::Set(items) if matches!(items.as_slice(), [item] if item.variables().is_empty()) => {
+        // `{5}` is 5; the set of a set is not that set.
+        Expr::Set(items) if matches!(items.as_slice(), [item] if is_scalar(item) && item.variables().is_empty()) => {
             canonical(&items[0])
         }
         Expr::Quantity(inner, unit) if matches!(unit.as_str(), "percent" | "%" | "per cent") => {
@@ -391,22 +393,17 @@ fn lists(a: &[Expr], b: &[Expr]) -> Verdict {
     Verdict::Undecided(Reason::Inconclusive)
 }
 
+/// How many of some elements are sets themselves.
+fn sets_in(elements: &[Expr]) -> usize {
+    elements.iter().filter(|element| matches!(element, Expr::Set(_))).count()
+}
+
 /// Unions of intervals and points, after parts that touch or overlap have been joined.
 fn unions(gold: &Expr, answer: &Expr) -> Verdict {
-    match (intervals::parts(gold), intervals::parts(answer)) {
-        (Some(a), Some(b)) => match ordered(&a, &b) {
-            Verdict::Equal => Verdict::Equal,
-            // `x > 2, x < 5` may mean both at once.
-            verdict => match (intervals::intersection(gold), intervals::intersection(answer)) {
-                (Some(both), _) if ordered(std::slice::from_ref(&both), &b) == Verdict::Equal => {
-                    Verdict::Equal
-                }
-                (_, Some(both)) if ordered(&a, std::slice::from_ref(&both)) == Verdict::Equal => {
-                    Verdict::Equal
-                }
-                _ => verdict,
-            },
-        },
+    // `x > 2, x < 5` holds for both at once; `x < 2, x > 5`, which nothing fulfils, is a union.
+    let meaning = |expr: &Expr| intervals::intersection(expr).or_else(|| intervals::parts(expr));
+    match (meaning(gold), meaning(answer)) {
+        (Some(a), Some(b)) => ordered(&a, &b),
         _ => match (gold, answer) {
             (Expr::Union(a) | Expr::List(a), Expr::Union(b) | Expr::List(b)) => unordered(a, b),
             _ => Verdict::Undecided(Reason::Inconclusive),

@@ -111,11 +111,11 @@ fn join(mut parts: Vec<Part>) -> Vec<Part> {
     joined
 }
 
-/// What the conditions of a list have in common, when that is an interval.
-pub(super) fn intersection(expr: &Expr) -> Option<Expr> {
+/// What the conditions of a list have in common, as [`parts`]; `None` where that is nothing.
+pub(super) fn intersection(expr: &Expr) -> Option<Vec<Expr>> {
     let Expr::List(items) = expr else { return None };
-    let [only] = <[Part; 1]>::try_from(common(items)?).ok()?;
-    Some(only.into_expr())
+    let common = common(items)?;
+    (!common.is_empty()).then(|| join(common).into_iter().map(Part::into_interval).collect())
 }
 
 /// What fulfils all of several conditions.

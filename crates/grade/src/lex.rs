@@ -373,7 +373,8 @@ impl<'a> Lexer<'a> {
         if bytes.get(at) == Some(&b'.') || self.decimal_comma(at) {
             let length = run(at + 1);
             // `3.` ends a sentence unless digits or a repeating block follow.
-            let repeats = repeating_block(&self.text[at + 1 + length..]);
+            let after = &self.text[at + 1 + length..];
+            let repeats = repeating_block(after).or_else(|| bracketed_block(after).filter(|_| length == 0));
             if length > 0 || repeats.is_some() {
                 fraction.push_str(&self.text[at + 1..at + 1 + length]);
                 at += 1 + length;
@@ -492,15 +493,23 @@ fn number_set(letter: &str) -> Option<&'static str> {
     })
 }
 
-/// `\overline{36}` or `\bar{3}` right after a decimal point's digits: the block and the bytes it takes.
+/// `\overline{36}` or `\dot3` right after a decimal point's digits: the block and the bytes it takes.
 fn repeating_block(rest: &str) -> Option<(&str, usize)> {
-    let inner = ["\\overline{", "\\bar{", "\\overline "].iter().find_map(|start| rest.strip_prefix(start))?;
+    let starts = ["\\overline{", "\\bar{", "\\dot{", "\\overline ", "\\bar ", "\\dot ", "\\dot"];
+    let inner = starts.iter().find_map(|start| rest.strip_prefix(start))?;
     let length = inner.bytes().take_while(u8::is_ascii_digit).count();
     let closed = rest.as_bytes()[rest.len() - inner.len() - 1] == b'{';
     if length == 0 || length > 40 || (closed && inner.as_bytes().get(length) != Some(&b'}')) {
         return None;
     }
     Some((&inner[..length], rest.len() - inner.len() + length + usize::from(closed)))
+}
+
+/// `(3)` right after a decimal point; after digits it may be a factor.
+fn bracketed_block(rest: &str) -> Option<(&str, usize)> {
+    let (block, after) = rest.strip_prefix('(')?.split_once(')')?;
+    let is_block = (1..=40).contains(&block.len()) && block.bytes().all(|b| b.is_ascii_digit());
+    (is_block && !after.starts_with(|c: char| c.is_ascii_digit())).then_some((block, block.len() + 2))
 }
 
 /// The exact value of `whole.fraction` with an endlessly repeated block, times a power of ten.

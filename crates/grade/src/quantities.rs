@@ -54,6 +54,16 @@ fn with_unit(value: &Expr, unit: &str, plain: &Expr) -> Verdict {
         return UNDECIDED;
     }
     let verdict = equal::same(value, plain);
+    if units::says_more(unit) {
+        return UNDECIDED;
+    }
+    // `2 thirds` are 2/3, or 2 where the question asks for thirds.
+    if let Some(parts) = units::share(unit) {
+        return match equal::same(&quotient(value, &Expr::integer(parts)), plain) {
+            Verdict::Different if verdict == Verdict::Equal => UNDECIDED,
+            verdict => verdict,
+        };
+    }
     // `x ≡ 3 (mod 7)` is not `x = 3`.
     if unit.starts_with("modulo") && verdict == Verdict::Equal {
         return UNDECIDED;
@@ -82,6 +92,9 @@ fn angle(inner: &Expr, other: &Expr) -> Verdict {
 fn quantities(a: &Expr, unit_a: &str, b: &Expr, unit_b: &str) -> Verdict {
     if unit_a == unit_b {
         return equal::same(a, b);
+    }
+    if units::says_more(unit_a) || units::says_more(unit_b) || units::contradict(unit_a, unit_b) {
+        return UNDECIDED;
     }
     let degrees = |inner: &Expr| Expr::Degrees(Box::new(inner.clone()));
     match (is_radian(unit_a), is_radian(unit_b)) {

@@ -24,6 +24,16 @@ fn names_something(expr: &Expr) -> bool {
     }
 }
 
+/// True for `xy`, where `AB` is a segment, and `f(x)` a function though it is read as a product.
+fn is_product_of_variables(expr: &Expr) -> bool {
+    let Expr::Product(factors) = expr else { return false };
+    let names = |factor: &Expr, letters: &str| matches!(factor, Expr::Variable(name) if letters.contains(name.as_str()));
+    !factors.first().is_some_and(|(_, first)| names(first, "fghpq"))
+        && factors.iter().all(|(_, factor)| {
+            matches!(factor, Expr::Variable(name) if name.starts_with(|c: char| c.is_lowercase()))
+        })
+}
+
 /// An equation against a value: the value must be the last member.
 pub(super) fn chain_and_value(
     members: &[Expr],
@@ -63,7 +73,8 @@ pub(super) fn chains(a: &[Expr], relations_a: &[Relation], b: &[Expr], relations
     let (Some(last_a), Some(last_b)) = (a.last(), b.last()) else {
         return Verdict::Undecided(Reason::Inconclusive);
     };
-    let is_function = |head: &Expr| !matches!(head, Expr::Variable(_));
+    // `f(x) = 2x` and `y = 2x`, `AB = 5` and `x = 5`; but `xy = 0` is not `x = 0`.
+    let is_function = |head: &Expr| !matches!(head, Expr::Variable(_)) && !is_product_of_variables(head);
     let (head_a, head_b) = (&a[0], &b[0]);
     let named = names_something(head_a) && names_something(head_b);
     if named && (head_a == head_b || is_function(head_a) != is_function(head_b)) {

@@ -46,7 +46,7 @@ fn real_elements(condition: &Expr) -> Option<Expr> {
         },
         Expr::Chain(..) | Expr::Union(_) => Some(condition.clone()),
         // Several conditions hold together.
-        Expr::List(_) => intervals::intersection(condition),
+        Expr::List(_) => intervals::intersection(condition).map(Expr::Union),
         Expr::Member(_, set) => Some((**set).clone()),
         _ => None,
     }

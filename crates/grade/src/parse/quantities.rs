@@ -54,6 +54,17 @@ impl Parser {
 
     /// A value whose unit comes next, and the smaller units after it.
     pub(super) fn quantity(&mut self, value: Expr) -> Option<Expr> {
+        // `5 squared`; `25 squared units` are meant to be square units.
+        if let [Token::Text(word) | Token::Word(word)] = &self.tokens[self.at..]
+            && let Some(power) = match word.trim() {
+                "squared" => Some(2),
+                "cubed" => Some(3),
+                _ => None,
+            }
+        {
+            self.at += 1;
+            return Some(Expr::Power(Box::new(value), Box::new(Expr::integer(power))));
+        }
         let unit = self.unit();
         if unit.is_empty() {
             return Some(value);
@@ -82,7 +93,7 @@ impl Parser {
                     if !unit.is_empty() {
                         unit.push(' ');
                     }
-                    unit.push_str(&word.to_lowercase());
+                    unit.push_str(&units::lowercase(word));
                     self.at += 1;
                 }
                 Some(Token::Symbol('^')) if !unit.is_empty() => {

@@ -21,6 +21,79 @@ const REMARKS: [&str; 24] = [
     "exactly",
 ];
 
+/// Words that make more of a value than a quantity: `3 plus x`, `10 choose n`, `5 degrees below zero`, `n odd`.
+const OPERATIONS: [&str; 11] = [
+    "plus", "minus", "divided", "multiplied", "over", "choose", "factorial", "remainder", "below", "odd",
+    "even",
+];
+/// Words that do so before the name of a variable: `2 times x`, `5 percent of x`.
+const BEFORE_NAMES: [&str; 4] = ["times", "of", "than", "by"];
+/// Words of which a quantity can have only one.
+const CONTRADICTIONS: [&[&str]; 5] = [
+    &["left", "right", "up", "down", "above"],
+    &["north", "south", "east", "west"],
+    &["each", "total", "altogether"],
+    &["wide", "high", "long", "deep", "thick"],
+    &["wide", "tall", "long", "deep", "thick"],
+];
+
+/// True when a name of a unit says something that changes the value before it, so that it cannot be left out.
+pub(super) fn says_more(name: &str) -> bool {
+    let words: Vec<&str> = name.split_whitespace().collect();
+    let is_name = |word: &str| word == "pi" || (word.len() == 1 && word != "a" && readings(word).is_empty());
+    words.iter().any(|word| OPERATIONS.contains(word))
+        || words.windows(2).any(|pair| BEFORE_NAMES.contains(&pair[0]) && is_name(pair[1]))
+}
+
+/// True for names that cannot both be meant: `units left` and `units right`.
+pub(super) fn contradict(first: &str, second: &str) -> bool {
+    CONTRADICTIONS.iter().any(|words| {
+        let said = |name: &str| name.split_whitespace().find(|word| words.contains(word)).map(str::to_owned);
+        matches!((said(first), said(second)), (Some(a), Some(b)) if a != b)
+    })
+}
+
+/// How many of these make one: `3 tenths`.
+pub(super) fn share(name: &str) -> Option<i64> {
+    Some(match name.strip_suffix('s').unwrap_or(name) {
+        "half" | "halve" => 2,
+        "third" => 3,
+        "fourth" => 4,
+        "fifth" => 5,
+        "sixth" => 6,
+        "seventh" => 7,
+        "eighth" => 8,
+        "ninth" => 9,
+        "tenth" => 10,
+        "hundredth" => 100,
+        "thousandth" => 1_000,
+        _ => return None,
+    })
+}
+
+/// A unit in small letters, spelled out where capitals tell two units apart: a megawatt is no milliwatt.
+pub(super) fn lowercase(name: &str) -> String {
+    let word = |word: &str| {
+        let spelled = match word {
+            "mW" => "milliwatt",
+            "MW" => "megawatt",
+            "mHz" => "millihertz",
+            "mJ" => "millijoule",
+            "MJ" => "megajoule",
+            "mV" => "millivolt",
+            "MV" => "megavolt",
+            "Mm" => "megameter",
+            "Mg" => "megagram",
+            "kb" => "kilobit",
+            "Mb" => "megabit",
+            "Gb" => "gigabit",
+            _ => return word.to_lowercase(),
+        };
+        spelled.to_owned()
+    };
+    name.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+}
+
 /// True for a word of two to four letters that is a unit.
 pub(super) fn is_abbreviation(word: &str) -> bool {
     if !(2..=4).contains(&word.len()) {
@@ -84,11 +157,14 @@ pub(super) enum Conversion {
 pub(super) fn scale(word: &str) -> Option<i64> {
     Some(match word.trim().to_ascii_lowercase().as_str() {
         "dozen" => 12,
-        "hundred" => 100,
-        "thousand" => 1_000,
-        "million" => 1_000_000,
-        "billion" => 1_000_000_000,
-        "trillion" => 1_000_000_000_000,
+        "hundred" | "hundreds" => 100,
+        "thousand" | "thousands" => 1_000,
+        "lakh" | "lakhs" => 100_000,
+        "million" | "millions" => 1_000_000,
+        "crore" | "crores" => 10_000_000,
+        "billion" | "billions" => 1_000_000_000,
+        "trillion" | "trillions" => 1_000_000_000_000,
+        "quadrillion" | "quadrillions" => 1_000_000_000_000_000,
         _ => return None,
     })
 }
