@@ -59,6 +59,7 @@ fn is_excused(line: Line<'_>, left: &Operand, right: &Operand, sides: (&Side, &S
     let is_range = |operand: &Operand| line.is_range(operand.tokens.start, operand.tokens.end);
     left.doubt
         || right.doubt
+        || line.is_list(left.tokens.start, right.tokens.end)
         || (is_range(left) && is_range(right))
         || excuses::is_running(&l.expr, &r.expr)
         || excuses::units_differ(l, r)

@@ -29,7 +29,10 @@ const DIGITWISE: &[&str] = &["borrow", "carry", "carrying", "carried", "regroup"
 
 /// A number after one of these may be a modulus.
 const MODULAR: &[&str] =
-    &["mod", "divided by", "divides by", "multiple", "divisible by", "congruent", "clock"];
+    &["mod", "divided by", "divides by", "multiple", "divisible by", "congruent", "clock", "in z_", "in f_"];
+
+/// Rings of remainders, whose number stands behind them.
+const RINGS: &[&str] = &["\\mathbb{z}", "\\mathbb{f}", "\\mathbb z", "\\mathbb f"];
 
 /// Of numbers of which only the last digits count.
 const LAST_DIGITS: &[&str] = &["units digit", "unit digit", "ones digit", "last digit", "digit in the units"];
@@ -37,7 +40,8 @@ const LAST_DIGITS: &[&str] = &["units digit", "unit digit", "ones digit", "last 
 /// How far after such a word its number stands.
 const AFTER: usize = 24;
 
-const BASES: &[&str] = &["in base", "base-", "binary", "octal ", "hexadecimal", "ternary"];
+const BASES: &[&str] =
+    &["in base", "base-", "binary", "in octal", "octal ", "hexadecimal", "in hex", "ternary"];
 
 const OPERATIONS: &[&str] =
     &["operation", "define", "\\star", "\\oplus", "\\otimes", "\\diamond", "\\ast", "\\odot"];
@@ -73,7 +77,7 @@ impl Context {
             end -= 1;
         }
         let lower = text[..end].to_ascii_lowercase();
-        for word in MODULAR {
+        for word in MODULAR.iter().chain(RINGS) {
             self.moduli.extend(
                 lower
                     .match_indices(word)
@@ -88,8 +92,21 @@ impl Context {
         self.moduli.dedup();
         self.moduli.truncate(64);
         self.other_base |= contains_any(&lower, BASES);
-        self.own_operation |= contains_any(&lower, OPERATIONS);
+        self.own_operation |= contains_any(&lower, OPERATIONS) || defines_operation(&lower);
     }
+}
+
+/// `a * b = 2a + 3b`: an operation between two letters, by its value.
+fn defines_operation(text: &str) -> bool {
+    let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase());
+    text.match_indices(['*', '#', '@', '∘', '⋆', '★']).any(|(at, mark)| {
+        let (before, after) = (text[..at].trim_end(), text[at + mark.len()..].trim_start());
+        let (mut before, mut after) = (before.chars().rev(), after.chars());
+        is_letter(before.next())
+            && !is_letter(before.next())
+            && is_letter(after.next())
+            && after.as_str().trim_start().starts_with('=')
+    })
 }
 
 fn contains_any(text: &str, words: &[&str]) -> bool {

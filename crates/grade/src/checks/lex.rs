@@ -243,8 +243,9 @@ impl Lexer<'_, '_> {
 
     fn bang(&mut self) {
         match self.peek(1) {
-            // `5 != 6`, but `4!=24`.
-            b'=' if self.peek(2) != b'=' && (self.spaced || !self.after_value()) => {
+            b'=' if self.peek(2) == b'=' => self.push(Kind::Relation, 3),
+            // `5 != 6` and `2 + 2!= 5`, but `4!=24`.
+            b'=' if self.spaced || !self.after_value() || self.peek(2) == b' ' => {
                 self.push(Kind::Relation, 2);
             }
             b'!' => self.push(Kind::Other, 2),

@@ -183,6 +183,24 @@ impl Line<'_> {
         }
     }
 
+    /// `2/6, 2/8 = 1/3, 1/4`: what is equal are lists, of which these are the last and the first.
+    pub(super) fn is_list(&self, left: usize, right: usize) -> bool {
+        use Kind::{Approx, Break, Comma, Equal, Relation, Row, Semicolon, Stop, Word};
+        // Whether the item at an edge of the equality, up to the next comma, is a value and no other equality.
+        let is_value = |tokens: &mut dyn Iterator<Item = usize>| {
+            tokens
+                .map(|at| self.kind(at))
+                .take_while(|kind| !matches!(kind, Break | Row | Stop | Comma | Semicolon))
+                .all(|kind| !matches!(kind, Equal | Approx | Relation | Word))
+        };
+        left >= 2
+            && (self.kind(left - 1), self.kind(right)) == (Comma, Comma)
+            && ends_value(self.kind(left - 2))
+            && begins_value(self.kind(right + 1))
+            && is_value(&mut (0..left - 1).rev())
+            && is_value(&mut (right + 1..self.tokens.len()))
+    }
+
     pub(super) fn run_start(&self, start: usize, lowest: usize) -> usize {
         let mut first = start;
         while first > lowest && is_word(self.kind(first - 1)) {

@@ -164,7 +164,23 @@ impl Line<'_> {
         if unit || before == Kind::Divide {
             return Way::On(first);
         }
-        if start == end || self.joins_left(start) { Way::Open } else { Way::Ends(self.before(start)) }
+        if start == end || self.joins_left(start) {
+            return Way::Open;
+        }
+        // `25 classmates + his teacher + 1 more`: the sum begins before the words. A list's bullet is no operator.
+        let goes_on = is_operator(before)
+            && first >= 2
+            && (ends_value(self.kind(first - 2)) || is_word(self.kind(first - 2)));
+        if goes_on { Way::Ends(End::Doubtful) } else { Way::Ends(self.before(start)) }
+    }
+
+    /// A letter that is read as a unit may be a variable: `9π h`.
+    fn has_letter(&self, tokens: Range<usize>) -> bool {
+        tokens.into_iter().any(|at| match self.kind(at) {
+            Kind::Word => self.word(at).len() == 1,
+            Kind::Text => words::content(self.word(at)).len() == 1,
+            _ => false,
+        })
     }
 
     /// A dollar to the left of `start`: inside the side as in `$3$ + $4$`, or where it begins.
@@ -222,7 +238,10 @@ impl Line<'_> {
         let broken = start > 0 && self.kind(start - 1) == Kind::Break && self.goes_on_from(start - 1);
         let after_word =
             start > 0 && is_word(self.kind(start - 1)) && !words::introduces(self.word(start - 1));
-        let doubt = broken || matches!(ended, End::Doubtful) || (after_word && self.is_range(start, end));
+        let doubt = broken
+            || matches!(ended, End::Doubtful)
+            || (after_word && self.is_range(start, end))
+            || self.has_letter(start..end);
         (start < end).then_some(Operand { tokens: start..end, doubt, bullet, after_word })
     }
 
@@ -244,7 +263,9 @@ impl Line<'_> {
                 Way::Open => return None,
             }
         };
-        let doubt = matches!(ended, End::Doubtful);
+        // `1 - 2/3 = 1/3 of the $150`: the part may be meant, or what it is.
+        let is_share = (start..end).any(|at| self.kind(at) == Kind::Times && self.word(at) == "of");
+        let doubt = matches!(ended, End::Doubtful) || is_share || self.has_letter(start..end);
         (start < end).then_some(Operand { tokens: start..end, doubt, bullet: false, after_word: false })
     }
 
@@ -278,6 +299,10 @@ impl Line<'_> {
         let Some(close) = self.closing(at, highest) else { return Way::Open };
         let apart = at > start && self.tokens[at].spaced && ends_value(self.kind(at - 1));
         if apart && self.opener(at) != b'{' {
+            // `2 (AB - 1)`.
+            if self.kind(at + 1) == Kind::Word && self.word(at + 1).bytes().all(|b| b.is_ascii_uppercase()) {
+                return Way::Open;
+            }
             if self.kind(at + 1) == Kind::Word && self.tokens[at + 1].range().len() > 1 {
                 return Way::Ends(End::Clean);
             }

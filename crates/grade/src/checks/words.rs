@@ -32,7 +32,7 @@ const CHANGES_VALUE: &[&str] = &[
 const FUNCTIONS: &[&str] = &[
     "mod", "modulo", "base", "log", "ln", "sin", "cos", "tan", "sec", "csc", "cot", "exp", "power", "root",
     "square", "cube", "negative", "half", "twice", "double", "triple", "squared", "cubed", "gcd", "lcm",
-    "max", "min", "det", "lim", "arctan", "arcsin", "arccos", "choose", "percent", "point", "sqrt",
+    "max", "min", "det", "lim", "arctan", "arcsin", "arccos", "choose", "percent", "point", "sqrt", "minus",
 ];
 
 /// These do when a value stands before them: `5 more than 3 × 4`.
@@ -43,8 +43,13 @@ const JOINERS: &[&str] =
 const SHARES: &[&str] = &[
     "half", "third", "thirds", "quarter", "quarters", "fourth", "fourths", "fifth", "fifths", "percent",
     "percentage", "square", "cube", "root", "fraction", "part", "tenth", "tenths", "sixth", "sixths",
-    "eighth", "eighths", "twice", "reciprocal", "inverse", "opposite", "negative",
+    "eighth", "eighths", "twice", "reciprocal", "inverse", "opposite", "negative", "average", "mean",
+    "median",
 ];
+
+/// Before what is counted these say nothing of a value: `20 + the 5 that are left`.
+const DETERMINERS: &[&str] =
+    &["the", "a", "an", "his", "her", "its", "their", "my", "our", "your", "another"];
 
 /// Before a number these name nothing: `so 15 = 3 × 5`.
 const INTRODUCES: &[&str] = &[
@@ -130,6 +135,11 @@ fn is_unit_word(text: &str, token: Token) -> bool {
 /// True when what stands before an expression is a part of what is computed. `before` are the words before it, the
 /// nearest last; `value` says that a value stands before them.
 pub(super) fn take_part(before: &[&str], value: bool) -> bool {
+    if let [rest @ .., last] = before
+        && is_in(DETERMINERS, last)
+    {
+        return take_part(rest, value);
+    }
     match before {
         [.., share, of] if of.eq_ignore_ascii_case("of") && is_in(SHARES, share) => true,
         [.., last] if is_in(FUNCTIONS, last) => true,
