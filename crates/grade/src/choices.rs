@@ -68,6 +68,14 @@ fn option(text: &str) -> Option<(char, &str)> {
     if wrapped {
         value = value.trim_start().strip_prefix('}')?;
     }
+    // `(A) 5, (B) 6` lists options.
+    if value
+        .as_bytes()
+        .windows(3)
+        .any(|part| part[0] == b'(' && part[2] == b')' && part[1].is_ascii_uppercase())
+    {
+        return None;
+    }
     let mut value = value.trim_start_matches([' ', '~', ':', '$', '.', '}']);
     for space in ["\\ ", "\\quad", "\\,", "\\;"] {
         value = value.strip_prefix(space).unwrap_or(value).trim_start();

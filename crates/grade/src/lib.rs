@@ -160,8 +160,9 @@ pub fn compare(gold: &str, answer: &str) -> Verdict {
                 // f(x + y) is f(x) + f(y) as a product only.
                 let as_products =
                     (gold_parsed.applies || answer_parsed.applies) && !same_functions(&gold, &answer);
-                // ABC and CBA are the same product, but not the same order.
-                let as_letters = text::is_capitals(&gold) && text::is_capitals(&answer);
+                // ABC and CBA are the same product, but not the same order; nor is `on` the word `no`.
+                let as_letters = (text::is_capitals(&gold) && text::is_capitals(&answer))
+                    || (text::is_short_word(&gold) && text::is_short_word(&answer));
                 return if as_products || as_letters {
                     Verdict::Undecided(Reason::Inconclusive)
                 } else {

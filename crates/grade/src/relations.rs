@@ -2,6 +2,7 @@
 
 use super::equal::{is_scalar, ordered, same};
 use super::expr::{Expr, Relation, Sign};
+use super::numeric::{self, Points};
 use super::parse::is_equation;
 use super::{Reason, Verdict, decide, solve};
 
@@ -53,6 +54,14 @@ pub(super) fn chain_and_value(
         return if open { Verdict::Undecided(Reason::Inconclusive) } else { Verdict::Different };
     }
     let verdict = if chain_is_gold { same(last, value) } else { same(value, last) };
+    // `x = √2 ≈ 1.414` is √2, too.
+    if verdict != Verdict::Equal
+        && members[..members.len() - 1]
+            .iter()
+            .any(|exact| is_rounded(exact, last) && same(exact, value) == Verdict::Equal)
+    {
+        return Verdict::Equal;
+    }
     // `5 = x` names its value on the left.
     match members {
         [first, name] if verdict != Verdict::Equal && names_something(name) && !names_something(first) => {
@@ -60,6 +69,17 @@ pub(super) fn chain_and_value(
         }
         _ => verdict,
     }
+}
+
+/// True when the second number is the first, rounded to the decimals that it has.
+fn is_rounded(exact: &Expr, rounded: &Expr) -> bool {
+    let Expr::Number { decimals: decimals @ 1.., .. } = rounded else { return false };
+    let value = |expr: &Expr| {
+        let value = numeric::value(expr, 0, Points::Positive).filter(|value| value.im == 0.0);
+        value.filter(|_| is_scalar(expr) && expr.variables().is_empty()).map(|value| value.re)
+    };
+    let unit = 0.1f64.powi(i32::try_from(*decimals).unwrap_or(i32::MAX));
+    matches!((value(exact), value(rounded)), (Some(a), Some(b)) if (a - b).abs() <= unit)
 }
 
 fn difference(left: &Expr, right: &Expr) -> Expr {

@@ -221,6 +221,11 @@ pub(super) fn is_capitals(text: &str) -> bool {
     text.len() > 1 && text.bytes().all(|b| b.is_ascii_uppercase())
 }
 
+/// True for small letters that are a word rather than a product: o is no variable.
+pub(super) fn is_short_word(text: &str) -> bool {
+    text.len() > 1 && text.contains('o') && text.bytes().all(|b| b.is_ascii_lowercase())
+}
+
 /// True for several words of which one is too long to be a product of letters.
 pub(super) fn is_prose(words: &str) -> bool {
     words.contains(' ') && words.split(' ').any(|word| word.len() >= 4 && !is_name(word))
