@@ -88,10 +88,10 @@ impl Projection<'_> {
         let count = x.count() / self.weights.columns() * outputs;
         let low = self.low(x);
         #[cfg(target_arch = "x86_64")]
-        if let Some(split) = Projection::rounding(&[next], count / outputs.max(1)) {
-            if let Some(sum) = Sum::of(self, x, low.as_ref()) {
-                return Activations::rounded(tiles::gelu(&sum, split), count, split);
-            }
+        if let Some(split) = Projection::rounding(&[next], count / outputs.max(1))
+            && let Some(sum) = Sum::of(self, x, low.as_ref())
+        {
+            return Activations::rounded(tiles::gelu(&sum, split), count, split);
         }
         #[cfg(not(target_arch = "x86_64"))]
         let _ = next;
