@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Draws colored terminal output as a small SVG of text, for pictures in the docs.
 
-    CLICOLOR_FORCE=1 gradus score few.jsonl | python3 scripts/terminal_svg.py 'gradus score few.jsonl' > x.svg
+    gradus synth -n 1 --solutions 4 --seed 4 -o few.jsonl
+    CLICOLOR_FORCE=1 gradus score few.jsonl --show 4 2>/dev/null | head -46 |
+        python3 scripts/terminal_svg.py 'gradus score few.jsonl --show 4' > docs/images/score.svg
 
 Standard input is the output with its ANSI colors, the argument is the command that is shown above
 it. Understands bold, dim, 8 colors and 24-bit colors; nothing else of a terminal.
