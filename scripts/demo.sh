@@ -30,7 +30,7 @@ run bench processbench "$OUT/bench.jsonl" -o "$OUT/bench"
 
 echo
 echo "A problem solved step by step, the reward model choosing what to go on with, within 400 tokens:"
-run solve 'Ann has 3 apples and buys 4 more. How many apples has she now?' --scorer gradus-prm --strategy beam --width 2 --expansions 2 --step-tokens 48 --budget 400
+run solve 'Ann has 3 apples and buys 4 more. How many apples has she now?' --scorer gradus-prm --strategy beam --beam-width 2 --expansions 2 --max-step-tokens 48 --budget 400
 
 echo
 echo "Is a step right? Completions from there are graded. Killed at any instant, the same command goes on. This model is too small to be believed."

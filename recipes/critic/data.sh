@@ -16,14 +16,14 @@ world() {
 
 if [ ! -e "$OUT/answers.jsonl" ]; then
     world -n 500 --solutions 6 --styles equations --seed 1 -o "$OUT/warm.jsonl"
-    "$GRADUS" train critic-data "$OUT/warm.jsonl" --device "$DEVICE" --answers "$OUT/answers.jsonl" -o "$OUT/warm-critic.jsonl"
+    "$GRADUS" train critic-data "$OUT/warm.jsonl" --device "$DEVICE" --sft-output "$OUT/answers.jsonl" -o "$OUT/warm-critic.jsonl"
     world -n 300 --solutions 36 --seed 2 -o "$OUT/many.jsonl"
     "$GRADUS" bench preference build "$OUT/many.jsonl" --limit 100 -o "$OUT/ops.jsonl"
     rm "$OUT/warm.jsonl" "$OUT/warm-critic.jsonl" "$OUT/many.jsonl"
 fi
 [ -e "$ADAPTER" ] || { echo "now train the warm-up: gradus train sft recipes/critic/sft.toml -o runs/critic-sft"; exit 0; }
 world -n 240 --solutions 8 --seed 3 -o "$OUT/world.jsonl"
-"$GRADUS" data split "$OUT/world.jsonl" --parts train=0.9,eval=0.1 --seed 0 -o "$OUT/split"
+"$GRADUS" data split "$OUT/world.jsonl" --splits train=0.9,eval=0.1 --seed 0 -o "$OUT/split"
 for part in train eval; do
     "$GRADUS" train critic-data "$OUT/split/$part.jsonl" --device "$DEVICE" --adapter "$ADAPTER" -o "$OUT/$part.jsonl"
 done

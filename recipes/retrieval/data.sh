@@ -15,10 +15,10 @@ for file in "$GRADUS_DATA"/processbench/*.json "$GRADUS_DATA/math/math500.jsonl"
     set -- "$@" --against "$file"
 done
 "$GRADUS" data dedup "$OUT/all.jsonl" "$@" --show 0 -o "$OUT/clean.jsonl"
-"$GRADUS" data split "$OUT/clean.jsonl" --parts train=0.2,pool=0.3,more=0.5 --seed 1 -o "$OUT"
+"$GRADUS" data split "$OUT/clean.jsonl" --splits train=0.2,pool=0.3,more=0.5 --seed 1 -o "$OUT"
 "$GRADUS" pool build "$OUT/pool.jsonl" "$IN/human.jsonl.zst" -o "$OUT/small.pool"
 "$GRADUS" pool build "$OUT/pool.jsonl" "$IN/human.jsonl.zst" "$OUT/more.jsonl" -o "$OUT/large.pool"
-"$GRADUS" data split "$IN/references.jsonl.zst" --parts train=0.2,pool=0.3,more=0.5 --seed 1 -o "$OUT/layouts"
+"$GRADUS" data split "$IN/references.jsonl.zst" --splits train=0.2,pool=0.3,more=0.5 --seed 1 -o "$OUT/layouts"
 for questions in 0 1; do
     for steps in 0 1; do
         name=$questions$steps

@@ -13,7 +13,7 @@ run() {
 mkdir -p "$OUT"
 run models pull smollm2-135m
 run synth -n 600 --solutions 4 --difficulty 1-2 --families shopping,expression --seed 1 -o "$OUT/world.jsonl"
-run data split "$OUT/world.jsonl" --parts train=0.9,eval=0.1 -o "$OUT"
+run data split "$OUT/world.jsonl" --splits train=0.9,eval=0.1 -o "$OUT"
 
 # A stand-in for Monte-Carlo values, as if 7 and 1 of 8 completions had succeeded.
 for part in train eval; do

@@ -73,8 +73,8 @@ pub struct EndpointSettings {
     /// With --endpoint, file that holds the API key
     #[arg(long, value_name = "FILE", requires = "endpoint", conflicts_with = "key_env")]
     pub key_file: Option<PathBuf>,
-    /// Maximum concurrent requests per server (default: 16), or concurrent tasks of a local model (default: 8,
-    /// or 64 when scoring)
+    /// Maximum concurrent requests per server (default: 16), or concurrent tasks of a local model (default: 8; 64 when it
+    /// scores or criticizes, 4 problems when it solves)
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub concurrency: Option<usize>,
     /// With --endpoint, maximum requests per minute per server (default: unlimited)

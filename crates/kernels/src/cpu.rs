@@ -24,7 +24,7 @@ pub enum Level {
     Avx2,
     /// AVX-512 F, BW, DQ and VL.
     Avx512,
-    /// AMX tiles with bf16, together with AVX-512 BF16 and VBMI. Linux only.
+    /// AMX tiles with bf16, together with AVX-512 BF16. Linux only.
     Amx,
 }
 

@@ -1,3 +1,5 @@
+//! Reports of panels written by hand, whose numbers can be counted on paper.
+
 use super::*;
 use gradus_core::{LabelSource, StepLabel};
 

@@ -7,7 +7,7 @@ use gradus_core::LabelChoice;
 #[derive(Debug, Args)]
 pub(crate) struct AnnotatorOption {
     /// Use only labels of this annotator: a name, as `annotate report` prints it, or a kind: human, injected, unstated,
-    /// consensus, reference, judge, monte-carlo, prm (default: the first of these that a solution has)
+    /// consensus, reference, judge, monte-carlo, prm (default: the first of these that a solution has) or exact
     #[arg(long, value_name = "NAME")]
     pub(crate) annotator: Option<String>,
 }

@@ -13,6 +13,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 pub(crate) struct JsonOption {
     /// Print JSON instead of tables
-    #[arg(long)]
+    // Outside of the heading that a group of options before it may have.
+    #[arg(long, help_heading = None::<&'static str>)]
     pub(crate) json: bool,
 }

@@ -58,7 +58,7 @@ enum Command {
     Synth(synth::SynthArgs),
     /// Sample solutions to problems from a model
     Sample(Box<sample::SampleArgs>),
-    /// Label solution steps: Monte Carlo, LLM judge, reference solution, consensus
+    /// Label steps: Monte Carlo, LLM judge, reference solution, exact checks, consensus
     #[command(subcommand)]
     Annotate(Box<annotate::AnnotateCommand>),
     /// Label solution steps by people: create projects, see agreement, export

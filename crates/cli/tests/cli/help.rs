@@ -96,6 +96,8 @@ fn wrong_command_lines() {
         "steps --strategy magic",
         "steps --data world.jsonl",
         "grade",
+        "train critic-data world.jsonl -o critic.jsonl --threshold 0.5",
+        "train critic-data world.jsonl -o critic.jsonl --concurrency 2",
     ];
     let said: Vec<_> = lines
         .iter()

@@ -338,6 +338,8 @@ fn bad_input_is_one_sentence() {
     let lines = [
         "pool stats nowhere.pool".to_owned(),
         format!("pool build world.jsonl -o world.pool --encoder {encoder}"),
+        format!("pool build world.jsonl -o world.pool --encoder {encoder} --replace"),
+        format!("pool map world.jsonl others.jsonl --encoder {encoder} --layout pca --perplexity 9"),
         format!("pool build nothing.jsonl -o new.pool --encoder {encoder}"),
         format!("pool build world.jsonl -o new.pool --encoder {encoder} --dimensions none"),
         "pool build world.jsonl -o new.pool --encoder no-such-model".to_owned(),

@@ -24,10 +24,7 @@ pub(crate) fn usable() -> bool {
 ///
 /// Asks Linux for permission, which holds for every thread of the process from then on.
 fn native() -> bool {
-    is_x86_feature_detected!("avx512bf16")
-        && is_x86_feature_detected!("avx512vbmi")
-        && cpu_has_tiles()
-        && permitted()
+    is_x86_feature_detected!("avx512bf16") && cpu_has_tiles() && permitted()
 }
 
 /// Whether the instructions are emulated in this process.

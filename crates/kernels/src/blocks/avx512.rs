@@ -1,4 +1,5 @@
-//! Block kinds decoded with AVX-512, 32 weights at a time, to f32 or straight to the rows of AMX tiles.
+//! Block kinds decoded with AVX-512, 32 weights at a time: to f32, straight to the rows of AMX tiles, or straight into sums
+//! of products.
 //!
 //! A kind ([`Expand`]) hands chunks of 32 weights to a destination ([`Sink`]). Where a group shares one
 //! scale and has at most 32 codes, the kind computes the value of each code once and the sink looks the

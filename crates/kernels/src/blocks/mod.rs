@@ -121,12 +121,12 @@ pub(crate) fn dequantize_at(level: Level, kind: BlockKind, bytes: &[u8], out: &m
         Level::Amx | Level::Avx512 => unsafe {
             avx512::row_to_f32(kind, bytes.as_ptr(), out.as_mut_ptr(), out.len());
         },
-        // SAFETY: the level is available.
+        // SAFETY: the level is available, the kind is decoded there, and the lengths agree.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 if avx2::decodes(kind) => unsafe {
             avx2::row_to_f32(kind, bytes.as_ptr(), out.as_mut_ptr(), out.len());
         },
-        // SAFETY: as above.
+        // SAFETY: the level is available.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => unsafe { scalar::dequantize_avx2(kind, bytes, out) },
         _ => scalar::dequantize(kind, bytes, out),

@@ -418,7 +418,8 @@ impl Matrix {
 
     /// One row of W as f32, as the product sees it: an embedding looked up.
     ///
-    /// `F32` on AMX keeps 16 to 17 of the 24 significant bits; the other levels keep f32 exactly.
+    /// `Bf16` rounds to bf16, and `Bf16x3` on AMX keeps 16 to 17 of the 24 significant bits; else f32 is kept exactly. Quantized
+    /// weights are decoded exactly.
     ///
     /// # Panics
     /// When the row does not exist or `out` is not one row long.

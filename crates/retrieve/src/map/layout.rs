@@ -25,7 +25,7 @@ pub enum Layout {
     Pca,
     /// Neighbors stay together.
     Tsne {
-        /// Another seed, a picture that differs in detail.
+        /// Random seed.
         seed: u64,
         /// About how many neighbors each point listens to: usually 5 to 50. It is lowered to a third of the points
         /// where there are few; fewer than ten are placed by their principal components.

@@ -79,6 +79,11 @@ impl PoolAddress {
         }
     }
 
+    /// Whether the pool is in a database.
+    pub fn is_on_server(&self) -> bool {
+        matches!(self.0, Place::Server { .. })
+    }
+
     /// Opens the pool to look into it, whatever its encoder.
     pub fn open(&self) -> Result<Box<dyn PoolSource>> {
         match &self.0 {

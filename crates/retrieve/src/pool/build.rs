@@ -176,7 +176,7 @@ pub async fn build(
     Ok(report)
 }
 
-pub(super) fn there_already(folder: &Path) -> Error {
+fn there_already(folder: &Path) -> Error {
     Error::pool(folder, "is there already: add to it, or remove it first")
 }
 

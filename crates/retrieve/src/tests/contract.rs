@@ -113,7 +113,7 @@ pub(crate) async fn build_and_find(shelf: &impl Shelf) {
     assert!(found.targets[0].seen.questions.iter().all(|question| question.question != "p13"));
     // It is there already, and stays.
     let again = pool.build(records(0..3), &encoder(&model), &settings(), None, |_| true).await.unwrap_err();
-    assert!(again.to_string().ends_with("is there already: add to it, or remove it first"), "{again}");
+    assert!(again.to_string().contains("is there already: add to it, or "), "{again}");
 }
 
 pub(crate) async fn add_is_as_if_built_at_once(shelf: &impl Shelf) {

@@ -155,7 +155,10 @@ impl Judging {
         if config.votes > 1 {
             name += &format!(" maj@{}", config.votes);
         }
-        let ahead = AHEAD.max(generator.concurrency);
+        let ahead = match settings.endpoints.concurrency {
+            Some(count) if generator.local().is_some() => count,
+            _ => AHEAD.max(generator.concurrency),
+        };
         let critic = Critic { model: generator, protocol, config };
         let identity = critic.identity();
         Ok(Self { kind, ahead, identity, ..Self::new(judge, name, Backend::Critic(Box::new(critic))) })

@@ -24,8 +24,8 @@ use gradus_core::count::grouped;
 
 #[derive(Debug, Args)]
 pub(crate) struct ProcessBenchArgs {
-    /// Fit the number of the decision rule on this data, which must be held-out labels and not ProcessBench, and write it to
-    /// FILE.toml (the profile with this rule) or into the folder of a trained model or adapter
+    /// Fit the decision rule (the threshold, or the prior of --rule posterior) on this data and write it to FILE.toml (the
+    /// profile with this rule) or into the folder of a trained model or adapter; needs held-out labels, ProcessBench is refused
     #[arg(long, value_name = "FILE|FOLDER", conflicts_with = "critic")]
     fit: Option<PathBuf>,
     #[command(flatten)]

@@ -123,6 +123,10 @@ struct BuildSummary<'a> {
 
 pub(super) fn build(args: &BuildArgs) -> Result<Status> {
     local_folder(&args.output.shown().to_string_lossy()).map_err(Usage)?;
+    if args.replace && !args.output.is_on_server() {
+        let message = "--replace is for a pool on a server; remove the folder first, or choose another name";
+        return Err(Usage(message.to_owned()).into());
+    }
     job::registered("pool build", Some(args.output.shown()), || build_pool(args))
 }
 

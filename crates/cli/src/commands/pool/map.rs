@@ -55,12 +55,12 @@ pub(crate) struct MapArgs {
     /// Projection of the plot
     #[arg(long, value_enum, default_value = "tsne")]
     layout: Layout,
-    /// With --layout tsne, random seed
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
-    /// With --layout tsne, perplexity: the effective number of neighbors
-    #[arg(long, default_value_t = 30.0)]
-    perplexity: f32,
+    /// With --layout tsne, random seed (default: 0)
+    #[arg(long)]
+    seed: Option<u64>,
+    /// With --layout tsne, perplexity: the effective number of neighbors (default: 30)
+    #[arg(long)]
+    perplexity: Option<f32>,
     /// How to handle invalid records
     #[arg(long, value_enum, default_value = "fail")]
     on_error: OnError,
@@ -99,7 +99,22 @@ struct DatasetCounts<'a> {
     steps: usize,
 }
 
+impl MapArgs {
+    fn layout(&self) -> Result<map::Layout> {
+        match (self.layout, self.seed, self.perplexity) {
+            (Layout::Pca, None, None) => Ok(map::Layout::Pca),
+            (Layout::Pca, _, _) => {
+                Err(Usage("--seed and --perplexity have no effect with --layout pca".into()).into())
+            }
+            (Layout::Tsne, seed, perplexity) => {
+                Ok(map::Layout::Tsne { seed: seed.unwrap_or(0), perplexity: perplexity.unwrap_or(30.0) })
+            }
+        }
+    }
+}
+
 pub(super) fn run(args: &MapArgs) -> Result<Status> {
+    let layout = args.layout()?;
     let datasets = read(args)?;
     let encoder = Embedder::open(&args.options.named(&args.encoder))?;
     cost::announce(&encoder.spending);
@@ -119,11 +134,7 @@ pub(super) fn run(args: &MapArgs) -> Result<Status> {
     };
     let mut of_questions = shifts(&question_rows)?;
     let mut of_steps = if args.max_steps == 0 { Vec::new() } else { shifts(&step_rows)? };
-    let how = match args.layout {
-        Layout::Pca => map::Layout::Pca,
-        Layout::Tsne => map::Layout::Tsne { seed: args.seed, perplexity: args.perplexity },
-    };
-    let places = map::layout(&question_rows.concat(), dimension, how)?;
+    let places = map::layout(&question_rows.concat(), dimension, layout)?;
     let mut sections = vec![picture(&datasets, &places, args.layout)];
     sections.push(figures("Question shift", "question", &of_questions));
     if !of_steps.is_empty() {

@@ -37,9 +37,9 @@ pub(crate) struct CriticDataArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "annotator")]
     scores: Option<String>,
     /// With --scores, score threshold; the first step below it is the first error
-    #[arg(long, default_value_t = 0.8)]
+    #[arg(long, default_value_t = 0.8, requires = "scores")]
     threshold: f64,
-    /// What is balanced by leaving out solutions
+    /// How solutions are downsampled
     #[arg(long, value_enum, default_value = "generators", conflicts_with = "no_balance")]
     balance: BalanceArg,
     /// Keep all solutions: --balance none
@@ -93,6 +93,7 @@ struct CriticDataSummary {
 }
 
 pub(super) fn run(args: &CriticDataArgs) -> Result<Status> {
+    args.generator.endpoints.refuse_local_concurrency()?;
     let (records, tally) = input::joined(&args.input, Need::Solutions)?;
     let truth = match (&args.scores, &args.labels.annotator) {
         (Some(model), _) => TruthSource::Scores { model: model.clone(), threshold: args.threshold },

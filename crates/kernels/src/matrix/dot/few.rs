@@ -1,5 +1,5 @@
 //! A few rows of x: pieces of twelve rows of W, which are multiplied with every row of x. f32 and bf16 are read where they
-//! lie; other weights are expanded, used and forgotten.
+//! lie. Quantized weights go to `quantized.rs` where it decodes their kind; else they are expanded, used and forgotten.
 
 use super::lanes::Lanes;
 #[cfg(target_arch = "x86_64")]

@@ -28,7 +28,7 @@ use super::{Holds, PostgresPool, Server};
 use crate::embed::{Key, embed, key};
 use crate::error::{Error, Result};
 use crate::pca::{Pca, Reduce};
-use crate::pool::build::{fitted, there_already};
+use crate::pool::build::fitted;
 use crate::pool::draft::Dropped;
 use crate::pool::manifest::{Counts, PoolManifest, VERSION};
 use crate::pool::{Encoder, PoolBuildSummary, Progress, Settings, project};
@@ -51,7 +51,8 @@ pub(super) async fn build(
     settings.check()?;
     let build = Build::begin(url, encoder, settings).await?;
     if build.published.is_some() && !settings.replace {
-        return Err(there_already(build.server.place()));
+        let message = "is there already: add to it, or replace it with --replace";
+        return Err(Error::pool(build.server.place(), message));
     }
     build.run(None, records, reduce, watch).await
 }

@@ -3,7 +3,7 @@
 //! `postgres://USER@HOST/DATABASE?pool=NAME`, with the settings of [`gradus_postgres`], and
 //!
 //! - `pool`: the pool's name; a database holds any number of pools
-//! - `search=exact`: every vector is read, even where there is an index
+//! - `search=exact`: every vector is read, even where there is an index; `search=hnsw`, the default, uses an index that is there
 //! - `ef_search`: how many questions the index looks at; by default from the number of questions
 //!
 //! A pool is a row of `gradus_pools` and tables of its own, `gradus_pool_7_…`, which are never changed once the row names
@@ -202,14 +202,8 @@ impl Server {
             })
             .await?;
         self.check_version(version)?;
-        let name = &self.place.name;
         let Some(row) = row else {
-            let others = match others.as_slice() {
-                [] => "there are none in it".to_owned(),
-                others => format!("there are {}", others.join(", ")),
-            };
-            let message = format!("there is no pool `{name}` in the database ({others}): build it first");
-            return Err(Error::pool(self.place(), message));
+            return Err(self.missing(&others));
         };
         let Some(extension) = extension else {
             let message =
@@ -231,12 +225,19 @@ impl Server {
             return Err(Error::pool(self.place(), message));
         }
         if version == 0 {
-            let name = &self.place.name;
-            let message =
-                format!("there is no pool `{name}` in the database (there are none in it): build it first");
-            return Err(Error::pool(self.place(), message));
+            return Err(self.missing(&[]));
         }
         Ok(())
+    }
+
+    fn missing(&self, others: &[String]) -> Error {
+        let others = match others {
+            [] => "there are none in it".to_owned(),
+            others => format!("there are {}", others.join(", ")),
+        };
+        let name = &self.place.name;
+        let message = format!("there is no pool `{name}` in the database ({others}): build it first");
+        Error::pool(self.place(), message)
     }
 
     fn damaged(&self, what: &str) -> Error {

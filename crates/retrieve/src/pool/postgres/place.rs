@@ -55,6 +55,9 @@ impl ServerPlace {
                 }
             }
         }
+        if is_exact && ef_search.is_some() {
+            return Err(refuse("its ef_search has no effect with search=exact"));
+        }
         let name = name.ok_or_else(|| refuse("it names no pool"))?;
         let schema = address.schema.as_ref().map(|schema| format!("&schema={schema}")).unwrap_or_default();
         let shown = format!("{}?pool={name}{schema}", address.shown).into();

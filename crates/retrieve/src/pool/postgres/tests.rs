@@ -359,6 +359,10 @@ async fn errors_say_what_to_do_and_hold_no_password() {
         (format!("{who}@{place}?schema={name}&pool=no/name"), "must be a name"),
         (format!("{who}@{place}?schema={name}&pool=p&search=fast"), "must be exact or hnsw"),
         (format!("{who}@{place}?schema={name}&pool=p&ef_search=0"), "must be 1 to 1000"),
+        (
+            format!("{who}@{place}?schema={name}&pool=p&search=exact&ef_search=9"),
+            "no effect with search=exact",
+        ),
         (format!("{who}@{place}?schema={name}&pool=p&pol=p"), "a setting that is not known"),
         (
             format!("{who}@{place}?schema={name}&pool=p"),

@@ -1,3 +1,5 @@
+//! What a recipe resolves to, what is refused and with which sentence, and that any recipe survives being written and read.
+
 use proptest::option::of as maybe;
 use proptest::prelude::*;
 
