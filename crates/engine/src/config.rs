@@ -159,6 +159,11 @@ impl DecoderConfig {
                 ));
             }
         };
+        if let Some(method) = json["quantization_config"]["quant_method"].as_str() {
+            return Err(format!(
+                "its weights are quantized with {method}, which is not supported: use the original weights, or a GGUF file"
+            ));
+        }
         let hidden = number(json, "hidden_size")?;
         let heads = number(json, "num_attention_heads")?;
         let layers = number(json, "num_hidden_layers").and_then(layers)?;

@@ -95,6 +95,13 @@ impl Head {
         Ok(raw.to_dtype(DType::F32)?)
     }
 
+    /// How many classes or values it gives, where that is known.
+    pub(crate) fn outputs(&self) -> Option<usize> {
+        match self {
+            Self::Classes { last, .. } | Self::Value { last, .. } => last.weight.outputs(),
+        }
+    }
+
     /// Its projections with their names in a checkpoint, from the hidden state on.
     pub fn projections(&self) -> Vec<(String, &Linear)> {
         match self {

@@ -50,7 +50,13 @@ impl Scorer {
     pub(crate) fn new(assembler: Assembler, model: &Model) -> Result<Self> {
         match assembler.profile().score {
             Score::Tokens { .. } => drop(model.language_head()?),
-            Score::Classes { .. } => drop(model.head("class head")?),
+            Score::Classes { positive } => {
+                if let Some(classes) = model.head("class head")?.outputs()
+                    && classes <= *positive
+                {
+                    return Err(no_such_class(&assembler.profile().name, *positive, classes));
+                }
+            }
             Score::Value => drop(model.head("value head")?),
         }
         Ok(Self { assembler, packed: true })
@@ -170,7 +176,11 @@ impl Scorer {
             }
             Score::Classes { positive } => {
                 let logits: Vec<Vec<f32>> = model.head("class head")?.forward(hidden)?.to_vec2()?;
-                logits.iter().map(|row| probability(row, *positive)).collect::<Result<_>>()?
+                let name = &self.assembler.profile().name;
+                let share = |row: &Vec<f32>| {
+                    probability(row, *positive).ok_or_else(|| no_such_class(name, *positive, row.len()))
+                };
+                logits.iter().map(share).collect::<Result<_>>()?
             }
             Score::Value => {
                 let values: Vec<Vec<f32>> = model.head("value head")?.forward(hidden)?.to_vec2()?;
@@ -193,13 +203,15 @@ pub(crate) fn hash(value: &(impl Hash + ?Sized)) -> u64 {
     hasher.finish()
 }
 
-fn probability(logits: &[f32], class: usize) -> Result<f64> {
-    let Some(wanted) = logits.get(class) else {
-        return Err(Error::request(format!(
-            "the profile reads class {class} and the head has {}",
-            logits.len()
-        )));
-    };
+fn no_such_class(profile: &str, class: usize, classes: usize) -> Error {
+    Error::request(format!(
+        "profile `{profile}` reads class {class}, counted from 0, and the model's head has {classes} in all: use another profile"
+    ))
+}
+
+/// The share of a class, if there is such a class.
+fn probability(logits: &[f32], class: usize) -> Option<f64> {
+    let wanted = logits.get(class)?;
     let sum: f64 = logits.iter().map(|logit| f64::from(logit - wanted).exp()).sum();
-    Ok(1.0 / sum)
+    Some(1.0 / sum)
 }

@@ -7,7 +7,7 @@ pub(crate) fn check_request(request: &ScoreRequest) -> Result<(), CallError> {
     if request.steps.is_empty() {
         let id = &request.id;
         return Err(CallError::Invalid(format!(
-            "solution `{id}` has no steps: cut its text first (gradus steps)"
+            "solution `{id}` has no steps: its text is empty, or was not split (gradus steps)"
         )));
     }
     Ok(())

@@ -27,7 +27,7 @@ use crate::exit::Status;
 use crate::input::Need;
 use crate::references::{self, RetrievalTally};
 use crate::terminal::paint;
-use crate::terminal::printer::{self, Printer};
+use crate::terminal::printer::{self, Printer, excerpt};
 use crate::terminal::progress::{self, Progress};
 use crate::{cost, input, job, journal};
 use gradus_core::count::{counted, grouped};
@@ -396,7 +396,10 @@ impl<'a> ScoreRun<'a> {
                 Err(error @ CallError::Refused(_)) => bail!("{error}"),
                 Err(error) if self.args.input.on_error == OnError::Skip => self.refuse(&error)?,
                 Err(error @ CallError::Invalid(_)) => {
-                    bail!("{error} (use --on-error skip to leave such solutions unscored)")
+                    let problem = excerpt(&record.problem.text, 60);
+                    bail!(
+                        "problem “{problem}”: {error} (use --on-error skip to leave such solutions unscored)"
+                    )
                 }
                 Err(error) => {
                     self.scorer_failed = true;

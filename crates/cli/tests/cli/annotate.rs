@@ -468,6 +468,7 @@ fn bad_input_is_one_sentence() {
         "annotate report judged.jsonl other.jsonl",
         "annotate report judged.jsonl --only nobody",
         "annotate report data.jsonl --from-scores prm",
+        "annotate report data.jsonl --from-scores prm:0.5",
         "annotate ensemble judged.jsonl --rule majority --min-confidence 0.9",
         "annotate export problems.jsonl --to trl -o out.jsonl",
         "sample data.jsonl -o out.jsonl --temperature 0",

@@ -45,6 +45,9 @@ fn convert() {
     insta::assert_snapshot!("convert_problems", problems);
     let refused = folder.run("data convert world.jsonl -o a.parquet.gz").fails(3);
     assert_eq!(refused, "gradus: a.parquet.gz: Parquet files are compressed inside: leave out .gz or .zst");
+    let refused = folder.run("data convert world.jsonl -o a.xlsx").fails(3);
+    assert!(refused.contains(".xlsx files are not written: name it .jsonl"), "{refused}");
+    assert!(!folder.path("a.xlsx").exists());
 }
 
 /// Parquet takes every format whose columns have one type each. Our own writes the first error as a number or a word.

@@ -272,6 +272,10 @@ impl Sink {
     }
 }
 
+/// Extensions of containers that are not written: JSON lines under such a name would mislead.
+const OTHER_CONTAINERS: [&str; 14] =
+    ["xlsx", "xls", "ods", "arrow", "feather", "ipc", "avro", "orc", "bz2", "xz", "lz4", "zip", "tar", "pkl"];
+
 fn form_for(path: &Path, output: BufWriter<File>) -> Result<Form> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let (stem, compressed) = if let Some(stem) = name.strip_suffix(".gz") {
@@ -289,6 +293,13 @@ fn form_for(path: &Path, output: BufWriter<File>) -> Result<Form> {
         (Some("parquet"), Compressed::Plain(output)) => Form::Parquet(Box::new(ParquetSink::new(output))),
         (Some("parquet"), _) => {
             let message = "Parquet files are compressed inside: leave out .gz or .zst".to_owned();
+            return Err(Error::Output { path: path.to_path_buf(), message });
+        }
+        (Some(other), _) if OTHER_CONTAINERS.contains(&other) => {
+            let message = format!(
+                ".{other} files are not written: name it .jsonl, .json, .csv, .tsv or .parquet; .gz or .zst after it compress \
+                 all but Parquet"
+            );
             return Err(Error::Output { path: path.to_path_buf(), message });
         }
         (Some("json"), compressed) => Form::Array(Box::new(compressed)),

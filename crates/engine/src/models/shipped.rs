@@ -44,7 +44,12 @@ pub(super) fn unpacked(home: &Path) -> Result<PathBuf> {
     if FILES.iter().all(whole) {
         return Ok(folder);
     }
-    std::fs::create_dir_all(&folder).map_err(|source| Error::io(&folder, source))?;
+    std::fs::create_dir_all(&folder).map_err(|source| {
+        Error::model(
+            &folder,
+            format!("cannot be made ({source}): set GRADUS_HOME to a folder that you may write"),
+        )
+    })?;
     for file @ (name, content) in &FILES {
         if !whole(file) {
             gradus_durable::replace_file(&folder.join(name), content)?;

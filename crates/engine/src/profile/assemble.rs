@@ -56,6 +56,13 @@ impl Assembler {
             Input::Tagged(tagged) => Some(token(&tagged.tag)?),
             _ => None,
         };
+        if profile.input.is_chat() && !tokenizer.has_template() {
+            return Err(Error::request(format!(
+                "profile `{}` writes conversations, and this model's tokenizer has no chat template that can be read: use \
+                 an instruct model, or a profile that writes plain text",
+                profile.name
+            )));
+        }
         let verdict = match &profile.score {
             Score::Tokens { positive, negative } => Some([token(positive)?, token(negative)?]),
             _ => None,
@@ -224,7 +231,7 @@ fn single(tokenizer: &Tokenizer, text: &str) -> Option<u32> {
 /// Refuses a solution that cannot be written out.
 pub(super) fn check(request: &ScoreRequest) -> Result<(), String> {
     if request.steps.is_empty() {
-        return Err("it has no steps: cut its text first (gradus steps)".to_owned());
+        return Err("it has no steps: its text is empty, or was not split (gradus steps)".to_owned());
     }
     if let Some(index) = request.steps.iter().position(|step| step.trim().is_empty()) {
         return Err(format!("step {index} is empty"));

@@ -116,6 +116,16 @@ pub enum Input {
     },
 }
 
+impl Input {
+    /// Whether the model's chat template writes the text.
+    fn is_chat(&self) -> bool {
+        match self {
+            Self::Tagged(tagged) => tagged.chat,
+            Self::Turns { .. } | Self::Prompted { .. } => true,
+        }
+    }
+}
+
 /// All steps in one text, a separator token after each.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]

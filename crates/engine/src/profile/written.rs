@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(error(in_problem), "solution `s`: the problem holds the step tag <extra_0>");
         assert_eq!(
             error(ScoreRequest { steps: Vec::new(), ..request() }),
-            "solution `s`: it has no steps: cut its text first (gradus steps)"
+            "solution `s`: it has no steps: its text is empty, or was not split (gradus steps)"
         );
     }
 }

@@ -23,6 +23,15 @@ pub enum Weight {
 }
 
 impl Weight {
+    /// How many outputs it has; none where the file's own blocks are on a GPU.
+    pub(crate) fn outputs(&self) -> Option<usize> {
+        match self {
+            Self::Packed(matrix) => Some(matrix.rows()),
+            Self::Dense(weight) => weight.dims().first().copied(),
+            Self::Quantized(_) => None,
+        }
+    }
+
     /// x `[m, inputs]` → `[m, outputs]`.
     pub fn multiply(&self, x: &Tensor) -> Result<Tensor> {
         Ok(match self {

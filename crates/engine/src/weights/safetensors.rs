@@ -77,6 +77,9 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
 /// Adds the tensors of one safetensors file.
 fn read_into(tensors: &mut BTreeMap<String, Entry>, path: &Path) -> Result<()> {
     let map = Arc::new(map(path)?);
+    if map.starts_with(b"version https://git-lfs") {
+        return Err(Error::model(path, "a Git LFS pointer, not the file itself: fetch it with git lfs pull"));
+    }
     let broken = |error| Error::model(path, format!("not a whole safetensors file: {error}"));
     let views = SafeTensors::deserialize(&map).map_err(broken)?;
     let start = map.as_ptr() as usize;

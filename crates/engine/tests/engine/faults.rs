@@ -54,6 +54,12 @@ fn a_damaged_safetensors_file_is_named() {
     std::fs::write(&weights, b"not weights at all, just text").unwrap();
     let text = refusal(folder.path(), &LoadOptions::default());
     assert!(text.starts_with("MODEL/model.safetensors: not a whole safetensors file"), "{text}");
+    std::fs::write(&weights, b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n").unwrap();
+    let pointer = refusal(folder.path(), &LoadOptions::default());
+    assert!(
+        pointer.ends_with("a Git LFS pointer, not the file itself: fetch it with git lfs pull"),
+        "{pointer}"
+    );
     std::fs::remove_file(&weights).unwrap();
     let absent = refusal(folder.path(), &LoadOptions::default());
     assert!(absent.starts_with("MODEL: no weights here"), "{absent}");
@@ -84,6 +90,33 @@ fn an_unknown_architecture_is_named_with_those_we_run() {
     edit(folder.path().join("config.json"), "\"llama\"", "\"mamba\"");
     let error = refusal(folder.path(), &LoadOptions::default());
     assert!(error.contains("(model_type `mamba`) is not one of llama, mistral, qwen2, qwen3"), "{error}");
+}
+
+#[test]
+fn quantized_checkpoints_are_refused_by_their_method() {
+    let folder = copy("llama");
+    let quantized = "\"num_hidden_layers\": 2, \"quantization_config\": {\"quant_method\": \"gptq\"}";
+    edit(folder.path().join("config.json"), "\"num_hidden_layers\": 2", quantized);
+    let error = refusal(folder.path(), &LoadOptions::default());
+    assert!(error.contains("its weights are quantized with gptq, which is not supported"), "{error}");
+}
+
+/// Before anything is scored: the model is at fault, not a solution.
+#[test]
+fn a_profile_that_the_model_cannot_serve_is_refused_at_once() {
+    let start = |model: PathBuf, profile: Profile| {
+        let model = Model::load(&ModelPath::Folder(model), &LoadOptions::default()).unwrap();
+        Engine::start(model, Some(profile), ServiceOptions::default()).err().expect("refused").to_string()
+    };
+    let mut third = Profile::find("trl").unwrap();
+    third.score = gradus_engine::profile::Score::Classes { positive: 2 };
+    third.input = Profile::find("plain").unwrap().input;
+    let error = start(reference("models/qwen2-token-classification"), third);
+    assert!(error.contains("reads class 2, counted from 0, and the model's head has 2 in all"), "{error}");
+    let folder = copy("llama");
+    edit(folder.path().join("tokenizer_config.json"), "\"chat_template\"", "\"another\"");
+    let error = start(folder.path().to_owned(), Profile::find("plain").unwrap());
+    assert!(error.contains("has no chat template that can be read"), "{error}");
 }
 
 #[test]
@@ -207,7 +240,10 @@ fn bad_solutions_are_refused_by_name_and_the_others_scored() {
         Err(CallError::Invalid(message)) => message.clone(),
         other => panic!("{other:?}"),
     };
-    assert_eq!(said(0), "solution `empty`: it has no steps: cut its text first (gradus steps)");
+    assert_eq!(
+        said(0),
+        "solution `empty`: it has no steps: its text is empty, or was not split (gradus steps)"
+    );
     assert_eq!(said(2), "solution `blank`: step 1 is empty");
     assert!(
         said(3).starts_with("solution `long`: it takes ") && said(3).contains("context holds"),

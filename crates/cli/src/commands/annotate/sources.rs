@@ -65,11 +65,13 @@ pub(super) fn gather(sources: &SourcesArgs, all: bool) -> Result<Gathered> {
     let mut joined = JoinedFiles::default();
     let mut said: HashMap<JoinedPlace, Vec<Said>> = HashMap::new();
     let several = sources.inputs.len() > 1;
+    let mut scorers = BTreeSet::new();
     for path in &sources.inputs {
         let stem = stem(path);
         input::read(std::slice::from_ref(path), Default::default(), OnError::Fail, &mut |item| {
             let solutions = item.record.solutions.clone();
             for (place, solution) in joined.add(item)?.into_iter().zip(solutions) {
+                scorers.extend(solution.scores.keys().cloned());
                 let said = said.entry(place).or_default();
                 said.extend(from_scores(&solution, &sources.from_scores, &stem, several));
                 said.extend(said_in(&stem, solution.annotations, all));
@@ -77,6 +79,7 @@ pub(super) fn gather(sources: &SourcesArgs, all: bool) -> Result<Gathered> {
             Ok(())
         })?;
     }
+    check_scorers(&sources.from_scores, &scorers)?;
     let records = joined.into_records();
     let apart = told_apart(&said);
     // Their labels are taken as true: they are annotators only where `--only` names them.
@@ -201,6 +204,17 @@ fn from_scores(solution: &Solution, wanted: &[(String, f64)], stem: &str, severa
         said.push(Said { name, tag: stem.to_owned(), annotation: found });
     }
     said
+}
+
+/// Refuses `--from-scores` of a name that no solution has scores by.
+fn check_scorers(wanted: &[(String, f64)], scorers: &BTreeSet<String>) -> Result<()> {
+    let missing = wanted.iter().find(|(name, _)| name != "*" && !scorers.contains(name));
+    let Some((name, _)) = missing else { return Ok(()) };
+    let known: Vec<&str> = scorers.iter().map(String::as_str).collect();
+    match known.as_slice() {
+        [] => bail!("--from-scores {name}: no solution has scores, run gradus score first"),
+        known => bail!("--from-scores {name}: no solution has such scores, there are {}", known.join(", ")),
+    }
 }
 
 fn stem(path: &Path) -> String {
