@@ -177,11 +177,12 @@ pub(super) fn tail(text: &str) -> &str {
 
 /// The content of the last box. Boxes that follow each other in one sentence are parts of one answer.
 fn boxed(text: &str) -> Option<String> {
-    let mut start = last_box(text)?.saturating_sub(BOX_WINDOW);
+    let (last, end) = last_box(text)?;
+    let mut start = last.saturating_sub(BOX_WINDOW);
     while !text.is_char_boundary(start) {
         start -= 1;
     }
-    let text = &text[start..];
+    let text = &text[start..end];
     let boxes = boxes(text);
     let (mut first, last) = (boxes.len().checked_sub(1)?, boxes.last()?);
     // Walk back over `\boxed{2}$ and $\boxed{3}`.
@@ -194,18 +195,31 @@ fn boxed(text: &str) -> Option<String> {
     Some(boxes[first..].iter().map(|found| found.content).collect::<Vec<_>>().join(", "))
 }
 
-/// Where the last complete box starts.
-fn last_box(text: &str) -> Option<usize> {
+/// Where the last complete box starts, and the first box after it that is cut off, or the end.
+fn last_box(text: &str) -> Option<(usize, usize)> {
     // Texts without a box are passed over by this search, which is the fastest.
     if !text.contains("box") {
         return None;
     }
-    let is_box = |at: usize| {
-        let name = &text[at + 1..];
-        let length = ["boxed", "fbox"].iter().find(|word| name.starts_with(**word))?.len();
-        argument(text, at + 1 + length)
-    };
-    text.rmatch_indices('\\').map(|(at, _)| at).find(|at| is_box(*at).is_some())
+    let mut end = text.len();
+    for (at, _) in text.rmatch_indices('\\') {
+        let Some(from) = box_argument(text, at) else { continue };
+        if argument(&text[..end], from).is_some() {
+            return Some((at, end));
+        }
+        // What is around a box that never closes never closes either.
+        if text[from..].trim_start_matches(' ').starts_with('{') {
+            end = at;
+        }
+    }
+    None
+}
+
+/// Where the argument of a box begins whose backslash is at `at`.
+fn box_argument(text: &str, at: usize) -> Option<usize> {
+    let name = &text[at + 1..];
+    let word = ["boxed", "fbox"].iter().find(|word| name.starts_with(**word))?;
+    Some(at + 1 + word.len())
 }
 
 struct BoxedAnswer<'a> {
@@ -218,10 +232,10 @@ fn boxes(text: &str) -> Vec<BoxedAnswer<'_>> {
     let mut found = Vec::new();
     let mut from = 0;
     while let Some(start) = text[from..].find('\\').map(|at| at + from) {
-        let name = &text[start + 1..];
-        let length = ["boxed", "fbox"].iter().find(|word| name.starts_with(**word)).map(|word| word.len());
         from = start + 1;
-        let Some((content, end)) = length.and_then(|length| argument(text, from + length)) else { continue };
+        let Some((content, end)) = box_argument(text, start).and_then(|from| argument(text, from)) else {
+            continue;
+        };
         found.push(BoxedAnswer { start, end, content });
         from = end;
     }

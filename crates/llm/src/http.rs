@@ -364,6 +364,10 @@ fn fields<R: DeserializeOwned>(url: &str, bytes: &[u8]) -> std::result::Result<R
     })
 }
 
+/// What a server may say that one answer cost, prompt and completion each: later requests wait for it where tokens are
+/// limited.
+const MOST_TOKENS: u64 = 1 << 22;
+
 /// What an answer says it cost; nothing where it does not say.
 fn usage(answer: &[u8]) -> Usage {
     #[derive(Deserialize)]
@@ -371,7 +375,7 @@ fn usage(answer: &[u8]) -> Usage {
         usage: Value,
     }
     let Ok(Paid { usage }) = serde_json::from_slice(answer) else { return Usage::default() };
-    let field = |name| usage.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let field = |name| usage.get(name).and_then(Value::as_u64).unwrap_or(0).min(MOST_TOKENS);
     Usage { prompt_tokens: field("prompt_tokens"), completion_tokens: field("completion_tokens") }
 }
 

@@ -97,7 +97,13 @@ fn letter(text: &[u8]) -> (u8, usize) {
             let slashes = text.iter().take_while(|byte| **byte == b'\\').count();
             let (kind, digits) = (text.get(slashes).copied().unwrap_or(0), &text[slashes.min(text.len())..]);
             let found = match kind {
+                b'u' if digits.get(1) == Some(&b'{') => {
+                    let end = digits.iter().take(12).position(|byte| *byte == b'}');
+                    end.and_then(|end| Some((number(digits.get(2..end), 16)?, end + 1)))
+                }
                 b'u' => number(digits.get(1..5), 16).map(|letter| (letter, 5)),
+                b'U' => number(digits.get(1..9), 16).map(|letter| (letter, 9)),
+                b'0'..=b'7' => number(digits.get(..3), 8).map(|letter| (letter, 3)),
                 b'x' => number(digits.get(1..3), 16).map(|letter| (letter, 3)),
                 b'/' | b'"' | b'\'' => Some((kind, 1)),
                 b'n' | b't' | b'r' | b'b' | b'f' => Some((0, 1)),
@@ -106,16 +112,32 @@ fn letter(text: &[u8]) -> (u8, usize) {
             let (letter, length) = found.unwrap_or((b'\\', 0));
             (letter, slashes + length)
         }
-        b'%' => number(text.get(1..3), 16).map_or((b'%', 1), |letter| (letter, 3)),
-        b'&' if text.get(1) == Some(&b'#') => {
-            let hex = matches!(text.get(2), Some(b'x' | b'X'));
-            let first = if hex { 3 } else { 2 };
-            let end = text.iter().take(12).position(|byte| *byte == b';');
-            let code = end.and_then(|end| number(text.get(first..end), if hex { 16 } else { 10 }));
-            code.zip(end).map_or((b'&', 1), |(letter, end)| (letter, end + 1))
+        // The sign may be escaped itself, and that again.
+        b'%' => {
+            let start = 1 + repeats(&text[1..], b"25");
+            let digits = text.get(start..start + 2);
+            number(digits, 16).map_or((b'%', start), |letter| (letter, start + 2))
+        }
+        b'&' => {
+            let start = 1 + repeats(&text[1..], b"amp;");
+            let code = || {
+                let reference = text.get(start..)?.strip_prefix(b"#")?;
+                let end = reference.iter().take(24).position(|byte| *byte == b';')?;
+                let code = match reference[0] {
+                    b'x' | b'X' => number(reference.get(1..end), 16),
+                    _ => number(reference.get(..end), 10),
+                };
+                Some((code?, start + 1 + end + 1))
+            };
+            code().unwrap_or((b'&', start))
         }
         byte => (byte, 1),
     }
+}
+
+/// Bytes of a text that are repetitions of `part`.
+fn repeats(text: &[u8], part: &[u8]) -> usize {
+    text.chunks_exact(part.len()).take_while(|chunk| *chunk == part).count() * part.len()
 }
 
 #[cfg(test)]
@@ -134,6 +156,10 @@ mod tests {
             r"key \\u0073\\u006B-open\u002dsesame-1234567890!",
             "key %73k-open%2Dsesame-1234567890!",
             "key &#115;k-open&#x2D;sesame-1234567890!",
+            r"key \u{73}k-open\U0000002dsesame-\061234567890!",
+            "key %2573k-open%25252Dsesame-1234567890!",
+            "key &amp;#115;k-open&amp;amp;#x2D;sesame-1234567890!",
+            "key &#000000000115;k-open-sesame-1234567890!",
             "key sk-open-sesame-12345!",
             "key pen-sesame-1234567890!",
         ] {

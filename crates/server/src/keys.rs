@@ -90,8 +90,9 @@ impl Keys {
         for entry in file.key {
             let secret = match (entry.key, entry.key_env) {
                 (Some(secret), None) => secret,
-                (None, Some(variable)) => std::env::var(&variable).map_err(|_| {
-                    refused(format!("key {}: environment variable {variable} is not set", entry.name))
+                // Someone may have pasted the key itself in place of the name.
+                (None, Some(variable)) => std::env::var(variable).map_err(|_| {
+                    refused(format!("key {}: the environment variable of key_env is not set", entry.name))
                 })?,
                 _ => return Err(refused(format!("key {}: give either key or key_env", entry.name))),
             };

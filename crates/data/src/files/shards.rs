@@ -1,8 +1,9 @@
 //! Turns the paths and addresses a user names into the files to read: a folder stands for its data files, sorted by path.
 
-use std::fs;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use gradus_remote::{Address, Found, RemoteFile};
 
@@ -48,7 +49,7 @@ pub(crate) fn expand(paths: &[PathBuf]) -> Result<Vec<InputFile>> {
             files.extend(expand_address(&address)?);
         } else if path.is_dir() {
             let mut found = Vec::new();
-            collect(path, &mut found)?;
+            collect(path, &mut found, &mut HashSet::new())?;
             if found.is_empty() {
                 return Err(Error::NoFiles { path: path.clone() });
             }
@@ -84,17 +85,28 @@ fn expand_address(address: &Address) -> Result<Vec<InputFile>> {
     }
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    let entries = fs::read_dir(folder).map_err(|source| Error::io(folder, source))?;
-    for entry in entries {
-        let path = entry.map_err(|source| Error::io(folder, source))?.path();
+/// Adds the data files below a folder. Each folder is looked into once: links may lead in circles.
+fn collect(folder: &Path, files: &mut Vec<PathBuf>, seen: &mut HashSet<PathBuf>) -> Result<()> {
+    let failed = |source| Error::io(folder, source);
+    if !seen.insert(fs::canonicalize(folder).map_err(failed)?) {
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name.starts_with('.') {
             continue;
         }
         if path.is_dir() {
-            collect(&path, files)?;
+            collect(&path, files, seen)?;
         } else if is_data(&name) {
+            // A pipe would be waited for.
+            if path.exists() && !path.is_file() {
+                return Err(Error::io(
+                    &path,
+                    io::Error::other("not a plain file, as all data in a folder must be"),
+                ));
+            }
             files.push(path);
         } else if name.ends_with(manifest::ENDING)
             && let Ok(Some(manifest)) = ShardManifest::read(&path)

@@ -336,6 +336,13 @@ fn final_answers_are_found() {
     assert_eq!(extract("I do not know."), None);
     let cut_off = extract(r"cut off \boxed{12").map(|found| found.answer);
     assert_eq!(cut_off.as_deref(), Some("12"), "an unclosed box may be half an answer");
+    let whole = |text: &str| extract(text).map(|found| found.answer);
+    assert_eq!(whole(r"\boxed{1} \boxed{2 \boxed{3").as_deref(), Some("1"));
+    assert_eq!(whole(r"\boxed{1 \boxed{2} \boxed{3").as_deref(), Some("2"));
+    assert_eq!(whole(r"\boxed{1 + \fbox{2}} \boxed{3").as_deref(), Some(r"1 + \fbox{2}"));
+    // Looking for the end of each from the start takes minutes.
+    assert_eq!(whole(&r"\boxed{".repeat(150_000)), None);
+    assert_eq!(whole(&(r"\boxed{7} ".to_owned() + &r"\boxed{".repeat(150_000))).as_deref(), Some("7"));
     assert_eq!(grade("72", "no number").verdict, Verdict::Undecided(Reason::NoAnswer));
 }
 

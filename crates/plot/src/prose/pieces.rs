@@ -6,6 +6,9 @@
 /// A longer formula is not looked for: its delimiter is text.
 const LONGEST: usize = 4096;
 
+/// No environment has a longer name.
+const LONGEST_NAME: usize = 32;
+
 /// Environments that are formulas without delimiters.
 const ENVIRONMENTS: [&str; 15] = [
     "align", "aligned", "alignat", "array", "bmatrix", "cases", "eqnarray", "equation", "gather", "gathered",
@@ -77,7 +80,7 @@ fn piece_at(rest: &str, before: Option<char>) -> Option<(Piece<'_>, usize)> {
         return enclosed(rest, "\\[", "\\]", true);
     }
     if rest.starts_with("[asy]") {
-        let end = within(rest, 16 * LONGEST).find("[/asy]")? + "[/asy]".len();
+        let end = closer(rest, "[asy]", "[/asy]", 16 * LONGEST)? + "[/asy]".len();
         return Some((Piece::Source(&rest[..end]), end));
     }
     environment(rest)
@@ -88,11 +91,18 @@ fn within(text: &str, limit: usize) -> &str {
     &text[..text.floor_char_boundary(limit)]
 }
 
+/// Where `close` follows the opener that `rest` begins with, before the next opener: so a text of openers is looked through
+/// once, not once for each.
+fn closer(rest: &str, open: &str, close: &str, limit: usize) -> Option<usize> {
+    let inside = within(&rest[open.len()..], limit);
+    let next = if open == close { None } else { inside.find(open) };
+    Some(open.len() + inside[..next.unwrap_or(inside.len())].find(close)?)
+}
+
 fn enclosed<'a>(rest: &'a str, open: &str, close: &str, display: bool) -> Option<(Piece<'a>, usize)> {
-    let inside = &rest[open.len()..];
-    let end = within(inside, LONGEST).find(close)?;
-    let latex = &inside[..end];
-    let length = open.len() + end + close.len();
+    let end = closer(rest, open, close, LONGEST)?;
+    let latex = &rest[open.len()..end];
+    let length = end + close.len();
     (!latex.trim().is_empty()).then_some((Piece::Formula { source: &rest[..length], latex, display }, length))
 }
 
@@ -155,7 +165,7 @@ fn is_word(text: &str) -> bool {
 
 /// `\begin{align}…\end{align}`, with environments of the same name inside it.
 fn environment(rest: &str) -> Option<(Piece<'_>, usize)> {
-    let name = rest.strip_prefix("\\begin{")?.split_once('}')?.0;
+    let name = within(rest.strip_prefix("\\begin{")?, LONGEST_NAME).split_once('}')?.0;
     ENVIRONMENTS.contains(&name.strip_suffix('*').unwrap_or(name)).then_some(())?;
     let (open, close) = (format!("\\begin{{{name}}}"), format!("\\end{{{name}}}"));
     let all = within(rest, LONGEST);

@@ -96,6 +96,16 @@ fn hostile_formulas_are_harmless() {
 }
 
 /// On a test's thread of two megabytes, without optimization.
+/// Looking for the end of each opener from the start takes minutes.
+#[test]
+fn openers_that_nothing_closes_are_text() {
+    for opener in ["[asy]", "\\[", "\\(", "$ $", "\\begin{"] {
+        let text = opener.repeat(100_000);
+        assert!(formulas(&text).is_empty(), "{opener}");
+    }
+    assert_eq!(formulas(r"\[ a \[ b \]"), [r"\[ b \]"]);
+}
+
 #[test]
 fn deep_and_huge_formulas_are_bounded() {
     for (open, close) in [
