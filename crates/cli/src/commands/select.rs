@@ -145,6 +145,8 @@ struct SelectSummary {
     unknown_outcomes: u64,
     /// Problems without a solution: nothing to choose from.
     empty: u64,
+    /// Solutions that were in several files.
+    united: u64,
     /// Invalid records.
     skipped: u64,
     choices: Vec<Row>,
@@ -156,7 +158,7 @@ pub(super) fn run(args: &SelectArgs) -> Result<Status> {
     }
     let (mut records, tally) = input::joined(&args.input, Need::Solutions)?;
     let mut report =
-        SelectSummary { skipped: tally.skipped, ..SelectSummary::default() };
+        SelectSummary { united: tally.united, skipped: tally.skipped, ..SelectSummary::default() };
     let all = records.len();
     records.retain(|record| !record.solutions.is_empty());
     report.empty = (all - records.len()) as u64;
@@ -326,6 +328,7 @@ fn print(printer: Printer, args: &SelectArgs, report: &SelectSummary) -> Result<
         (report.unanswered, "solution", "without an answer: no vote"),
         (report.graded, "outcome", "graded"),
         (report.unknown_outcomes, "outcome", "unknown: counted as wrong beside known ones"),
+        (report.united, "solution", "in several files, united"),
         (report.skipped, "record", "skipped (invalid)"),
     ])?;
     if let Some(output) = args.output.as_deref().filter(|output| *output != Path::new("-")) {
