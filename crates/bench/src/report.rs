@@ -60,6 +60,9 @@ pub struct SampleCounts {
     pub truncated: usize,
     /// Records that could not be read.
     pub skipped: u64,
+    /// Solutions that were in several input files.
+    #[serde(default)]
+    pub united: usize,
     /// Excluded samples, by reason.
     pub dropped: BTreeMap<String, usize>,
     /// Judgments from an earlier run.

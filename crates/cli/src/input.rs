@@ -26,6 +26,8 @@ pub(crate) struct InputTally {
     pub(crate) skipped: u64,
     /// Issues in the sources; see [`Item::issues`].
     pub(crate) issues: u64,
+    /// Solutions that were in an earlier file already, where records were joined.
+    pub(crate) united: u64,
     /// Records by the format they were read as.
     pub(crate) formats: BTreeMap<&'static str, u64>,
 }
@@ -119,7 +121,8 @@ impl JoinedFiles {
 /// All records of `input`, joined by problem.
 pub(crate) fn joined(input: &DatasetInput, need: Need) -> Result<(Vec<Record>, InputTally)> {
     let mut files = JoinedFiles::default();
-    let tally = for_each(input, need, |item| files.add(item).map(drop))?;
+    let mut tally = for_each(input, need, |item| files.add(item).map(drop))?;
+    tally.united = files.united() as u64;
     Ok((files.into_records(), tally))
 }
 
@@ -144,6 +147,9 @@ fn read_source(source: Source<'_>, each: &mut impl FnMut(Item) -> Result<()>) ->
     let solved = matches!(need, Need::Solutions | Need::Steps);
     options.prefer_solutions = need != Need::Records;
     let mut records = files::open_with(paths, options)?;
+    for (copy, earlier) in records.leave_out_copies() {
+        printer::note(format!("{}: the same file as {}, read once", copy.display(), earlier.display()));
+    }
     let mut progress = Progress::new(records.progress().1, true);
     let mut tally = InputTally::default();
     let cuts = matches!(need, Need::Steps | Need::StepsOfAny) || steps.is_some();

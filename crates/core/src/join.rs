@@ -2,7 +2,8 @@
 //!
 //! Problems are the same if id, text and gold answer are; a second one fills in what the first lacks. Solutions of
 //! *different* files are the same if their id is: annotations and scores are united, and a contradiction is a
-//! [`Fault`]. Within one file nothing is united: rows that look the same there are samples that were drawn twice.
+//! [`Fault`]. Within one file nothing is united: rows that look the same there are samples that were drawn twice. Model
+//! outputs that repeat have ids of their own over all files that are read together, so that none is united either.
 
 use std::collections::HashMap;
 

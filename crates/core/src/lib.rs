@@ -42,7 +42,7 @@ mod trust;
 pub use fault::Fault;
 pub use join::{JoinedPlace, RecordJoin};
 pub use label::{Annotation, Cost, Evidence, FirstError, LabelSource, LabelsAfterError, Mark, StepLabel};
-pub use problem::{Domain, Problem, without_calculator};
+pub use problem::{Domain, FinalAnswer, Problem, without_calculator};
 pub use record::Record;
 pub use reference::{ReferenceProblem, ReferenceStep, References};
 pub use solution::{Outcome, Solution};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Metadata;
+use crate::{Metadata, Outcome, Solution};
 use gradus_grade::{Extracted, Verdict, compare, extract, qa};
 
 /// What a problem is about; prompts and exemplars are chosen by it.
@@ -49,6 +49,19 @@ pub struct Problem {
     /// Fields of the source that the model has no name for.
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
+}
+
+/// What is known of a solution's final answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FinalAnswer {
+    /// The answer.
+    pub answer: Option<String>,
+    /// Whether it is right.
+    pub outcome: Outcome,
+    /// The answer was found in the text.
+    pub extracted: bool,
+    /// The outcome is the grader's.
+    pub graded: bool,
 }
 
 impl Problem {
@@ -118,6 +131,32 @@ impl Problem {
     /// The final answer of a solution: words where the problem asks for them, else a value.
     pub fn final_answer(&self, solution: &str) -> Option<Extracted> {
         if self.is_answered_in_words() { qa::extract(solution) } else { extract(solution) }
+    }
+
+    /// A solution's final answer and outcome: its own, else what its text states and the grader says.
+    ///
+    /// ```
+    /// use gradus_core::{Outcome, Problem, Solution};
+    /// let problem = Problem { answer: Some("1/2".to_owned()), ..Problem::default() };
+    /// let solution = Solution { steps: vec!["The answer is 0.5.".to_owned()], ..Solution::default() };
+    /// let found = problem.final_answer_of(&solution);
+    /// assert_eq!((found.answer.as_deref(), found.outcome), (Some("0.5"), Outcome::Correct));
+    /// assert!(found.extracted && found.graded);
+    /// ```
+    pub fn final_answer_of(&self, solution: &Solution) -> FinalAnswer {
+        let own = solution.answer.clone().filter(|answer| !answer.trim().is_empty());
+        let lacks_answer = own.is_none();
+        let answer = own.or_else(|| self.final_answer(&solution.full_text()).map(|found| found.answer));
+        let graded = (solution.outcome == Outcome::Unknown)
+            .then(|| self.accepts(answer.as_deref()?))
+            .flatten()
+            .map(Outcome::from_correct);
+        FinalAnswer {
+            extracted: lacks_answer && answer.is_some(),
+            graded: graded.is_some(),
+            outcome: graded.unwrap_or(solution.outcome),
+            answer,
+        }
     }
 
     /// The right answer, then its other spellings.

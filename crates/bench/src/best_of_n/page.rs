@@ -49,6 +49,9 @@ fn set_section(numbers: &BestOfNResults, set: &DatasetResults) -> Section {
     blocks.push(Block::Table(choices_table(numbers, set)));
     let mut intro =
         format!("{} with {}.", counted(set.problems, "problem"), counted(set.candidates, "candidate"));
+    if set.graded > 0 {
+        intro += &format!(" The grader found the outcome of {}.", set.graded);
+    }
     if set.unknown_outcomes > 0 {
         intro += &format!(" The outcome of {} is unknown; they count as wrong.", set.unknown_outcomes);
     }

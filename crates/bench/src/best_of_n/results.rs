@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gradus_core::Outcome;
+use gradus_core::FinalAnswer;
 use gradus_core::metrics::bootstrap::{Settings, means};
 use gradus_core::select::Aggregation;
 use gradus_core::select::best_of_n::{chance, expected_best, expected_pass};
 use gradus_core::select::vote::{self, Power};
-use gradus_grade::{Verdict, compare};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +29,8 @@ pub struct Pool {
     pub correct: Vec<bool>,
     /// Which candidates are right, where that is known.
     pub outcomes: Vec<Option<bool>>,
+    /// How many of these are the grader's.
+    pub graded: usize,
     /// For each candidate the earliest one with an equivalent answer; none without an answer.
     pub groups: Vec<Option<usize>>,
     /// Step scores of each candidate, by scorer.
@@ -81,6 +82,9 @@ pub struct DatasetResults {
     pub problems: usize,
     /// Candidates in all.
     pub candidates: usize,
+    /// Candidates whose outcome the grader found.
+    #[serde(default)]
+    pub graded: usize,
     /// Candidates whose outcome nobody knows; they count as wrong.
     pub unknown_outcomes: usize,
     /// Whether any of the first N is right.
@@ -126,8 +130,10 @@ pub fn pools(samples: &[Sample], judged: Option<(&str, &[Judged])>) -> Vec<Pool>
 }
 
 fn pool(samples: &[Sample], judged: Option<(&str, &[Judged])>) -> Pool {
-    let outcomes: Vec<Option<bool>> = samples.iter().map(is_right).collect();
-    let answers: Vec<Option<&str>> = samples.iter().map(|sample| sample.solution.answer.as_deref()).collect();
+    let found: Vec<FinalAnswer> =
+        samples.iter().map(|sample| sample.problem.final_answer_of(&sample.solution)).collect();
+    let outcomes: Vec<Option<bool>> = found.iter().map(|found| found.outcome.is_correct()).collect();
+    let answers: Vec<Option<&str>> = found.iter().map(|found| found.answer.as_deref()).collect();
     let mut scores: BTreeMap<String, Vec<Option<Vec<f64>>>> = BTreeMap::new();
     match judged {
         Some((name, judged)) => {
@@ -147,21 +153,9 @@ fn pool(samples: &[Sample], judged: Option<(&str, &[Judged])>) -> Pool {
         subset: samples[0].subset.clone(),
         correct: outcomes.iter().map(|outcome| *outcome == Some(true)).collect(),
         outcomes,
+        graded: found.iter().filter(|found| found.graded).count(),
         groups: vote::groups(&answers),
         scores,
-    }
-}
-
-/// What the data says, or else what the grader says of the answer.
-fn is_right(sample: &Sample) -> Option<bool> {
-    if sample.solution.outcome != Outcome::Unknown {
-        return sample.solution.outcome.is_correct();
-    }
-    let (gold, answer) = (sample.problem.answer.as_deref()?, sample.solution.answer.as_deref()?);
-    match compare(gold, answer) {
-        Verdict::Equal => Some(true),
-        Verdict::Different => Some(false),
-        _ => None,
     }
 }
 
@@ -268,6 +262,7 @@ fn set(name: &str, pools: &[&Pool], sizes: &[usize], power: Power, settings: &Se
         name: name.to_owned(),
         problems: pools.len(),
         candidates: pools.iter().map(|pool| pool.correct.len()).sum(),
+        graded: pools.iter().map(|pool| pool.graded).sum(),
         unknown_outcomes: pools
             .iter()
             .flat_map(|pool| &pool.outcomes)

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use gradus_core::select::Aggregation;
 use gradus_core::select::best_of_n::chance;
 use gradus_core::select::vote::{self, Power};
-use gradus_core::{Outcome, Problem, Record, Solution};
+use gradus_core::{Outcome, Record};
 use gradus_data::files::{Sink, Target};
 use serde::Serialize;
 
@@ -145,6 +145,8 @@ struct SelectSummary {
     unknown_outcomes: u64,
     /// Problems without a solution: nothing to choose from.
     empty: u64,
+    /// Solutions that were in several files.
+    united: u64,
     /// Invalid records.
     skipped: u64,
     choices: Vec<Row>,
@@ -155,7 +157,8 @@ pub(super) fn run(args: &SelectArgs) -> Result<Status> {
         bail!(Usage("-o needs one selection method: use --by best, vote or majority".to_owned()));
     }
     let (mut records, tally) = input::joined(&args.input, Need::Solutions)?;
-    let mut report = SelectSummary { skipped: tally.skipped, ..SelectSummary::default() };
+    let mut report =
+        SelectSummary { united: tally.united, skipped: tally.skipped, ..SelectSummary::default() };
     let all = records.len();
     records.retain(|record| !record.solutions.is_empty());
     report.empty = (all - records.len()) as u64;
@@ -224,7 +227,12 @@ fn scores_name(args: &SelectArgs, records: &[Record]) -> Result<Option<String>> 
 fn choose(record: &mut Record, args: &SelectArgs, report: &mut SelectSummary) -> Row {
     let Record { problem, solutions, .. } = record;
     for solution in solutions.iter_mut() {
-        complete(problem, solution, report);
+        let found = problem.final_answer_of(solution);
+        report.extracted += u64::from(found.extracted);
+        report.unanswered += u64::from(found.answer.is_none());
+        report.graded += u64::from(found.graded);
+        report.unknown_outcomes += u64::from(found.outcome == Outcome::Unknown);
+        (solution.answer, solution.outcome) = (found.answer, found.outcome);
     }
     let answers: Vec<Option<&str>> = solutions.iter().map(|solution| solution.answer.as_deref()).collect();
     let groups = vote::groups(&answers);
@@ -266,23 +274,6 @@ fn choose(record: &mut Record, args: &SelectArgs, report: &mut SelectSummary) ->
         pass: known.then(|| correct.contains(&true)),
         chance: if known { chance(&correct, correct.len()) } else { None },
     }
-}
-
-/// Finds the answer and the outcome of a solution that lacks them, as far as they can be found.
-fn complete(problem: &Problem, solution: &mut Solution, report: &mut SelectSummary) {
-    if solution.answer.as_deref().is_none_or(|answer| answer.trim().is_empty()) {
-        solution.answer = problem.final_answer(&solution.full_text()).map(|found| found.answer);
-        report.extracted += u64::from(solution.answer.is_some());
-        report.unanswered += u64::from(solution.answer.is_none());
-    }
-    if solution.outcome == Outcome::Unknown
-        && let Some(answer) = &solution.answer
-        && let Some(right) = problem.accepts(answer)
-    {
-        solution.outcome = Outcome::from_correct(right);
-        report.graded += 1;
-    }
-    report.unknown_outcomes += u64::from(solution.outcome == Outcome::Unknown);
 }
 
 fn count_right(report: &mut SelectSummary) {
@@ -337,6 +328,7 @@ fn print(printer: Printer, args: &SelectArgs, report: &SelectSummary) -> Result<
         (report.unanswered, "solution", "without an answer: no vote"),
         (report.graded, "outcome", "graded"),
         (report.unknown_outcomes, "outcome", "unknown: counted as wrong beside known ones"),
+        (report.united, "solution", "in several files, united"),
         (report.skipped, "record", "skipped (invalid)"),
     ])?;
     if let Some(output) = args.output.as_deref().filter(|output| *output != Path::new("-")) {

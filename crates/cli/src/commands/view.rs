@@ -57,6 +57,8 @@ struct ViewSummary {
     solutions: usize,
     /// Records of further problems.
     left_out: u64,
+    /// Solutions that were in several files.
+    united: usize,
     /// Invalid records.
     skipped: u64,
     output: PathBuf,
@@ -84,6 +86,7 @@ pub(super) fn run(args: &ViewArgs) -> Result<Status> {
         joined.add(item).map(drop)
     })?;
     left_out.invalid = tally.skipped;
+    let united = joined.united();
     let mut records = joined.into_records();
     let options = view_options(args, &records)?;
     prove(&mut records, &options.exact_checks);
@@ -93,6 +96,7 @@ pub(super) fn run(args: &ViewArgs) -> Result<Status> {
         problems: records.len(),
         solutions: records.iter().map(|record| record.solutions.len()).sum(),
         left_out: left_out.records,
+        united,
         skipped: tally.skipped,
         output,
     };
@@ -138,6 +142,7 @@ fn print(printer: Printer, summary: &ViewSummary) -> Result<()> {
         let more = grouped(summary.left_out);
         printer.line(format!("{more} more {} left out: raise --limit", records_word(summary.left_out)))?;
     }
+    printer.counts(&[(summary.united as u64, "solution", "in several files, united")])?;
     printer.skipped(summary.skipped)
 }
 

@@ -232,6 +232,31 @@ fn best_of_n_by_recorded_scores() {
     }
 }
 
+/// As `select` does: an answer is found in the text, and graded where the data has no outcome.
+#[test]
+fn best_of_n_grades_what_has_no_outcome() {
+    let folder = Folder::new();
+    let solution = |n: u8, text: &str, score: f64| json!({ "id": format!("q/{n}"), "problem_id": "q", "steps": [text], "scores": { "prm": [score] } });
+    let solutions = [
+        solution(0, "The answer is 14.", 0.9),
+        solution(1, "The answer is 20.", 0.2),
+        solution(2, "The answer is 14.", 0.3),
+        solution(3, "I give up.", 0.1),
+    ];
+    let problem = json!({ "id": "q", "text": "What is 2 + 3 * 4?", "answer": "14" });
+    let record = json!({ "gradus": 1, "problem": problem, "solutions": solutions });
+    folder.file("scored.jsonl", record.to_string() + "\n");
+    let report = folder.run("bench best-of-n scored.jsonl -o run --resamples 10 --json").json();
+    let set = &report["numbers"]["best-of-n"]["sets"][0];
+    assert_eq!((&set["graded"], &set["unknown_outcomes"]), (&json!(3), &json!(1)));
+    let chosen = folder.run("select scored.jsonl --by all --json").json();
+    let last = |numbers: &Value| numbers.as_array().unwrap().last().unwrap()["value"].clone();
+    for choice in ["pass", "majority", "chance"] {
+        assert_eq!(last(&set[choice]), chosen[choice]["accuracy"], "{choice}");
+    }
+    assert_eq!((last(&set["majority"]), last(&set["chance"])), (json!(1.0), json!(0.5)));
+}
+
 #[test]
 fn labels_against_injected_ones() {
     let folder = scored_world();

@@ -105,3 +105,44 @@ fn what_cannot_be_chosen_from_is_said() {
     folder.run("select unscored.jsonl --by majority").succeeds();
     assert!(!folder.path("out.jsonl").exists());
 }
+
+/// Model outputs name no solutions: what several runs say counts as in one file, for every command.
+#[test]
+fn samples_in_several_files_count_as_in_one() {
+    let folder = Folder::new();
+    let row = |answer: u8| {
+        format!(
+            "{{\"id\":\"q\",\"question\":\"What is 2 + 3 * 4?\",\"answer\":\"14\",\"model\":\"m\",\"response\":\"So.\\n\\nThe answer is {answer}.\"}}\n"
+        )
+    };
+    let runs = [row(14) + &row(20), row(14) + &row(24), row(14)];
+    for (run, rows) in (1..).zip(&runs) {
+        folder.file(&format!("run{run}.jsonl"), rows);
+    }
+    folder.file("all.jsonl", runs.concat());
+    let said = |input: &str| {
+        let done = folder.run(&format!("select {input} --by majority"));
+        assert_eq!(done.code, Some(0), "{done}");
+        (done.stdout, done.stderr)
+    };
+    let three = "run1.jsonl run2.jsonl run3.jsonl";
+    let (shown, noted) = said(three);
+    assert!(shown.contains("3/5") && shown.contains("1 problem with 5 solutions"), "{shown}");
+    assert_eq!((&shown, noted.as_str()), (&said("all.jsonl").0, ""));
+    let report = folder.run(&format!("data merge {three} -o merged.jsonl --json")).json();
+    assert_eq!((&report["solutions"], &report["united"]), (&5.into(), &0.into()));
+    assert_eq!(folder.run(&format!("view {three} -o page.html --json")).json()["solutions"], 5);
+
+    // Records with the ids of these solutions are about the same ones.
+    let (shown, _) = said(&format!("{three} merged.jsonl"));
+    assert!(shown.contains("3/5") && shown.contains("5 solutions in several files, united"), "{shown}");
+
+    // The same file is read once, whatever it is called.
+    folder.file("copy.jsonl", folder.bytes("run1.jsonl"));
+    let once = said("run1.jsonl").0;
+    for again in ["run1.jsonl", "./run1.jsonl", "copy.jsonl"] {
+        let (shown, noted) = said(&format!("run1.jsonl {again}"));
+        assert_eq!(shown, once);
+        assert_eq!(noted, format!("{again}: the same file as run1.jsonl, read once\n"));
+    }
+}

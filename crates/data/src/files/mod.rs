@@ -11,6 +11,7 @@
 
 mod archive;
 mod csv;
+mod draws;
 mod json;
 pub mod manifest;
 mod parquet;
@@ -18,8 +19,8 @@ mod shards;
 mod sink;
 mod stream;
 
-use std::collections::HashMap;
-use std::io::{BufRead, Cursor, Read};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,6 +29,7 @@ use serde_json::Value;
 
 use super::readers::{FieldMap, Format, Parsed, probable_map, unpack};
 use crate::{Error, Result, SourceLocation};
+use draws::Draws;
 use gradus_core::limits::Limit;
 use gradus_core::{Fault, Metadata, Record};
 use memchr::memchr_iter;
@@ -74,7 +76,8 @@ pub fn open(paths: &[PathBuf], format: Option<Format>) -> Result<Records> {
 pub fn open_with(paths: &[PathBuf], options: ReadOptions) -> Result<Records> {
     let files = shards::expand(paths)?;
     let bytes = files.iter().filter_map(InputFile::size).sum();
-    Ok(Records { files: files.into_iter(), options, current: None, read: Arc::default(), bytes })
+    let (read, draws) = (Arc::default(), Draws::default());
+    Ok(Records { files: files.into_iter(), options, current: None, draws, read, bytes })
 }
 
 /// Iterates over the records of several files.
@@ -82,6 +85,7 @@ pub struct Records {
     files: std::vec::IntoIter<InputFile>,
     options: ReadOptions,
     current: Option<OpenFile>,
+    draws: Draws,
     read: Arc<AtomicU64>,
     bytes: u64,
 }
@@ -94,8 +98,6 @@ struct OpenFile {
     source: Source,
     /// Rows of an object that holds several.
     samples: std::collections::VecDeque<Value>,
-    /// How often each id of a solution occurred among model outputs, which often repeat.
-    ids: HashMap<String, u64>,
     /// The first filter of a log that has every sample once for each of its filters.
     filter: Option<String>,
 }
@@ -238,6 +240,20 @@ impl Records {
         (self.read.load(Ordering::Relaxed).min(self.bytes), self.bytes)
     }
 
+    /// Leaves out files of this machine that are those of an earlier path or have its bytes, and says which of which.
+    pub fn leave_out_copies(&mut self) -> Vec<(Arc<Path>, Arc<Path>)> {
+        let (mut kept, mut copies): (Vec<InputFile>, Vec<_>) = Default::default();
+        for file in std::mem::take(&mut self.files) {
+            match kept.iter().find(|earlier| is_copy(earlier, &file)) {
+                Some(earlier) => copies.push((file.path, earlier.path.clone())),
+                None => kept.push(file),
+            }
+        }
+        self.bytes = kept.iter().filter_map(InputFile::size).sum();
+        self.files = kept.into_iter();
+        copies
+    }
+
     fn open_next(&self, file: &InputFile) -> Result<OpenFile> {
         let ReadOptions { format, map, problem, prefer_solutions } = &self.options;
         let source = match problem {
@@ -255,9 +271,33 @@ impl Records {
             prefer_solutions: *prefer_solutions,
             source,
             samples: Default::default(),
-            ids: HashMap::new(),
             filter: None,
         })
+    }
+}
+
+/// Whether two files have the same bytes; what cannot be read is no copy, and is told when it is opened.
+fn is_copy(first: &InputFile, second: &InputFile) -> bool {
+    let is_file = |file: &InputFile| file.remote.is_none() && file.path.is_file();
+    is_file(first)
+        && is_file(second)
+        && first.size() == second.size()
+        && have_same_bytes(&first.path, &second.path).unwrap_or(false)
+}
+
+fn have_same_bytes(first: &Path, second: &Path) -> io::Result<bool> {
+    if first.canonicalize()? == second.canonicalize()? {
+        return Ok(true);
+    }
+    let (mut first, mut second) = (BufReader::new(File::open(first)?), BufReader::new(File::open(second)?));
+    loop {
+        let (one, other) = (first.fill_buf()?, second.fill_buf()?);
+        let length = one.len().min(other.len());
+        if length == 0 || one[..length] != other[..length] {
+            return Ok(one.is_empty() && other.is_empty());
+        }
+        first.consume(length);
+        second.consume(length);
     }
 }
 
@@ -335,12 +375,7 @@ impl OpenFile {
             (None, format) => format.read(fields),
         };
         match parsed {
-            Ok(mut parsed) => {
-                if format == Format::Outputs {
-                    self.tell_apart(&mut parsed.record);
-                }
-                Ok(self.item(line, format, parsed))
-            }
+            Ok(parsed) => Ok(self.item(line, format, parsed)),
             Err(fault) => Err(Error::Record { place: self.place(line), fault }),
         }
     }
@@ -350,17 +385,6 @@ impl OpenFile {
         let is_ambiguous = matches!(format, Format::Math | Format::Problems)
             && fields.get("solution").is_some_and(Value::is_string);
         Some(if is_ambiguous && self.prefer_solutions { Format::Outputs } else { format })
-    }
-
-    /// Gives solutions that occur again, such as equal samples, ids of their own.
-    fn tell_apart(&mut self, record: &mut Record) {
-        for solution in &mut record.solutions {
-            let seen = self.ids.entry(solution.id.clone()).or_default();
-            *seen += 1;
-            if *seen > 1 {
-                solution.id += &format!("#{seen}");
-            }
-        }
     }
 
     fn item(&self, line: u64, format: Format, parsed: Parsed) -> Item {
@@ -376,6 +400,7 @@ impl Iterator for Records {
         loop {
             let Some(file) = &mut self.current else {
                 let file = self.files.next()?;
+                self.draws.begin_file();
                 match self.open_next(&file) {
                     Ok(file) => self.current = Some(file),
                     Err(error) => return Some(Err(error)),
@@ -384,7 +409,12 @@ impl Iterator for Records {
             };
             match file.next_item() {
                 None => self.current = None,
-                Some(item) => {
+                Some(mut item) => {
+                    if let Ok(item) = &mut item
+                        && item.format == Format::Outputs
+                    {
+                        self.draws.tell_apart(&mut item.record);
+                    }
                     if matches!(&item, Err(error) if !error.is_record()) {
                         self.current = None;
                     }

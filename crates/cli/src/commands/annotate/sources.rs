@@ -66,6 +66,7 @@ pub(super) fn gather(sources: &SourcesArgs, all: bool) -> Result<Gathered> {
     let mut said: HashMap<JoinedPlace, Vec<Said>> = HashMap::new();
     let several = sources.inputs.len() > 1;
     let mut scorers = BTreeSet::new();
+    // One file at a time: all say something about the same solutions, where other commands count samples over files.
     for path in &sources.inputs {
         let stem = stem(path);
         input::read(std::slice::from_ref(path), Default::default(), OnError::Fail, &mut |item| {

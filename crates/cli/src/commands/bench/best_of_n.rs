@@ -97,6 +97,9 @@ fn show(numbers: &best_of_n::BestOfNResults, printer: Option<Printer>) -> Result
                 counted(scorer.unscored, "candidate")
             ))?;
         }
+        if set.graded > 0 {
+            printer.line(format!("{} graded", counted(set.graded, "outcome")))?;
+        }
         if set.unknown_outcomes > 0 {
             let unknown = counted(set.unknown_outcomes, "candidate");
             printer.line(format!("{unknown} with unknown outcome (counted as wrong)"))?;

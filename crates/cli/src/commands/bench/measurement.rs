@@ -52,7 +52,7 @@ impl<'a> Measurement<'a> {
         let began = Instant::now();
         let mut joined = JoinedFiles::default();
         let tally = input::for_each(&args.input, Need::Steps, |item| joined.add(item).map(drop))?;
-        let first_files = joined.paths.clone();
+        let (first_files, united) = (joined.paths.clone(), joined.united());
         let records = joined.into_records().into_iter().zip(first_files);
         let samples = records.flat_map(|(record, path)| Sample::of(record, &path)).collect();
         let digests: BTreeMap<PathBuf, String> =
@@ -65,7 +65,7 @@ impl<'a> Measurement<'a> {
             args,
             samples,
             inputs,
-            counts: SampleCounts { skipped: tally.skipped, ..SampleCounts::default() },
+            counts: SampleCounts { skipped: tally.skipped, united, ..SampleCounts::default() },
             settings: Settings { resamples: args.resamples, seed: args.seed, ..Settings::default() },
             run: None,
             began,

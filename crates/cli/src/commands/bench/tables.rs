@@ -31,6 +31,9 @@ pub(super) fn counts(counts: &SampleCounts, folder: &Path, printer: Printer) -> 
     if counts.skipped > 0 {
         parts.push(format!("{} skipped (invalid)", counted(counts.skipped, "record")));
     }
+    if counts.united > 0 {
+        parts.push(format!("{} in several files, united", counted(counts.united, "solution")));
+    }
     printer.line(format!("{} in {:.1} s", parts.join(", "), counts.seconds))?;
     for (reason, number) in &counts.reasons {
         printer.line(format!("  undecided: {} × {reason}", grouped(*number)))?;
