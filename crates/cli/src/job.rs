@@ -76,6 +76,8 @@ pub(crate) enum JobEnd {
 
 /// A complete job.
 pub(crate) struct Complete {
+    /// The job.
+    pub(crate) job: JobId,
     /// Tasks done by an earlier run.
     pub(crate) resumed: usize,
     /// Tasks without a result.
@@ -205,7 +207,7 @@ where
     let failed_by_reason = failed_by_reason(&*store, job.id).await?;
     output.finish(&*store, job.id, records).await?;
     store.set_state(job.id, JobState::Done).await?;
-    Ok(JobEnd::Complete(Complete { resumed, failed: left, failed_by_reason }))
+    Ok(JobEnd::Complete(Complete { job: job.id, resumed, failed: left, failed_by_reason }))
 }
 
 /// Another job that is at work on the output of `job`.
