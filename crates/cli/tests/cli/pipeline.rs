@@ -143,6 +143,24 @@ fn dedup() {
     assert_eq!(folder.rows("once.jsonl"), folder.rows("world.jsonl"));
 }
 
+/// Files with a solution per row: a problem's other solutions are no duplicates of it.
+#[test]
+fn dedup_keeps_the_solutions_of_a_problem() {
+    let folder = Folder::new();
+    let row = |steps: &str| {
+        format!("{{\"prompt\": \"1 + 1?\", \"completions\": [\"{steps}\"], \"labels\": [true]}}\n")
+    };
+    folder.file("trl.jsonl", row("2") + &row("So 2") + &row("2"));
+    let found = folder.run("data dedup trl.jsonl -o once.jsonl --json").json();
+    let counts = ["records", "exact", "kept", "solutions_removed"].map(|name| found[name].as_u64().unwrap());
+    assert_eq!(counts, [3, 1, 2, 1]);
+    let steps: Vec<_> =
+        folder.rows("once.jsonl").iter().map(|row| row["solutions"][0]["steps"][0].clone()).collect();
+    assert_eq!(steps, ["2", "So 2"]);
+    let shown = folder.run("data dedup trl.jsonl -o once.jsonl").succeeds();
+    assert!(shown.contains("1 solution removed with them"), "{shown}");
+}
+
 #[test]
 fn grade() {
     let folder = Folder::with_world();
