@@ -91,7 +91,7 @@ struct ExportSummary {
     labels_by: BTreeMap<String, usize>,
     /// Of these, solutions that others labeled, too.
     several_annotators: usize,
-    /// Solutions, by reason.
+    /// Solutions by reason, and parts that the format has no place for by name.
     left_out: BTreeMap<&'static str, usize>,
 }
 
@@ -151,8 +151,8 @@ pub(super) fn run(args: &ExportArgs) -> Result<Status> {
         for row in &written.rows {
             sink.push(row)?;
         }
-        for reason in written.dropped {
-            *report.left_out.entry(reason).or_default() += 1;
+        for (what, count) in written.omitted() {
+            *report.left_out.entry(what).or_default() += count;
         }
         if !written.rows.is_empty() {
             record.solutions.iter().for_each(|solution| report.count(solution));
