@@ -21,7 +21,8 @@ use gradus_data::files::manifest::ShardNames;
 use gradus_durable::journal_key;
 use gradus_remote::Address;
 use gradus_store::{
-    JobId, JobSpec, JobState, StopReason, Store, TaskError, TaskEvent, TaskRunnerSettings, run_tasks,
+    Job, JobId, JobSpec, JobState, StopReason, Store, TaskError, TaskEvent, TaskRunnerSettings, Worker,
+    run_tasks,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -75,6 +76,8 @@ pub(crate) enum JobEnd {
 
 /// A complete job.
 pub(crate) struct Complete {
+    /// The job.
+    pub(crate) job: JobId,
     /// Tasks done by an earlier run.
     pub(crate) resumed: usize,
     /// Tasks without a result.
@@ -110,6 +113,15 @@ where
         tasks: total,
     };
     let mut job = store.begin(spec).await?;
+    // Others see from now on that this process is at work.
+    store.renew(job.id, &Worker::this(), 0.0).await?;
+    if let Some(other) = same_output(&*store, &job).await? {
+        store.set_state(job.id, JobState::Stopped).await?;
+        bail!(
+            "{} is in use by job {other}: wait until it has finished, or stop it with `gradus jobs cancel {other}`",
+            shown(planned.output).display()
+        );
+    }
     if store.is_shared() {
         put_inputs(&*store, job.id, records, total).await?;
     }
@@ -195,7 +207,37 @@ where
     let failed_by_reason = failed_by_reason(&*store, job.id).await?;
     output.finish(&*store, job.id, records).await?;
     store.set_state(job.id, JobState::Done).await?;
-    Ok(JobEnd::Complete(Complete { resumed, failed: left, failed_by_reason }))
+    Ok(JobEnd::Complete(Complete { job: job.id, resumed, failed: left, failed_by_reason }))
+}
+
+/// Another job that is at work on the output of `job`.
+async fn same_output(store: &dyn Store, job: &Job) -> Result<Option<JobId>> {
+    let place = |job: &Job| {
+        let output = job.output.clone().unwrap_or_default();
+        if Address::of(&output).is_some() { output } else { job.folder.join(output) }
+    };
+    let running =
+        store.jobs().await?.into_iter().filter(|other| {
+            other.id != job.id && other.state == JobState::Running && place(other) == place(job)
+        });
+    for other in running {
+        let workers = store.workers(other.id).await?;
+        let is_worked_on = match store.is_shared() {
+            // A store of several machines does not know which of their processes are gone.
+            true => JobSpeed::of(&other, &workers, now()).is_some(),
+            false => !workers.is_empty(),
+        };
+        if other.registered || is_worked_on {
+            return Ok(Some(other.id));
+        }
+    }
+    Ok(None)
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> f64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0.0, |now| now.as_secs_f64())
 }
 
 /// How tasks are run, so many at once.

@@ -57,9 +57,9 @@ pub struct PendingFile {
 
 impl PendingFile {
     /// Begins a file, in a folder that is made where it is missing. Where `path` is a symbolic link, what it leads to is
-    /// replaced and the link stays.
+    /// replaced, or made where it is missing, and the link stays.
     pub fn create(path: &Path) -> Result<Self> {
-        Self::create_plain(&path.canonicalize().unwrap_or_else(|_| path.to_owned()))
+        Self::create_plain(&path.canonicalize().unwrap_or_else(|_| led_to(path)))
     }
 
     /// As [`PendingFile::create`], in a folder that came from elsewhere: a symbolic link is replaced, not followed.
@@ -124,6 +124,17 @@ impl Write for PendingFile {
     fn flush(&mut self) -> io::Result<()> {
         self.temporary.as_file_mut().flush()
     }
+}
+
+/// What a path leads to that leads to nothing yet: itself, or the end of its symbolic links. A loop has none.
+fn led_to(path: &Path) -> PathBuf {
+    let mut end = path.to_owned();
+    // Linux follows as many.
+    for _ in 0..40 {
+        let Ok(next) = end.read_link() else { return end };
+        end = folder_of(&end).join(next);
+    }
+    path.to_owned()
 }
 
 /// Temporary files of the tempfile crate are private; ours get the permissions that a plain `create` would give them.
@@ -199,6 +210,24 @@ mod tests {
         assert!(link.symlink_metadata().unwrap().is_symlink());
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
         assert_eq!(mode(&path), 0o600);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_nothing_stays_and_leads_to_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, first) = (folder.path().join("link"), folder.path().join("first"));
+        std::os::unix::fs::symlink("first", &link).unwrap();
+        std::os::unix::fs::symlink("deep/real", &first).unwrap();
+        replace_file(&link, b"new").unwrap();
+        assert!(link.is_symlink() && first.is_symlink());
+        assert_eq!(std::fs::read(folder.path().join("deep/real")).unwrap(), b"new");
+        // Links that lead to each other lead nowhere: the file takes the place of the one that was named.
+        let loops = ["a", "b"].map(|name| folder.path().join(name));
+        std::os::unix::fs::symlink("b", &loops[0]).unwrap();
+        std::os::unix::fs::symlink("a", &loops[1]).unwrap();
+        replace_file(&loops[0], b"new").unwrap();
+        assert!(!loops[0].is_symlink() && loops[1].is_symlink());
     }
 
     #[test]

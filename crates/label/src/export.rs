@@ -77,7 +77,7 @@ pub struct Exported {
     pub rows: Vec<Value>,
     /// Solutions with a finished label.
     pub labeled: usize,
-    /// Solutions that are left out, by reason.
+    /// What is left out: solutions by reason, parts that the format has no place for by name.
     pub dropped: BTreeMap<&'static str, usize>,
     /// Solutions whose steps after the first error were left out, because the format wants a label for every step.
     pub cut: usize,
@@ -143,11 +143,11 @@ fn one_label(project: &Project, state: &State, format: Format, combine: Combine)
         exported.labeled += 1;
         let solution = Solution { annotations: vec![annotation], ..solution.clone() };
         let written = format.write(&Record::new(record.problem.clone(), vec![solution]));
+        for (what, count) in written.omitted() {
+            *exported.dropped.entry(what).or_default() += count;
+        }
         exported.rows.extend(written.rows);
         exported.cut += written.cut;
-        for reason in written.dropped {
-            *exported.dropped.entry(reason).or_default() += 1;
-        }
     }
     exported
 }

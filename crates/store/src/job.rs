@@ -30,7 +30,7 @@ pub struct JobSpec {
 pub enum JobState {
     /// Its tasks may be claimed; leases tell whether a worker is active.
     Running,
-    /// A registered command ended early or was killed; it can be resumed.
+    /// Its process ended early or was killed; it can be resumed.
     Stopped,
     /// Every task is done and the output is written.
     Done,

@@ -29,7 +29,7 @@ const TOGETHER: usize = 512;
 /// Tasks that are made in one transaction: a job may have millions, and others want to write, too.
 const MADE_AT_ONCE: usize = 100_000;
 
-/// Seconds after which a registered job that says nothing counts as stopped: its process may be on another machine.
+/// Seconds after which a job that says nothing counts as stopped: its process may be on another machine.
 const SILENCE: f64 = 60.0;
 
 /// Seconds that no lease lasts: one that seems to end later is damaged, and would be waited for.
@@ -480,16 +480,19 @@ fn read_job(t: &Savepoint<'_>, id: JobId) -> rusqlite::Result<Option<Job>> {
         .optional()?;
     let registered = progress.is_some();
     let mut worker = None;
+    let mut is_abandoned = false;
     if let Some((name, done, total)) = progress {
         worker = Some(name);
         let done = done.max(0);
         tasks.done = done as usize;
         tasks.open = total.saturating_sub(done).max(0) as usize;
+    } else {
+        is_abandoned = workers::all_gone(t, id)?;
     }
     let read = |row: &Row<'_>| {
         let updated: f64 = row.get(6).unwrap_or_default();
-        let gone =
-            worker.as_deref().is_some_and(|worker| Worker::is_gone(worker) || updated + SILENCE < now());
+        let gone = is_abandoned
+            || worker.as_deref().is_some_and(|worker| Worker::is_gone(worker) || updated + SILENCE < now());
         Ok(Job {
             id,
             kind: text(row, 0)?,

@@ -19,10 +19,15 @@ impl Worker {
 
     /// Whether the worker of that name is known to be gone: it was a process of this machine that is no more.
     pub(crate) fn is_gone(name: &str) -> bool {
-        let Some(Self { host: of, process, began: then }) = Self::parse(name) else { return false };
-        // Elsewhere nothing tells which processes there are: the lease must run out.
-        let can_tell = cfg!(target_os = "linux") && then != "unknown";
-        can_tell && of == host() && began(process).is_none_or(|now| now != then)
+        Self::is_alive(name) == Some(false)
+    }
+
+    /// Whether the worker of that name is a process of this machine that runs; none where that cannot be told. Elsewhere
+    /// nothing tells which processes there are: the lease must run out.
+    pub(crate) fn is_alive(name: &str) -> Option<bool> {
+        let Self { host: of, process, began: then } = Self::parse(name)?;
+        let can_tell = cfg!(target_os = "linux") && then != "unknown" && of == host();
+        can_tell.then(|| began(process).is_some_and(|now| now == then))
     }
 
     pub(crate) fn parse(name: &str) -> Option<Self> {

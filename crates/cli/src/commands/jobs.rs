@@ -14,7 +14,7 @@ use crate::arguments::JsonOption;
 use crate::arguments::job::JobOptions;
 use crate::cost;
 use crate::exit::Status;
-use crate::job::{self, JobSpeed};
+use crate::job::{self, JobSpeed, now};
 use crate::terminal::paint;
 use crate::terminal::printer::{self, Printer};
 use gradus_core::count::{counted, grouped};
@@ -405,12 +405,6 @@ fn as_shown(mut job: Job) -> Job {
         job.state = JobState::Stopped;
     }
     job
-}
-
-/// Seconds since 1970.
-fn now() -> f64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(0.0, |now| now.as_secs_f64())
 }
 
 /// `5 min ago`.

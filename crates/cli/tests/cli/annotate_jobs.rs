@@ -99,6 +99,43 @@ fn two_processes_share_a_job() {
     assert_eq!(server.seen().len(), 200, "nothing is asked twice");
 }
 
+/// A job belongs to its process: another job does not write into its output, and it ends when the process is killed.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_killed_job_is_stopped_and_its_output_free() {
+    let folder = folder();
+    let hanging = Server::in_thread(|_, _| Act::Hang);
+    for line in ["sample data.jsonl -n 1 -o out.jsonl", "annotate judge data.jsonl -o judged.jsonl"] {
+        let command = format!("{line} --endpoint {} --model tiny --no-cache", hanging.url);
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let (before, begun) = (hanging.seen().len(), Instant::now());
+        let mut child = folder
+            .command(&words)
+            .env_remove("GRADUS_JOBS")
+            .env("GRADUS_HOME", folder.path("home"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        while hanging.seen().len() == before {
+            assert!(begun.elapsed() < Duration::from_secs(60), "nothing was asked");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let listed = |nth: usize| jobs(&folder, "list --json").json()[nth].clone();
+        assert_eq!(listed(0)["state"], "running");
+        let id = listed(0)["id"].clone();
+        let server = Server::in_thread(replies(answer));
+        let other = asking(&folder, &server, &format!("{line} --seed 1")).fails(3);
+        assert!(other.contains(&format!("is in use by job {id}: wait until it has finished")), "{other}");
+        assert!(server.seen().is_empty());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(listed(1)["state"], "stopped", "of the same output, the one that was killed");
+        let other = asking(&folder, &server, &format!("{line} --seed 1"));
+        assert_eq!(other.code, Some(0), "{other}");
+    }
+}
+
 /// A run that is killed two hundred times, against a server of which one in ten requests fails and some hang, writes what a
 /// run writes that is left alone.
 #[test]

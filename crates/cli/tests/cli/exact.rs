@@ -138,6 +138,12 @@ fn exact_labels_alone_label_no_solution() {
         folder.run(command).fails(3);
         assert!(!folder.path("out.jsonl").exists(), "{command}");
     }
+    let asked = folder.run("annotate export exact.jsonl --to prm -o out.jsonl").fails(3);
+    assert!(asked.ends_with("those by exact are taken with --annotator exact --to prm"), "{asked}");
+    folder.run("annotate export exact.jsonl --to trl --annotator exact -o out.jsonl").fails(3);
+    let taken =
+        folder.run("annotate export exact.jsonl --to prm --annotator exact -o out.jsonl --json").json();
+    assert_eq!((&taken["written"], &taken["wrong"]), (&json!(1), &json!(1)));
     let stats = folder.run("data stats exact.jsonl --json").json();
     assert_eq!((&stats["errors"]["unknown"], &stats["labels"]["incorrect"]), (&json!(2), &json!(2)));
 }

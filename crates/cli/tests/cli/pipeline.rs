@@ -146,6 +146,50 @@ fn dedup() {
     assert_eq!(folder.rows("once.jsonl"), folder.rows("world.jsonl"));
 }
 
+/// Files with a solution per row: a problem's other solutions are no duplicates of it.
+#[test]
+fn dedup_keeps_the_solutions_of_a_problem() {
+    let folder = Folder::new();
+    let row = |steps: &str| {
+        format!("{{\"prompt\": \"1 + 1?\", \"completions\": [\"{steps}\"], \"labels\": [true]}}\n")
+    };
+    folder.file("trl.jsonl", row("2") + &row("So 2") + &row("2"));
+    let found = folder.run("data dedup trl.jsonl -o once.jsonl --json").json();
+    let counts = ["records", "exact", "kept", "solutions_removed"].map(|name| found[name].as_u64().unwrap());
+    assert_eq!(counts, [3, 1, 2, 1]);
+    let steps: Vec<_> =
+        folder.rows("once.jsonl").iter().map(|row| row["solutions"][0]["steps"][0].clone()).collect();
+    assert_eq!(steps, ["2", "So 2"]);
+    let shown = folder.run("data dedup trl.jsonl -o once.jsonl").succeeds();
+    assert!(shown.contains("1 solution removed with them"), "{shown}");
+}
+
+/// What a format has no place for is counted.
+#[test]
+fn convert_counts_what_is_lost() {
+    let folder = Folder::new();
+    folder.file(
+        "trl.jsonl",
+        r#"{"prompt": "1 + 1?", "completions": ["1 + 1 = 2", "So 2"], "labels": [true, true]}"#,
+    );
+    for format in ["outputs", "best-of-n", "many-models"] {
+        let line = format!("data convert trl.jsonl --to {format} -o lost.jsonl");
+        assert_eq!(folder.run(&format!("{line} --json")).json()["dropped"]["step labels"], 2, "{format}");
+        let shown = folder.run(&line).succeeds();
+        assert!(shown.contains("\n2 omitted: step labels"), "{shown}");
+    }
+    let kept = folder.run("data convert trl.jsonl --to trl -o same.jsonl --json").json();
+    assert_eq!(kept["dropped"], serde_json::json!({}));
+    let row = r#"{"gradus": 1, "problem": {"id": "p", "text": "1 + 1?", "context": ["It is late."]}, "solutions": [{
+        "id": "p/0", "problem_id": "p", "steps": ["2"], "annotations": [{"labels": [{"mark": "correct"}],
+        "first_error": "none"}]}]}"#;
+    folder.file("context.jsonl", row.replace('\n', ""));
+    for format in ["trl", "chat"] {
+        let line = format!("annotate export context.jsonl --to {format} -o out.jsonl --json");
+        assert_eq!(folder.run(&line).json()["left_out"]["context passages"], 1, "{format}");
+    }
+}
+
 #[test]
 fn grade() {
     let folder = Folder::with_world();

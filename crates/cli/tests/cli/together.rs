@@ -173,6 +173,9 @@ fn one_rule_says_whose_labels_are_used() {
         ),
         "{sentence}"
     );
+    let nothing = folder.run("annotate consensus several.jsonl -o none.jsonl");
+    assert_eq!(nothing.code, Some(0), "{nothing}");
+    assert!(nothing.stderr.contains("no solution was kept: none.jsonl is empty"), "{nothing}");
     let shown = folder.run("annotate export several.jsonl --to trl -o out.jsonl").succeeds();
     assert!(shown.contains("1  labeled by judge j") && shown.contains("see --annotator"), "{shown}");
     let line = "bench labels person.jsonl several.jsonl --annotator judge -o run --json";

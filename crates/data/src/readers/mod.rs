@@ -23,6 +23,7 @@ mod mr_ben;
 mod mr_gsm8k;
 mod musique;
 mod numbered;
+mod omitted;
 mod openrlhf;
 mod outputs;
 mod paddlenlp;
@@ -75,7 +76,7 @@ impl From<Record> for Parsed {
     }
 }
 
-/// What a writer returns: rows, and for every solution it had to leave out, why.
+/// What a writer returns: rows, and what it had to leave out.
 #[derive(Debug, Clone, Default)]
 pub struct Written {
     /// Records of the format.
@@ -84,6 +85,15 @@ pub struct Written {
     pub dropped: Vec<&'static str>,
     /// Solutions whose steps after the first error were left out, because the format wants a label for every step.
     pub cut: usize,
+    /// Parts of the written problems and solutions that the format has no place for, such as step scores, and how many.
+    pub lost: Vec<(&'static str, usize)>,
+}
+
+impl Written {
+    /// All that is left out: solutions and problems by reason, and parts of those that are written.
+    pub fn omitted(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        self.dropped.iter().map(|reason| (*reason, 1)).chain(self.lost.iter().copied())
+    }
 }
 
 /// One dataset format: how to recognise, read and write it.
@@ -252,7 +262,9 @@ impl Format {
 
     /// Writes one record in this format.
     pub fn write(self, record: &Record) -> Written {
-        (self.dataset().write)(record)
+        let mut written = (self.dataset().write)(record);
+        written.lost = omitted::parts(self, record, &written.rows);
+        written
     }
 }
 

@@ -47,6 +47,31 @@ fn other_files_are_refused_with_a_sentence() {
     assert!(SqliteStore::open(&later).unwrap_err().to_string().contains("version 7"));
 }
 
+/// What a killed process had claimed does not keep its job running.
+#[tokio::test]
+async fn a_job_stops_with_its_last_worker() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let id = store.begin(spec(6)).await.unwrap().id;
+    let state = async || store.job(id).await.unwrap().state;
+    assert_eq!(state().await, JobState::Running, "nobody has claimed anything yet");
+    store.claim(id, &crate::contract_tests::dead(), 2, 60.0).await.unwrap();
+    if cfg!(target_os = "linux") {
+        assert_eq!(state().await, JobState::Stopped);
+    }
+    store.claim(id, &crate::contract_tests::elsewhere(), 2, 60.0).await.unwrap();
+    assert_eq!(state().await, JobState::Running);
+    change(&folder, "UPDATE workers SET seen = seen - 120");
+    if cfg!(target_os = "linux") {
+        assert_eq!(state().await, JobState::Stopped);
+    }
+    store.renew(id, &Worker::this(), 60.0).await.unwrap();
+    change(&folder, "UPDATE workers SET seen = seen - 120");
+    if cfg!(target_os = "linux") {
+        assert_eq!(state().await, JobState::Running, "however long this process says nothing");
+    }
+}
+
 /// Runs a job of six tasks to its end and closes its file.
 async fn finished(folder: &tempfile::TempDir) -> JobId {
     let store = open(folder);

@@ -1,9 +1,10 @@
 //! Who works on a job.
 
-use rusqlite::{Savepoint, params};
+use rusqlite::{Row, Savepoint, params};
 
-use super::{now, text};
+use super::{SILENCE, now, text};
 use crate::job::{JobId, WorkerStatus};
+use crate::worker::Worker;
 
 /// Says that a worker is there and has kept so many more results. A job that was removed has no workers.
 pub(super) fn beat(t: &Savepoint<'_>, job: JobId, worker: &str, done: usize) -> rusqlite::Result<()> {
@@ -13,6 +14,17 @@ pub(super) fn beat(t: &Savepoint<'_>, job: JobId, worker: &str, done: usize) -> 
     )?;
     beat.execute(params![job, worker, now(), done as i64])?;
     Ok(())
+}
+
+/// Whether a job had workers and none of them is left. One on another machine is taken to be gone after a minute.
+pub(super) fn all_gone(t: &Savepoint<'_>, job: JobId) -> rusqlite::Result<bool> {
+    let mut workers = t.prepare_cached("SELECT worker, seen FROM workers WHERE job = ?1")?;
+    let is_gone = |row: &Row<'_>| {
+        let is_silent = row.get::<_, f64>(1).unwrap_or_default() + SILENCE < now();
+        Ok(Worker::is_alive(&text(row, 0)?).map_or(is_silent, |is_alive| !is_alive))
+    };
+    let gone: Vec<bool> = workers.query_map([job], is_gone)?.collect::<rusqlite::Result<_>>()?;
+    Ok(!gone.is_empty() && gone.into_iter().all(|is_gone| is_gone))
 }
 
 pub(super) fn workers(t: &Savepoint<'_>, job: JobId) -> rusqlite::Result<Vec<WorkerStatus>> {

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use gradus_core::{Annotation, FirstError, LabelChoice, LabelsAfterError, Mark, Record, Solution};
+use gradus_core::{
+    Annotation, FirstError, LabelChoice, LabelSource, LabelsAfterError, Mark, Record, Solution,
+};
 use gradus_data::files::{Sink, Target};
 use gradus_data::readers::Format;
 use gradus_durable::journal_key;
@@ -89,7 +91,7 @@ struct ExportSummary {
     labels_by: BTreeMap<String, usize>,
     /// Of these, solutions that others labeled, too.
     several_annotators: usize,
-    /// Solutions, by reason.
+    /// Solutions by reason, and parts that the format has no place for by name.
     left_out: BTreeMap<&'static str, usize>,
 }
 
@@ -149,29 +151,35 @@ pub(super) fn run(args: &ExportArgs) -> Result<Status> {
         for row in &written.rows {
             sink.push(row)?;
         }
-        for reason in written.dropped {
-            *report.left_out.entry(reason).or_default() += 1;
+        for (what, count) in written.omitted() {
+            *report.left_out.entry(what).or_default() += count;
         }
-        for solution in &record.solutions {
-            report.count(solution);
+        if !written.rows.is_empty() {
+            record.solutions.iter().for_each(|solution| report.count(solution));
         }
     }
     if report.written == 0 {
         let by = args.annotator.annotator.as_ref().map_or_else(String::new, |name| format!(" by {name}"));
-        bail!("no solution has training labels{by}{available}");
+        let is_exact = |name: &String| name == LabelSource::Exact.kind();
+        // Writers of other formats take no partial labels.
+        let ask = match available.iter().any(is_exact) {
+            true if args.annotator.annotator.is_none() || args.to != ExportForm::Prm => {
+                "; those by exact are taken with --annotator exact --to prm"
+            }
+            _ => "",
+        };
+        let available = available.into_iter().collect::<Vec<_>>().join(", ");
+        let has = if available.is_empty() { "" } else { "; the data has labels by " };
+        bail!("no solution has training labels{by}{has}{available}{ask}");
     }
     sink.finish()?;
     report.print(args)
 }
 
 /// Whose labels there are, for who asks for others.
-fn available(records: &[Record]) -> String {
+fn available(records: &[Record]) -> BTreeSet<String> {
     let annotations = records.iter().flat_map(|record| &record.solutions).flat_map(|s| &s.annotations);
-    let names: BTreeSet<String> = annotations.map(Annotation::source_name).collect();
-    if names.is_empty() {
-        return String::new();
-    }
-    format!("; the data has labels by {}", names.into_iter().collect::<Vec<_>>().join(", "))
+    annotations.map(Annotation::source_name).collect()
 }
 
 /// The labels to train on, those from the first step on that have no gap, and whose they are.

@@ -156,6 +156,7 @@ impl<'a> Labeling<'a> {
                 JobEnd::Stopped(status) => return Ok(status),
             };
             let mut summary = summary.take();
+            summary.job = complete.job;
             summary.failed = complete.failed;
             summary.failed_by_reason = complete.failed_by_reason;
             summary.resumed = complete.resumed;

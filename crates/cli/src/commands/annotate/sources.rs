@@ -13,6 +13,7 @@ use gradus_data::files::{Sink, Target};
 use crate::arguments::dataset::OnError;
 use crate::exit::Usage;
 use crate::input::{self, JoinedFiles};
+use crate::terminal::printer;
 
 /// Annotators whose labels are in the data.
 #[derive(Debug, Args)]
@@ -236,13 +237,19 @@ pub(super) fn several(sources: &SourcesArgs) -> Result<Gathered> {
     Ok(gathered)
 }
 
-/// Writes the solutions that have a label; problems without one are omitted.
+/// Writes the solutions that have a label; problems without one are omitted. Says so where nothing is left.
 pub(super) fn write(
     output: Option<&Path>,
     records: Vec<Record>,
     labels: Vec<Option<Annotation>>,
 ) -> Result<()> {
     let Some(output) = output else { return Ok(()) };
+    if labels.iter().all(Option::is_none) {
+        printer::note(format!(
+            "no solution was kept: {} is empty, and no command can read it",
+            output.display()
+        ));
+    }
     let mut labels = labels.into_iter();
     let mut sink = Sink::create(Target::new(output))?;
     for mut record in records {

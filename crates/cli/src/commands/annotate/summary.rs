@@ -8,6 +8,7 @@ use gradus_backend::Continuation;
 use gradus_core::Solution;
 use gradus_core::metrics::labels::Agreement;
 use gradus_core::metrics::process::ProcessScores;
+use gradus_store::JobId;
 use serde::Serialize;
 
 use crate::cost::CostSummary;
@@ -19,6 +20,8 @@ use gradus_core::count::{counted, grouped, percent_of};
 #[derive(Debug, Default, Serialize)]
 pub(super) struct LabelingSummary {
     pub(super) annotator: String,
+    #[serde(skip)]
+    pub(super) job: JobId,
     pub(super) model: String,
     pub(super) solutions: usize,
     pub(super) labeled: usize,
@@ -102,7 +105,9 @@ impl LabelingSummary {
         for (reason, count) in &self.undecided_by_reason {
             printer.line(format!("{:>8}    {reason}", grouped(count)))?;
         }
-        for (note, count) in &self.notes {
+        // With one vote, why a vote does not count is why its solution is undecided.
+        let is_told = |(note, count): &(&String, &u64)| self.undecided_by_reason.get(*note) == Some(*count);
+        for (note, count) in self.notes.iter().filter(|counted| !is_told(counted)) {
             printer.line(format!("{:>8}  {note}", grouped(count)))?;
         }
         printer.counts(&[(self.failed as u64, "solution", "failed and unlabeled")])?;
@@ -132,7 +137,8 @@ impl LabelingSummary {
         }
         self.cost.print(printer, self.solutions)?;
         if self.undecided > 0 {
-            printer.line(paint::dim("responses of undecided solutions: gradus jobs show ID --undecided"))?;
+            let show = format!("responses of undecided solutions: gradus jobs show {} --undecided", self.job);
+            printer.line(paint::dim(&show))?;
         }
         Ok(Status::Done)
     }

@@ -52,7 +52,7 @@ struct ConvertSummary {
     written: u64,
     /// Invalid records.
     skipped: u64,
-    /// Solutions or problems that the format cannot express, by reason.
+    /// What the format cannot express: solutions or problems by reason, parts of them by name.
     dropped: BTreeMap<&'static str, u64>,
     /// Solutions written up to their first error only.
     cut: u64,
@@ -94,8 +94,8 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status> {
         if written.rows.is_empty() && written.dropped.is_empty() {
             *report.dropped.entry("the record has no solution").or_default() += 1;
         }
-        for reason in written.dropped {
-            *report.dropped.entry(reason).or_default() += 1;
+        for (what, count) in written.omitted() {
+            *report.dropped.entry(what).or_default() += count as u64;
         }
         report.cut += written.cut as u64;
         Ok(())

@@ -1,12 +1,18 @@
 //! `gradus data dedup`: exact and near-duplicate problems, within the input or against other files.
+//!
+//! A problem is removed with its solutions. Records of one problem (the same id and text, as in files with a solution per
+//! row) are one problem: a record that has other solutions of a problem that is kept is no duplicate.
 
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use gradus_core::Record;
 use gradus_data::SourceLocation;
 use gradus_data::dedup::{DedupConfig, Index, Kind};
 use gradus_data::files::{Item, Sink, Target};
+use gradus_durable::ContentHash;
 use serde::Serialize;
 
 use crate::arguments::JsonOption;
@@ -29,7 +35,7 @@ pub(crate) struct DedupArgs {
     /// Ignore near-duplicates with different numbers
     #[arg(long)]
     same_numbers: bool,
-    /// Output file without duplicates (Gradus format)
+    /// Output file without duplicates (Gradus format); a duplicate is removed with its solutions
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Maximum duplicates to print; --json prints all
@@ -50,6 +56,8 @@ struct DedupSummary {
     near_same_numbers: u64,
     /// Records written with `-o`.
     kept: u64,
+    /// Solutions of the input that are in no kept record.
+    solutions_removed: u64,
     /// Invalid records of the input.
     skipped: u64,
     /// Invalid records of `--against`.
@@ -91,6 +99,37 @@ impl Known {
     }
 }
 
+/// Problems of the input that are kept, each with its solutions.
+#[derive(Default)]
+struct Kept(HashMap<[u8; 16], HashSet<[u8; 16]>>);
+
+impl Kept {
+    fn key(record: &Record) -> [u8; 16] {
+        ContentHash::of(&(&record.problem.id, &record.problem.text))
+    }
+
+    fn insert(&mut self, record: &Record) {
+        self.0.insert(Self::key(record), record.solutions.iter().map(ContentHash::of).collect());
+    }
+
+    /// Whether the record has other solutions of a kept problem. Only these are left in it.
+    fn adds(&mut self, record: &mut Record) -> bool {
+        let Some(known) = self.0.get_mut(&Self::key(record)) else { return false };
+        let new: HashSet<_> = record
+            .solutions
+            .iter()
+            .map(ContentHash::of)
+            .filter(|solution| !known.contains(solution))
+            .collect();
+        if new.is_empty() {
+            return false;
+        }
+        record.solutions.retain(|solution| new.contains(&ContentHash::of(solution)));
+        known.extend(new);
+        true
+    }
+}
+
 pub(super) fn run(args: &DedupArgs) -> Result<Status> {
     let config = DedupConfig { threshold: args.threshold, ..DedupConfig::default() };
     config.check().map_err(|fault| Usage(format!("--{} {}", fault.field, fault.message)))?;
@@ -104,8 +143,15 @@ pub(super) fn run(args: &DedupArgs) -> Result<Status> {
         report.against_skipped = tally.skipped;
     }
     let within = args.against.is_empty();
+    let mut kept = Kept::default();
     let mut sink = args.output.as_ref().map(|path| Sink::create(Target::new(path))).transpose()?;
-    let tally = input::for_each(&args.input, Need::Records, |item| {
+    let tally = input::for_each(&args.input, Need::Records, |mut item| {
+        let solutions = item.record.solutions.len() as u64;
+        if within && kept.adds(&mut item.record) {
+            report.kept += 1;
+            report.solutions_removed += solutions - item.record.solutions.len() as u64;
+            return sink.as_mut().map_or(Ok(()), |sink| Ok(sink.push(&item.record)?));
+        }
         let problem = &item.record.problem;
         let found = known.index.find(&problem.text);
         let counts = |found: &&gradus_data::dedup::Match<'_>| !args.same_numbers || found.same_numbers;
@@ -115,6 +161,7 @@ pub(super) fn run(args: &DedupArgs) -> Result<Status> {
         });
         match best {
             Some(best) => {
+                report.solutions_removed += solutions;
                 match best.kind {
                     Kind::Exact => report.exact += 1,
                     Kind::Near => {
@@ -140,6 +187,7 @@ pub(super) fn run(args: &DedupArgs) -> Result<Status> {
         }
         if within && best.is_none() {
             known.insert(&item);
+            kept.insert(&item.record);
         }
         Ok(())
     })?;
@@ -187,6 +235,10 @@ fn print(printer: Printer, report: &DedupSummary, args: &DedupArgs) -> Result<()
         counted(report.exact, "exact duplicate"),
         counted(report.near, "near duplicate"),
     ))?;
+    if report.solutions_removed > 0 {
+        let removes = if args.output.is_some() { "removed" } else { "to remove" };
+        printer.line(format!("{} {removes} with them", counted(report.solutions_removed, "solution")))?;
+    }
     if let Some(output) = &args.output {
         printer.line(format!("{} {}", counted(report.kept, "record"), printer::written_to(output)))?;
     }

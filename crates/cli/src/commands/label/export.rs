@@ -40,7 +40,7 @@ struct ExportSummary {
     rows: u64,
     /// Solutions with a finished label.
     labeled: usize,
-    /// Solutions that the export has no label for, by reason.
+    /// What is left out: solutions by reason, parts that the format has no place for by name.
     dropped: BTreeMap<&'static str, usize>,
     /// Solutions written up to their first error only.
     cut: usize,

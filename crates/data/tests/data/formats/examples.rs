@@ -49,11 +49,44 @@ fn a_record_is_written_in_every_format() {
         .into_iter()
         .map(|format| {
             let written = format.write(&record);
-            let said = json!({"rows": written.rows, "dropped": written.dropped, "cut": written.cut});
+            let lost: serde_json::Map<String, Value> =
+                written.lost.iter().map(|(part, count)| ((*part).to_owned(), (*count).into())).collect();
+            let said =
+                json!({"rows": written.rows, "dropped": written.dropped, "cut": written.cut, "lost": lost});
             (format.name().to_owned(), said)
         })
         .collect();
     insta::assert_json_snapshot!("written_in_every_format", written);
+}
+
+/// What a format has no place for is counted, part by part.
+#[test]
+fn lost_parts_are_counted() {
+    let row = json!({"gradus": 1,
+        "problem": {"id": "p", "text": "What is 2 + 3?", "context": ["Numbers are whole."], "reference": ["2 + 3 = 5"],
+            "answer": "5"},
+        "solutions": [{"id": "p/0", "problem_id": "p", "generator": "m", "steps": ["2 + 3 = 5", "So 5"],
+            "outcome": "correct", "scores": {"prm": [0.9, 0.8]},
+            "annotations": [
+                {"labels": [{"mark": "correct", "source": "human"}, {"mark": "correct", "source": "human"}],
+                 "first_error": "none"},
+                {"labels": [{"mark": "incorrect", "source": {"judge": {"model": "j", "agreeing": 1, "votes": 1}}}, null],
+                 "first_error": 0}]}]});
+    let record = read(&row).1.record;
+    let lost = |format: Format| format.write(&record).lost;
+    assert_eq!(lost(Format::Gradus), []);
+    let others = [("step scores", 2), ("outcomes of solutions", 1), ("names of generators", 1)];
+    let problem = [("gold answers", 1), ("reference solutions", 1), ("context passages", 1)];
+    let expected = [&[("further annotations of a solution", 1)][..], &others[..], &problem[..]].concat();
+    assert_eq!(lost(Format::Trl), expected);
+    // The question has the context in it.
+    let expected = [
+        ("step labels", 2),
+        ("further annotations of a solution", 1),
+        ("step scores", 2),
+        ("reference solutions", 1),
+    ];
+    assert_eq!(lost(Format::Outputs), expected);
 }
 
 /// The first error survives the way through every format that can express it.
