@@ -11,6 +11,7 @@
 
 mod archive;
 mod csv;
+mod filters;
 mod json;
 pub mod manifest;
 mod parquet;
@@ -28,6 +29,7 @@ use serde_json::Value;
 
 use super::readers::{FieldMap, Format, Parsed, probable_map, unpack};
 use crate::{Error, Result, SourceLocation};
+use filters::{FilteredRow, FilteredSamples};
 use gradus_core::limits::Limit;
 use gradus_core::{Fault, Metadata, Record};
 use memchr::memchr_iter;
@@ -96,8 +98,10 @@ struct OpenFile {
     samples: std::collections::VecDeque<Value>,
     /// How often each id of a solution occurred among model outputs, which often repeat.
     ids: HashMap<String, u64>,
-    /// The first filter of a log that has every sample once for each of its filters.
-    filter: Option<String>,
+    /// Samples of a log with filters, which are handed out at its end.
+    filtered: FilteredSamples,
+    /// What is left of them once the file is at its end.
+    samples_left: Option<std::vec::IntoIter<Result<Item>>>,
 }
 
 /// The rows of one file, by its container.
@@ -256,13 +260,32 @@ impl Records {
             source,
             samples: Default::default(),
             ids: HashMap::new(),
-            filter: None,
+            filtered: FilteredSamples::default(),
+            samples_left: None,
         })
     }
 }
 
 impl OpenFile {
     fn next_item(&mut self) -> Option<Result<Item>> {
+        let mut item = loop {
+            if let Some(left) = &mut self.samples_left {
+                break left.next()?;
+            }
+            match self.read_item() {
+                Some((None, item)) if self.filtered.is_empty() => break item,
+                Some((row, item)) => self.filtered.add(row, item),
+                None => self.samples_left = Some(std::mem::take(&mut self.filtered).finish()),
+            }
+        };
+        if let Ok(item) = &mut item {
+            self.tell_apart(&mut item.record);
+        }
+        Some(item)
+    }
+
+    /// What the next row is, and under which filter it stands.
+    fn read_item(&mut self) -> Option<(Option<FilteredRow>, Result<Item>)> {
         loop {
             let row = match self.samples.pop_front() {
                 Some(sample) => Ok((1, sample)),
@@ -271,14 +294,14 @@ impl OpenFile {
                     Source::Json(rows) => {
                         let line = match rows.next_record()? {
                             Ok(line) => line,
-                            Err(error) => return Some(Err(error)),
+                            Err(error) => return Some((None, Err(error))),
                         };
                         // Our own format needs no detour over a tree. What is wrong with a record is told by the detour.
                         if self.format == Some(Format::Gradus)
                             && let Ok(record) = serde_json::from_slice::<Record>(rows.bytes())
                             && record.validate().is_ok()
                         {
-                            return Some(Ok(self.item(line, Format::Gradus, record.into())));
+                            return Some((None, Ok(self.item(line, Format::Gradus, record.into()))));
                         }
                         rows.value(line)
                     }
@@ -286,15 +309,13 @@ impl OpenFile {
             };
             let (line, mut fields) = match row.and_then(|(line, value)| self.fields(line, value)) {
                 Ok(found) => found,
-                Err(error) => return Some(Err(error)),
+                Err(error) => return Some((None, Err(error))),
             };
             if let Some(samples) = unpack(&mut fields) {
                 self.samples = samples.into();
                 continue;
             }
-            if !self.is_repeated(&fields) {
-                return Some(self.convert(line, fields));
-            }
+            return Some((FilteredRow::of(&fields), self.convert(line, fields)));
         }
     }
 
@@ -309,14 +330,6 @@ impl OpenFile {
                 let fault = Fault::new("", "expected a record (a JSON object)");
                 Err(Error::Record { place: self.place(line), fault })
             }
-        }
-    }
-
-    /// True for a sample of lm-evaluation-harness that the log has under another filter already.
-    fn is_repeated(&mut self, fields: &Metadata) -> bool {
-        match (fields.contains_key("doc"), fields.get("filter").and_then(Value::as_str)) {
-            (true, Some(filter)) => self.filter.get_or_insert_with(|| filter.to_owned()) != filter,
-            _ => false,
         }
     }
 
@@ -335,12 +348,7 @@ impl OpenFile {
             (None, format) => format.read(fields),
         };
         match parsed {
-            Ok(mut parsed) => {
-                if format == Format::Outputs {
-                    self.tell_apart(&mut parsed.record);
-                }
-                Ok(self.item(line, format, parsed))
-            }
+            Ok(parsed) => Ok(self.item(line, format, parsed)),
             Err(fault) => Err(Error::Record { place: self.place(line), fault }),
         }
     }
@@ -352,8 +360,11 @@ impl OpenFile {
         Some(if is_ambiguous && self.prefer_solutions { Format::Outputs } else { format })
     }
 
-    /// Gives solutions that occur again, such as equal samples, ids of their own.
+    /// Gives solutions of model outputs that occur again, such as equal samples, ids of their own.
     fn tell_apart(&mut self, record: &mut Record) {
+        if self.format != Some(Format::Outputs) {
+            return;
+        }
         for solution in &mut record.solutions {
             let seen = self.ids.entry(solution.id.clone()).or_default();
             *seen += 1;

@@ -255,12 +255,34 @@ fn logs_of_inspect_are_unpacked() {
 }
 
 #[test]
-fn a_sample_under_several_filters_is_read_once() {
+fn a_sample_under_several_filters_is_read_once_and_right_where_one_finds_the_answer() {
     let scratch = Scratch::new();
-    let row = |filter: &str| json!({"doc": {"question": "2+3?"}, "target": "5", "resps": [["5"]], "filter": filter});
-    let path =
-        scratch.file("samples.jsonl", format!("{}\n{}\n", row("strict-match"), row("flexible-extract")));
-    assert_eq!(files::open(&[path], None).unwrap().count(), 1);
+    let row = |id: u64, said: &str, filter: &str, found: &str, score: f64| {
+        json!({"doc_id": id, "doc": {"question": format!("{id}+3?")}, "target": "5", "resps": [[said]],
+            "filtered_resps": [found], "filter": filter, "exact_match": score})
+        .to_string()
+    };
+    let log = [
+        row(2, "It is 5.", "strict-match", "[invalid]", 0.0),
+        row(3, "#### 6", "strict-match", "6", 1.0),
+        row(4, "It is 8.", "strict-match", "[invalid]", 0.0),
+        row(2, "It is 5.", "flexible-extract", "5", 1.0),
+        row(3, "#### 6", "flexible-extract", "6", 1.0),
+        row(4, "It is 8.", "flexible-extract", "8", 0.0),
+    ];
+    let path = scratch.file("samples.jsonl", log.join("\n"));
+    let items: Vec<files::Item> = files::open(&[path], None).unwrap().collect::<Result<_, _>>().unwrap();
+    let found: Vec<_> = items
+        .iter()
+        .map(|item| (item.record.solutions[0].answer.as_deref(), item.record.solutions[0].outcome))
+        .collect();
+    assert_eq!(found, [(Some("5"), Outcome::Correct), (Some("6"), Outcome::Correct), (None, Outcome::Wrong)]);
+    assert!(items.iter().all(|item| !item.record.solutions[0].id.contains('#')));
+    let notes: Vec<&str> = items.iter().filter_map(|item| item.note.as_deref()).collect();
+    assert_eq!(
+        notes,
+        ["the filters of 1 sample disagree: it is right where one of them found the right answer"]
+    );
 }
 
 #[test]
