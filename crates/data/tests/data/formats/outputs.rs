@@ -167,6 +167,7 @@ fn bad_outputs_are_one_sentence_each() {
         json!({"question": "2+3?", "responses": ["5", null]}).to_string(),
         json!({"problem": "2+3?", "steps": ["a"], "responses": 3}).to_string(),
         json!({"doc": {"question": "2+3?"}, "resps": [[[-1.5, false]]]}).to_string(),
+        json!({"doc": {"question": "2+3?"}, "resps": [[["-1.5", "False"]], [["-0.5", "True"]]]}).to_string(),
         format!(r#"{{"question": "2+3?", "response": {deep}}}"#),
     ];
     let said: Vec<String> =
