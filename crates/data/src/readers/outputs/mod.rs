@@ -57,13 +57,23 @@ fn recognizes(row: &Metadata) -> bool {
         return true;
     }
     match map.find(row, Role::Solution) {
-        Some(field) if field != AMBIGUOUS => !matches!(row[&field], Value::Number(_) | Value::Bool(_)),
+        Some(field) if field != AMBIGUOUS => may_be_solution(&field, &row[&field]),
         Some(_) => {
             map.find(row, Role::Generator).is_some()
                 || map.find(row, Role::Reference).is_some()
                 || ![Format::Math, Format::Problems].iter().any(|format| (format.dataset().recognizes)(row))
         }
-        None => false,
+        // The next row may have the solution that this one has not.
+        None => roles::lacks_solution(row),
+    }
+}
+
+/// True for what the value of a field of solutions may be. The number of `samples` says how many there are.
+fn may_be_solution(field: &str, value: &Value) -> bool {
+    match value {
+        Value::Number(_) => !field.ends_with(['s', 'S']),
+        Value::Bool(_) => false,
+        _ => true,
     }
 }
 

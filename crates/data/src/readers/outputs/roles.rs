@@ -152,11 +152,21 @@ impl FieldMap {
             return Some(field.to_owned());
         }
         let is_free = |field: &str| !self.uses(field) && row.get(field).is_some_and(|found| !found.is_null());
-        role.usual_names()
-            .iter()
+        let names = role.usual_names().iter();
+        // Where the generated solution is missing, `solution` is none in its place.
+        let is_reference = role == Role::Solution && lacks_solution(row);
+        names
+            .filter(|name| !is_reference || **name != AMBIGUOUS)
             .find_map(|name| row.keys().find(|key| key.eq_ignore_ascii_case(name) && is_free(key)))
             .cloned()
     }
+}
+
+/// True where a field for generated solutions is null.
+pub(crate) fn lacks_solution(row: &Metadata) -> bool {
+    let names = || Role::Solution.usual_names().iter().filter(|name| **name != AMBIGUOUS);
+    row.iter()
+        .any(|(field, value)| value.is_null() && names().any(|name| field.eq_ignore_ascii_case(name)))
 }
 
 impl FromStr for FieldMap {
@@ -197,10 +207,12 @@ pub(crate) fn is_usual_field(name: &str) -> bool {
     Role::ALL.iter().flat_map(|role| role.usual_names()).any(|usual| usual.eq_ignore_ascii_case(name))
 }
 
-/// True for a usual name of a field whose value is a text, even one that reads as a number.
+/// True for a usual name of a field whose value is a text, even one that reads as a number. `samples` and other plurals
+/// may be how many there are.
 pub(crate) fn is_text_field(name: &str) -> bool {
     let roles = [Role::Problem, Role::Answer, Role::Reference, Role::Id, Role::Generator];
-    let mut names = roles.iter().flat_map(|role| role.usual_names()).chain(&["text"]);
+    let solutions = Role::Solution.usual_names().iter().filter(|name| !name.ends_with('s'));
+    let mut names = roles.iter().flat_map(|role| role.usual_names()).chain(solutions).chain(&["text"]);
     names.any(|usual| usual.eq_ignore_ascii_case(name))
 }
 

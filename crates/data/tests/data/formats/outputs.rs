@@ -226,6 +226,28 @@ fn tables_and_text_are_read() {
     assert_eq!(super::outputs::said(&item.record), ("2+3?", None, vec!["Add.\n\nIt is 5.\n".to_owned()]));
 }
 
+/// The first record decides what a file is, even if it is the one without a solution.
+#[test]
+fn a_first_row_without_a_solution_or_with_a_number_is_one_of_outputs() {
+    let scratch = Scratch::new();
+    let row = |response: Value| json!({"question": "2+3?", "response": response, "answer": "5"});
+    let path = scratch.file("null.jsonl", format!("{}\n{}\n", row(Value::Null), row("It is 5.".into())));
+    assert_eq!(
+        scratch.outcomes(&path),
+        ["null.jsonl:1: no generated solution among the fields `response`, `answer`", "line 2: 2+3?"]
+    );
+    assert_eq!(said(&record(&row(5.into()))), ("2+3?", Some("5"), vec!["5".to_owned()]));
+    let csv = scratch.file("number.csv", "question,response,answer\n2+3?,5,5\nIs it?,true,true\n");
+    let records: Vec<Record> = files::open(&[csv], None).unwrap().map(|item| item.unwrap().record).collect();
+    assert_eq!(said(&records[0]), ("2+3?", Some("5"), vec!["5".to_owned()]));
+    assert_eq!(said(&records[1]), ("Is it?", Some("true"), vec!["true".to_owned()]));
+    // A reference is not taken for the solution that is missing, and a count for none.
+    let both = json!({"problem": "2+3?", "response": null, "solution": "It is 5.", "level": "1"});
+    assert!(Format::detect(both.as_object().unwrap()).unwrap().read(both.as_object().unwrap().clone()).is_err());
+    let count = json!({"question": "2+3?", "answer": "5", "samples": 64});
+    assert_eq!(super::read(&count).0, Format::Problems);
+}
+
 #[test]
 fn logs_of_inspect_are_unpacked() {
     let scratch = Scratch::new();
