@@ -18,6 +18,7 @@
 //! its source said beyond that. The names and forms of other programs are not written back.
 
 mod logs;
+mod outcome;
 mod roles;
 mod turns;
 
@@ -30,7 +31,7 @@ use super::fields::expected;
 use super::gsm8k::GOLD;
 use super::worked::{lines, paragraphs};
 use super::{Dataset, Fields, Format, Parsed, Row, Written};
-use gradus_core::{Fault, Metadata, Outcome, Problem, Record, Solution, id};
+use gradus_core::{Fault, Metadata, Problem, Record, Solution, id};
 pub(crate) use logs::inspect_samples;
 use roles::{AMBIGUOUS, Role, at_path};
 pub(crate) use roles::{is_text_field, is_usual_field, probable_map};
@@ -152,27 +153,10 @@ impl Draft {
         }
         let generator = take(row, map, Role::Generator)?;
         let generator = generator.as_ref().and_then(Value::as_str).map(str::to_owned);
-        let outcome = self.take_outcome(row, map)?;
         for solution in &mut self.solutions {
             solution.generator = solution.generator.take().or_else(|| generator.clone());
-            if solution.outcome == Outcome::Unknown {
-                solution.outcome = outcome;
-            }
         }
-        Ok(())
-    }
-
-    /// Whether the only solution is right: `correct`, or the score of verl's rollouts.
-    fn take_outcome(&self, row: &mut Metadata, map: &FieldMap) -> Result<Outcome, Fault> {
-        if self.solutions.len() != 1 {
-            return Ok(Outcome::Unknown);
-        }
-        if let Some(found) = take(row, map, Role::Outcome)? {
-            return Ok(read_outcome(&found));
-        }
-        let is_rollout = row.contains_key("step") && row.contains_key("score");
-        let score = row.get("score").filter(|_| is_rollout).and_then(Value::as_f64);
-        Ok(score.map_or(Outcome::Unknown, logs::outcome_of))
+        outcome::take(row, map, &mut self.solutions)
     }
 
     fn take_solutions(&mut self, row: &mut Metadata, map: &FieldMap) -> Result<(), Fault> {
@@ -336,26 +320,16 @@ fn solution_of(value: Value, path: &str) -> Result<Solution, Fault> {
         return Err(refused);
     }
     let generator = take(&mut object, &map, Role::Generator)?;
-    let outcome = take(&mut object, &map, Role::Outcome)?;
+    let outcome = outcome::take_own(&mut object);
     Ok(Solution {
         generator: generator.as_ref().and_then(Value::as_str).map(str::to_owned),
         steps,
         text,
         answer: object.shift_remove("answer").as_ref().and_then(text_of),
-        outcome: outcome.as_ref().map_or(Outcome::Unknown, read_outcome),
+        outcome: outcome.unwrap_or_default(),
         metadata: object,
         ..Solution::default()
     })
-}
-
-fn read_outcome(value: &Value) -> Outcome {
-    match value {
-        Value::Bool(correct) => Outcome::from_correct(*correct),
-        Value::Number(number) => number.as_f64().map_or(Outcome::Unknown, logs::outcome_of),
-        Value::String(word) if word.eq_ignore_ascii_case("true") => Outcome::Correct,
-        Value::String(word) if word.eq_ignore_ascii_case("false") => Outcome::Wrong,
-        _ => Outcome::Unknown,
-    }
 }
 
 /// The right answer, as a source of outputs states it.

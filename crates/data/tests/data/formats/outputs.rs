@@ -4,7 +4,7 @@ use std::io::Write;
 
 use gradus_core::{Outcome, Record, Solution};
 use gradus_data::files::{self, ReadOptions};
-use gradus_data::readers::Format;
+use gradus_data::readers::{FieldMap, Format};
 use serde_json::{Value, json};
 
 use super::Scratch;
@@ -68,6 +68,46 @@ fn outcomes_and_generators_come_along() {
     let row = json!({"question": "2+3?", "response": "5", "model": "m", "is_correct": true});
     let solution = &record(&row).solutions[0];
     assert_eq!((solution.generator.as_deref(), solution.outcome), (Some("m"), Outcome::Correct));
+}
+
+#[test]
+fn the_words_for_right_and_wrong_are_read_and_others_refused() {
+    let scratch = Scratch::new();
+    let map: FieldMap = "correct=verdict".parse().unwrap();
+    let read = |row: Value| {
+        let path = scratch.file("rows.jsonl", row.to_string());
+        let options = ReadOptions { map: Some(map.clone()), ..ReadOptions::default() };
+        files::open_with(&[path], options).unwrap().next().unwrap().map(|item| item.record)
+    };
+    let one = |verdict: &Value| read(json!({"question": "2+3?", "response": "5", "verdict": verdict}));
+    let right = json!([true, 1, 1.0, "TRUE", "1", "yes", "Y", "Correct", "right", "pass", "passed", " ✓"]);
+    let wrong = json!([false, 0, 0.0, "False", "0.0", "no", "n", "incorrect", "Wrong", "fail", "FAILED", "✗"]);
+    for (verdicts, outcome) in [(right, Outcome::Correct), (wrong, Outcome::Wrong)] {
+        for verdict in verdicts.as_array().unwrap() {
+            assert_eq!(one(verdict).unwrap().solutions[0].outcome, outcome, "{verdict}");
+        }
+    }
+    for verdict in [json!(0.5), json!(2), json!(-1), json!("perhaps"), json!({}), json!([true, false])] {
+        let said = one(&verdict).unwrap_err().to_string();
+        assert!(said.contains("field `verdict`: expected"), "{said}");
+    }
+    let said = one(&json!("perhaps")).unwrap_err().to_string();
+    assert!(said.contains("yes or no") && said.contains("the string \"perhaps\""), "{said}");
+
+    // A list of verdicts is about a list of samples.
+    let several = |verdict: Value| {
+        read(json!({"problem": "2+3?", "generations": ["5", "6", "7"], "verdict": verdict}))
+    };
+    let outcomes: Vec<Outcome> =
+        several(json!([true, "no", null])).unwrap().solutions.iter().map(|solution| solution.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Correct, Outcome::Wrong, Outcome::Unknown]);
+    let said = several(json!(true)).unwrap_err().to_string();
+    assert!(said.contains("a list with one outcome for each of 3 solutions, found true"), "{said}");
+
+    // A field of a usual name that is something else is no outcome.
+    let other = record(&json!({"question": "2+3?", "response": "5", "correct": "B"}));
+    assert_eq!(other.solutions[0].outcome, Outcome::Unknown);
+    assert_eq!(other.solutions[0].metadata["correct"], "B");
 }
 
 #[test]
