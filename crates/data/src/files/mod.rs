@@ -158,6 +158,7 @@ fn open_source(file: &InputFile, count: Arc<AtomicU64>) -> Result<Source> {
     };
     let (head, line) = read_head(&mut input);
     let separator = csv::separator(path, &head);
+    let line_end = csv::line_end(&head);
     let is_prose = separator.is_none() && is_prose(&head);
     let input = Box::new(Cursor::new(head).chain(input));
     if is_prose {
@@ -166,7 +167,9 @@ fn open_source(file: &InputFile, count: Arc<AtomicU64>) -> Result<Source> {
         return Err(Error::Broken { place, message: message.to_owned() });
     }
     Ok(match separator {
-        Some(separator) => Source::Other(Box::new(csv::CsvRows::open(input, path.clone(), separator, line)?)),
+        Some(separator) => {
+            Source::Other(Box::new(csv::CsvRows::open(input, path.clone(), separator, line_end, line)?))
+        }
         None => Source::Json(json::JsonRecords::open(input, path.clone(), line)?),
     })
 }
