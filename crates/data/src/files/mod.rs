@@ -157,6 +157,10 @@ fn open_source(file: &InputFile, count: Arc<AtomicU64>) -> Result<Source> {
         }
     };
     let (head, line) = read_head(&mut input);
+    if head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF") {
+        let message = "the text is UTF-16, not UTF-8: convert the file to UTF-8".to_owned();
+        return Err(Error::Broken { place: SourceLocation { path: path.clone(), line }, message });
+    }
     let separator = csv::separator(path, &head);
     let line_end = csv::line_end(&head);
     let is_prose = separator.is_none() && is_prose(&head);
