@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 
-use super::readers::{FieldMap, Format, Parsed, probable_map, unpack};
+use super::readers::{FieldMap, Format, Parsed, suggested_map, unpack};
 use crate::{Error, Result, SourceLocation};
 use filters::{FilteredRow, FilteredSamples};
 use gradus_core::limits::Limit;
@@ -343,10 +343,7 @@ impl OpenFile {
     fn convert(&mut self, line: u64, fields: Metadata) -> Result<Item> {
         let Some(format) = self.format.or_else(|| self.detect(&fields)) else {
             let found = fields.keys().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
-            let map = probable_map(&fields).map_or_else(
-                || "--map problem=FIELD,solution=FIELD".to_owned(),
-                |map| format!("probably --map {map}"),
-            );
+            let map = suggested_map(&fields);
             return Err(Error::UnknownFormat { place: self.place(line), found, map });
         };
         self.format = Some(format);

@@ -34,7 +34,7 @@ use super::{Dataset, Fields, Format, Parsed, Row, Written};
 use gradus_core::{Fault, Metadata, Problem, Record, Solution, id};
 pub(crate) use logs::inspect_samples;
 use roles::{AMBIGUOUS, Role, at_path};
-pub(crate) use roles::{is_text_field, is_usual_field, probable_map};
+pub(crate) use roles::{is_text_field, is_usual_field, suggested_map};
 
 const NAME: &str = "outputs";
 
