@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use gradus_core::{Outcome, Record, Solution};
+use gradus_core::{Mark, Outcome, Record, Solution, StepLabel};
 use gradus_data::files::{self, ReadOptions};
 use gradus_data::readers::{FieldMap, Format};
 use serde_json::{Value, json};
@@ -81,7 +81,8 @@ fn the_words_for_right_and_wrong_are_read_and_others_refused() {
     };
     let one = |verdict: &Value| read(json!({"question": "2+3?", "response": "5", "verdict": verdict}));
     let right = json!([true, 1, 1.0, "TRUE", "1", "yes", "Y", "Correct", "right", "pass", "passed", " ✓"]);
-    let wrong = json!([false, 0, 0.0, "False", "0.0", "no", "n", "incorrect", "Wrong", "fail", "FAILED", "✗"]);
+    let wrong =
+        json!([false, 0, 0.0, "False", "0.0", "no", "n", "incorrect", "Wrong", "fail", "FAILED", "✗"]);
     for (verdicts, outcome) in [(right, Outcome::Correct), (wrong, Outcome::Wrong)] {
         for verdict in verdicts.as_array().unwrap() {
             assert_eq!(one(verdict).unwrap().solutions[0].outcome, outcome, "{verdict}");
@@ -95,11 +96,14 @@ fn the_words_for_right_and_wrong_are_read_and_others_refused() {
     assert!(said.contains("yes or no") && said.contains("the string \"perhaps\""), "{said}");
 
     // A list of verdicts is about a list of samples.
-    let several = |verdict: Value| {
-        read(json!({"problem": "2+3?", "generations": ["5", "6", "7"], "verdict": verdict}))
-    };
-    let outcomes: Vec<Outcome> =
-        several(json!([true, "no", null])).unwrap().solutions.iter().map(|solution| solution.outcome).collect();
+    let several =
+        |verdict: Value| read(json!({"problem": "2+3?", "generations": ["5", "6", "7"], "verdict": verdict}));
+    let outcomes: Vec<Outcome> = several(json!([true, "no", null]))
+        .unwrap()
+        .solutions
+        .iter()
+        .map(|solution| solution.outcome)
+        .collect();
     assert_eq!(outcomes, [Outcome::Correct, Outcome::Wrong, Outcome::Unknown]);
     let said = several(json!(true)).unwrap_err().to_string();
     assert!(said.contains("a list with one outcome for each of 3 solutions, found true"), "{said}");
@@ -108,6 +112,49 @@ fn the_words_for_right_and_wrong_are_read_and_others_refused() {
     let other = record(&json!({"question": "2+3?", "response": "5", "correct": "B"}));
     assert_eq!(other.solutions[0].outcome, Outcome::Unknown);
     assert_eq!(other.solutions[0].metadata["correct"], "B");
+}
+
+#[test]
+fn labels_of_steps_are_read() {
+    let marks = |row: &Value| -> Vec<Option<bool>> {
+        let record = record(row);
+        let [annotation] = record.solutions[0].annotations.as_slice() else { return Vec::new() };
+        let mark = |label: &Option<StepLabel>| label.as_ref().map(|label| label.mark == Mark::Correct);
+        annotation.labels.iter().map(mark).collect()
+    };
+    let row = |labels: Value| json!({"prompt": "2+3?", "steps": ["Add.", "It is 6."], "labels": labels});
+    for labels in [json!([1, 0]), json!([1, -1]), json!([true, false]), json!(["+", "-"])] {
+        assert_eq!(marks(&row(labels.clone())), [Some(true), Some(false)], "{labels}");
+        let one = json!({"problem": "2+3?", "steps": ["Add.", "It is 6."], "label": labels});
+        assert_eq!(marks(&one), [Some(true), Some(false)], "{labels}");
+        let inside = json!({"problem": "2+3?", "steps": [{"text": "Add.", "label": labels[0]},
+            {"text": "It is 6.", "label": labels[1]}]});
+        assert_eq!(marks(&inside), [Some(true), Some(false)], "{labels}");
+    }
+    assert_eq!(marks(&row(json!([1, null]))), [Some(true), None]);
+    let mut partial = row(json!([1, null]));
+    partial["response"] = "Add. It is 6.".into();
+    let written = Format::Outputs.write(&record(&partial)).rows.remove(0);
+    assert_eq!(
+        (&written["labels"], &written["steps"], &written["response"]),
+        (&json!([true, null]), &partial["steps"], &partial["response"])
+    );
+
+    // What is no list of labels stays where it was.
+    for other in [json!([1]), json!(["sum", "result"]), json!("wrong")] {
+        let record = record(&row(other.clone()));
+        assert!(record.solutions[0].annotations.is_empty(), "{other}");
+        assert_eq!(record.solutions[0].metadata["labels"], other);
+    }
+    let scratch = Scratch::new();
+    let said = scratch.outcomes(&scratch.file("rows.jsonl", row(json!([0, -1])).to_string()));
+    assert_eq!(
+        said,
+        [
+            "rows.jsonl:1: field `labels[0]`: is 0 beside -1, so neutral or wrong: ratings of 1, 0 (neutral) and -1 are \
+          read from a field `ratings`"
+        ]
+    );
 }
 
 #[test]
@@ -283,7 +330,9 @@ fn a_first_row_without_a_solution_or_with_a_number_is_one_of_outputs() {
     assert_eq!(said(&records[1]), ("Is it?", Some("true"), vec!["true".to_owned()]));
     // A reference is not taken for the solution that is missing, and a count for none.
     let both = json!({"problem": "2+3?", "response": null, "solution": "It is 5.", "level": "1"});
-    assert!(Format::detect(both.as_object().unwrap()).unwrap().read(both.as_object().unwrap().clone()).is_err());
+    assert!(
+        Format::detect(both.as_object().unwrap()).unwrap().read(both.as_object().unwrap().clone()).is_err()
+    );
     let count = json!({"question": "2+3?", "answer": "5", "samples": 64});
     assert_eq!(super::read(&count).0, Format::Problems);
 }
