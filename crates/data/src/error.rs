@@ -108,7 +108,7 @@ pub enum Error {
         place: SourceLocation,
         /// The fields of the first record.
         found: String,
-        /// The `--map` that would probably read it.
+        /// The `--map` that would read it, as far as its fields' names tell.
         map: String,
     },
     /// The output cannot be written in the requested form.

@@ -205,6 +205,38 @@ fn fields_that_nobody_knows_are_named_with_a_map() {
 }
 
 #[test]
+fn a_suggested_map_can_be_pasted_into_a_shell() {
+    let folder = Folder::new();
+    folder.file(
+        "sheet.csv",
+        "ID,Question Text,Model Answer,Expected,Correct?\n1,2+3?,It is 5.,5,yes\n2,2+4?,7,6,no\n",
+    );
+    let said = folder.run("data stats sheet.csv").fails(3);
+    let map = "problem=Question Text,solution=Model Answer,answer=Expected,correct=Correct?";
+    assert!(said.contains(&format!("--map '{map}'")), "{said}");
+    let done = folder.run_args(&["data", "convert", "sheet.csv", "--map", map, "-o", "out.jsonl"]);
+    assert_eq!(done.code, Some(0), "{done}");
+    let outcomes: Vec<Value> =
+        folder.rows("out.jsonl").iter().map(|row| row["solutions"][0]["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["correct", "wrong"]);
+}
+
+#[test]
+fn filters_of_a_log_that_disagree_are_counted() {
+    let folder = Folder::new();
+    let row = |filter: &str, score: f64| {
+        json!({"doc_id": 0, "doc": {"question": "2+3?"}, "target": "5", "resps": [["It is 5."]],
+            "filtered_resps": ["5"], "filter": filter, "exact_match": score})
+    };
+    let log = format!("{}\n{}\n", row("strict-match", 0.0), row("flexible-extract", 1.0));
+    folder.file("samples.jsonl", log);
+    let done = folder.run("data convert samples.jsonl -o out.jsonl");
+    assert!(done.code == Some(0) && done.stderr.contains("the filters of 1 sample disagree"), "{done}");
+    let rows = folder.rows("out.jsonl");
+    assert_eq!((rows.len(), &rows[0]["solutions"][0]["outcome"]), (1, &json!("correct")));
+}
+
+#[test]
 fn one_id_for_two_problems_is_reported() {
     let folder = Folder::new();
     let row = |question: &str| json!({"id": 1, "question": question, "response": "5"});

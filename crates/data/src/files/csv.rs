@@ -29,7 +29,8 @@ const INFER_ROWS: usize = 4096;
 pub(super) fn separator(path: &Path, head: &[u8]) -> Option<u8> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let stem = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
-    let first = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let end = line_end(head);
+    let first = head.split(|&byte| byte == end).next().unwrap_or_default();
     if matches!(first.trim_ascii_start().first(), None | Some(b'{' | b'[')) {
         return None;
     }
@@ -47,11 +48,25 @@ pub(super) fn separator(path: &Path, head: &[u8]) -> Option<u8> {
     (known.count() >= 2).then_some(separator)
 }
 
+/// What ends a line of the table: a carriage return where no line feed follows the first one, as old programs on a Mac
+/// write.
+pub(super) fn line_end(head: &[u8]) -> u8 {
+    let mut quoted = false;
+    let mut ends = head.iter().enumerate().filter(|&(_, &byte)| {
+        quoted ^= byte == b'"';
+        !quoted && matches!(byte, b'\r' | b'\n')
+    });
+    let Some((at, b'\r')) = ends.next() else { return b'\n' };
+    let next = head[at..].iter().find(|&&byte| byte != b'\r');
+    if next.is_none_or(|&byte| byte == b'\n') { b'\n' } else { b'\r' }
+}
+
 /// Iterates over the rows of a table as JSON objects.
 pub(super) struct CsvRows {
     input: Box<dyn BufRead + Send>,
     path: Arc<Path>,
     separator: u8,
+    line_end: u8,
     columns: Vec<Column>,
     /// Quotes tell a text from something else.
     quotes_tell: bool,
@@ -78,10 +93,11 @@ impl CsvRows {
         input: Box<dyn BufRead + Send>,
         path: Arc<Path>,
         separator: u8,
+        line_end: u8,
         line: u64,
     ) -> Result<Self> {
         let (columns, quotes_tell) = (Vec::new(), true);
-        let mut rows = Self { input, path, separator, columns, quotes_tell, line, done: false };
+        let mut rows = Self { input, path, separator, line_end, columns, quotes_tell, line, done: false };
         let Some(cells) = rows.cells()? else { return Err(Error::Empty { path: rows.path.to_path_buf() }) };
         rows.quotes_tell = !cells.iter().all(|cell| cell.quoted);
         // The answer to a question with choices may be the number of one.
@@ -109,7 +125,7 @@ impl CsvRows {
         loop {
             let before = row.len();
             let room = (most + 1).saturating_sub(before as u64);
-            let read = self.input.by_ref().take(room).read_until(b'\n', &mut row);
+            let read = self.input.by_ref().take(room).read_until(self.line_end, &mut row);
             let read = read.map_err(|source| Error::io(&*self.path, source))?;
             if read == 0 && row.is_empty() {
                 return Ok(None);
@@ -120,7 +136,7 @@ impl CsvRows {
                     format!("the row has {} (or a quote is never closed)", Limit::RecordBytes.exceeded());
                 return Err(self.broken(start, message));
             }
-            self.line += u64::from(row[before..].ends_with(b"\n"));
+            self.line += u64::from(row[before..].ends_with(&[self.line_end]));
             quotes += memchr_iter(b'"', &row[before..]).count();
             let closed = quotes % 2 == 0;
             if closed && row.trim_ascii().is_empty() {
@@ -337,7 +353,8 @@ mod tests {
 
     fn read(table: &str) -> Vec<Value> {
         let input = Box::new(io::Cursor::new(table.to_owned().into_bytes()));
-        let rows = CsvRows::open(input, Arc::from(Path::new("t.csv")), b',', 1).unwrap();
+        let end = line_end(table.as_bytes());
+        let rows = CsvRows::open(input, Arc::from(Path::new("t.csv")), b',', end, 1).unwrap();
         rows.map(|row| row.unwrap().1).collect()
     }
 
@@ -354,6 +371,15 @@ mod tests {
         rows.iter().for_each(|row| sink.push(row.clone()).unwrap());
         let table = String::from_utf8(sink.finish().unwrap()).unwrap();
         assert_eq!(read(&table), rows, "{table}");
+    }
+
+    #[test]
+    fn lines_end_as_on_any_system() {
+        let rows = [json!({"question": "2+3?", "note": "a\n\nb"}), json!({"question": "1+1?", "note": "c"})];
+        for end in ["\n", "\r\n", "\r\r\n", "\r"] {
+            let table = ["question,note", "2+3?,\"a\n\nb\"", "1+1?,c", ""].join(end);
+            assert_eq!(read(&table), rows, "{table:?}");
+        }
     }
 
     #[test]

@@ -11,7 +11,11 @@
 
 mod archive;
 mod csv;
+<<<<<<< HEAD
 mod draws;
+=======
+mod filters;
+>>>>>>> wt-read
 mod json;
 pub mod manifest;
 mod parquet;
@@ -27,9 +31,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 
-use super::readers::{FieldMap, Format, Parsed, probable_map, unpack};
+use super::readers::{FieldMap, Format, Parsed, suggested_map, unpack};
 use crate::{Error, Result, SourceLocation};
+<<<<<<< HEAD
 use draws::Draws;
+=======
+use filters::{FilteredRow, FilteredSamples};
+>>>>>>> wt-read
 use gradus_core::limits::Limit;
 use gradus_core::{Fault, Metadata, Record};
 use memchr::memchr_iter;
@@ -98,8 +106,17 @@ struct OpenFile {
     source: Source,
     /// Rows of an object that holds several.
     samples: std::collections::VecDeque<Value>,
+<<<<<<< HEAD
     /// The first filter of a log that has every sample once for each of its filters.
     filter: Option<String>,
+=======
+    /// How often each id of a solution occurred among model outputs, which often repeat.
+    ids: HashMap<String, u64>,
+    /// Samples of a log with filters, which are handed out at its end.
+    filtered: FilteredSamples,
+    /// What is left of them once the file is at its end.
+    samples_left: Option<std::vec::IntoIter<Result<Item>>>,
+>>>>>>> wt-read
 }
 
 /// The rows of one file, by its container.
@@ -155,7 +172,12 @@ fn open_source(file: &InputFile, count: Arc<AtomicU64>) -> Result<Source> {
         }
     };
     let (head, line) = read_head(&mut input);
+    if head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF") {
+        let message = "the text is UTF-16, not UTF-8: convert the file to UTF-8".to_owned();
+        return Err(Error::Broken { place: SourceLocation { path: path.clone(), line }, message });
+    }
     let separator = csv::separator(path, &head);
+    let line_end = csv::line_end(&head);
     let is_prose = separator.is_none() && is_prose(&head);
     let input = Box::new(Cursor::new(head).chain(input));
     if is_prose {
@@ -164,7 +186,9 @@ fn open_source(file: &InputFile, count: Arc<AtomicU64>) -> Result<Source> {
         return Err(Error::Broken { place, message: message.to_owned() });
     }
     Ok(match separator {
-        Some(separator) => Source::Other(Box::new(csv::CsvRows::open(input, path.clone(), separator, line)?)),
+        Some(separator) => {
+            Source::Other(Box::new(csv::CsvRows::open(input, path.clone(), separator, line_end, line)?))
+        }
         None => Source::Json(json::JsonRecords::open(input, path.clone(), line)?),
     })
 }
@@ -271,7 +295,13 @@ impl Records {
             prefer_solutions: *prefer_solutions,
             source,
             samples: Default::default(),
+<<<<<<< HEAD
             filter: None,
+=======
+            ids: HashMap::new(),
+            filtered: FilteredSamples::default(),
+            samples_left: None,
+>>>>>>> wt-read
         })
     }
 }
@@ -303,6 +333,24 @@ fn have_same_bytes(first: &Path, second: &Path) -> io::Result<bool> {
 
 impl OpenFile {
     fn next_item(&mut self) -> Option<Result<Item>> {
+        let mut item = loop {
+            if let Some(left) = &mut self.samples_left {
+                break left.next()?;
+            }
+            match self.read_item() {
+                Some((None, item)) if self.filtered.is_empty() => break item,
+                Some((row, item)) => self.filtered.add(row, item),
+                None => self.samples_left = Some(std::mem::take(&mut self.filtered).finish()),
+            }
+        };
+        if let Ok(item) = &mut item {
+            self.tell_apart(&mut item.record);
+        }
+        Some(item)
+    }
+
+    /// What the next row is, and under which filter it stands.
+    fn read_item(&mut self) -> Option<(Option<FilteredRow>, Result<Item>)> {
         loop {
             let row = match self.samples.pop_front() {
                 Some(sample) => Ok((1, sample)),
@@ -311,14 +359,14 @@ impl OpenFile {
                     Source::Json(rows) => {
                         let line = match rows.next_record()? {
                             Ok(line) => line,
-                            Err(error) => return Some(Err(error)),
+                            Err(error) => return Some((None, Err(error))),
                         };
                         // Our own format needs no detour over a tree. What is wrong with a record is told by the detour.
                         if self.format == Some(Format::Gradus)
                             && let Ok(record) = serde_json::from_slice::<Record>(rows.bytes())
                             && record.validate().is_ok()
                         {
-                            return Some(Ok(self.item(line, Format::Gradus, record.into())));
+                            return Some((None, Ok(self.item(line, Format::Gradus, record.into()))));
                         }
                         rows.value(line)
                     }
@@ -326,15 +374,13 @@ impl OpenFile {
             };
             let (line, mut fields) = match row.and_then(|(line, value)| self.fields(line, value)) {
                 Ok(found) => found,
-                Err(error) => return Some(Err(error)),
+                Err(error) => return Some((None, Err(error))),
             };
             if let Some(samples) = unpack(&mut fields) {
                 self.samples = samples.into();
                 continue;
             }
-            if !self.is_repeated(&fields) {
-                return Some(self.convert(line, fields));
-            }
+            return Some((FilteredRow::of(&fields), self.convert(line, fields)));
         }
     }
 
@@ -352,21 +398,10 @@ impl OpenFile {
         }
     }
 
-    /// True for a sample of lm-evaluation-harness that the log has under another filter already.
-    fn is_repeated(&mut self, fields: &Metadata) -> bool {
-        match (fields.contains_key("doc"), fields.get("filter").and_then(Value::as_str)) {
-            (true, Some(filter)) => self.filter.get_or_insert_with(|| filter.to_owned()) != filter,
-            _ => false,
-        }
-    }
-
     fn convert(&mut self, line: u64, fields: Metadata) -> Result<Item> {
         let Some(format) = self.format.or_else(|| self.detect(&fields)) else {
             let found = fields.keys().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
-            let map = probable_map(&fields).map_or_else(
-                || "--map problem=FIELD,solution=FIELD".to_owned(),
-                |map| format!("probably --map {map}"),
-            );
+            let map = suggested_map(&fields);
             return Err(Error::UnknownFormat { place: self.place(line), found, map });
         };
         self.format = Some(format);
@@ -387,6 +422,23 @@ impl OpenFile {
         Some(if is_ambiguous && self.prefer_solutions { Format::Outputs } else { format })
     }
 
+<<<<<<< HEAD
+=======
+    /// Gives solutions of model outputs that occur again, such as equal samples, ids of their own.
+    fn tell_apart(&mut self, record: &mut Record) {
+        if self.format != Some(Format::Outputs) {
+            return;
+        }
+        for solution in &mut record.solutions {
+            let seen = self.ids.entry(solution.id.clone()).or_default();
+            *seen += 1;
+            if *seen > 1 {
+                solution.id += &format!("#{seen}");
+            }
+        }
+    }
+
+>>>>>>> wt-read
     fn item(&self, line: u64, format: Format, parsed: Parsed) -> Item {
         let Parsed { record, issues, note } = parsed;
         Item { record, place: self.place(line), format, issues, note }

@@ -52,7 +52,7 @@ use fields::Fields;
 pub(crate) use gradus::{own_columns, own_example};
 use gradus_core::{Fault, Metadata, Record};
 pub use outputs::FieldMap;
-pub(crate) use outputs::{is_text_field, is_usual_field, probable_map};
+pub(crate) use outputs::{is_text_field, is_usual_field, suggested_map};
 use row::Row;
 
 /// What a reader returns.

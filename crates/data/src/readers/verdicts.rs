@@ -28,7 +28,8 @@ pub(crate) fn read(list: &[Value], field: &str) -> Result<Vec<Option<StepLabel>>
         .collect()
 }
 
-fn read_one(value: &Value) -> Option<StepLabel> {
+/// The label that a value is.
+pub(crate) fn read_one(value: &Value) -> Option<StepLabel> {
     let hard = |correct| StepLabel::hard(Mark::from_correct(correct), LabelSource::Unstated);
     match value {
         Value::Bool(correct) => Some(hard(*correct)),
@@ -75,7 +76,8 @@ pub(crate) fn write(labels: &[&StepLabel], spelling: Spelling, kept: Option<&Val
         .collect()
 }
 
-fn spell(label: &StepLabel, spelling: Spelling) -> Value {
+/// A label as a format spells it.
+pub(crate) fn spell(label: &StepLabel, spelling: Spelling) -> Value {
     let correct = label.mark != Mark::Incorrect;
     match (label.value, spelling) {
         (Some(value), _) => value.into(),

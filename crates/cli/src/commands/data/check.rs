@@ -28,8 +28,9 @@ pub(crate) struct CheckArgs {
 
 #[derive(Debug, Default, Serialize)]
 struct CheckSummary {
+    /// Records read, with the invalid ones.
     records: u64,
-    /// Invalid records.
+    /// Invalid records, and files that cannot be read to their end.
     unreadable: u64,
     /// Things that cannot be right in records that can be read.
     issues: u64,
@@ -78,6 +79,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<Status> {
             // A file that cannot even be opened has not been checked.
             Err(error @ Error::Io(_)) => return Err(error.into()),
             Err(error) => {
+                report.records += u64::from(error.is_record());
                 report.unreadable += 1;
                 report.findings.push(Finding { kind: "unreadable", message: error.to_string() });
             }

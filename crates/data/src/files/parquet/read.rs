@@ -2,10 +2,12 @@
 //!
 //! - A missing value is an explicit null, and so is a float that JSON cannot write (NaN, infinity).
 //! - A 32-bit float becomes the shortest decimal that names it: 0.1, not 0.10000000149011612.
-//! - Bytes become hexadecimal digits, dates `2020-01-31`, decimals text, timestamps `2020-01-31T12:00:00.000Z`, see
-//!   [`timestamp`].
+//! - Bytes are texts in UTF-8, and a row where they are not is refused. Those of a fixed length, such as hashes, become
+//!   hexadecimal digits.
+//! - Dates become `2020-01-31`, decimals text, timestamps `2020-01-31T12:00:00.000Z`, see [`timestamp`].
 //!
-//! Left out: intervals, which Parquet's record interface does not know. A file with such a column is refused.
+//! Left out: intervals, which Parquet's record interface does not know, and compression with brotli and LZO. A file with
+//! them is refused.
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +15,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use parquet::basic::ConvertedType;
+use parquet::basic::{Compression, ConvertedType, Type as PhysicalType};
+use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::reader::RowIter;
 use parquet::record::{Field, Row};
@@ -24,6 +27,7 @@ use super::limited::{Exceeded, LimitedFile};
 use super::page_header::LimitedPageSizes;
 use super::timestamp;
 use crate::{Error, Result, SourceLocation};
+use gradus_core::Fault;
 
 /// The rows of a Parquet file as JSON objects.
 pub(crate) struct ParquetRows {
@@ -46,14 +50,12 @@ impl ParquetRows {
             let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
             has_pages.store(true, Ordering::Relaxed);
             let schema = reader.metadata().file_metadata().schema_descr().root_schema_ptr();
+            let refused = refusal(&schema, reader.metadata());
             let limited = LimitedFile { reader, exceeded: exceeded.clone() };
-            Ok((schema, RowIter::from_file_into(Box::new(limited))))
+            Ok((schema, RowIter::from_file_into(Box::new(limited)), refused))
         });
-        let (schema, rows) = opened.map_err(|reason| damaged(path.clone(), 1, &reason))?;
-        if let Some(column) = interval_in(&schema) {
-            let message = format!(
-                "column `{column}` has the Parquet type INTERVAL, which cannot be read: leave it out or store it as text"
-            );
+        let (schema, rows, refused) = opened.map_err(|reason| damaged(path.clone(), 1, &reason))?;
+        if let Some(message) = refused {
             return Err(Error::Broken { place: SourceLocation { path, line: 1 }, message });
         }
         Ok(Self { rows, schema, path, row: 0, exceeded, broken: false })
@@ -76,7 +78,13 @@ impl Iterator for ParquetRows {
         });
         self.row += 1;
         match next {
-            Ok(row) => row.map(|row| Ok((self.row, row))),
+            Ok(row) => row.map(|row| match row {
+                Ok(row) => Ok((self.row, row)),
+                Err(fault) => {
+                    let place = SourceLocation { path: self.path.clone(), line: self.row };
+                    Err(Error::Record { place, fault })
+                }
+            }),
             Err(reason) => {
                 self.broken = true;
                 Some(Err(match self.exceeded.get() {
@@ -102,6 +110,22 @@ fn damaged(path: Arc<Path>, line: u64, reason: &str) -> Error {
     Error::Broken { place: SourceLocation { path, line }, message }
 }
 
+/// What is in a file that cannot be read.
+fn refusal(schema: &Type, metadata: &ParquetMetaData) -> Option<String> {
+    if let Some(column) = interval_in(schema) {
+        return Some(format!(
+            "column `{column}` has the Parquet type INTERVAL, which cannot be read: leave it out or store it as text"
+        ));
+    }
+    let mut columns = metadata.row_groups().iter().flat_map(|group| group.columns());
+    let codec = columns.find_map(|column| match column.compression() {
+        Compression::BROTLI(_) => Some("brotli"),
+        Compression::LZO => Some("LZO"),
+        _ => None,
+    })?;
+    Some(format!("the file is compressed with {codec}, which is not read: write it with zstd or snappy"))
+}
+
 /// The path of the first column of intervals.
 fn interval_in(column: &Type) -> Option<String> {
     if column.get_basic_info().converted_type() == ConvertedType::INTERVAL {
@@ -114,13 +138,16 @@ fn interval_in(column: &Type) -> Option<String> {
     })
 }
 
-fn object(row: &Row, group: Option<&Type>) -> Value {
+type Read = std::result::Result<Value, Fault>;
+
+fn object(row: &Row, group: Option<&Type>) -> Read {
     let columns = group.filter(|group| group.is_group()).map_or(&[][..], Type::get_fields);
     let fields = row.get_column_iter().enumerate();
     let pair = |(index, (name, field)): (usize, (&String, &Field))| {
-        (name.clone(), json(field, columns.get(index).map(AsRef::as_ref)))
+        let value = json(field, columns.get(index).map(AsRef::as_ref)).map_err(|fault| fault.within(name))?;
+        Ok((name.clone(), value))
     };
-    Value::Object(fields.map(pair).collect())
+    Ok(Value::Object(fields.map(pair).collect::<std::result::Result<_, _>>()?))
 }
 
 /// The type of a list's items: `list.element`, or what writers of old put there.
@@ -148,11 +175,11 @@ fn entry_of(map: &Type) -> Option<(&Type, &Type)> {
 }
 
 /// A field of this column, where its type is known.
-fn json(field: &Field, column: Option<&Type>) -> Value {
+fn json(field: &Field, column: Option<&Type>) -> Read {
     if let Some(text) = timestamp::text(field, column) {
-        return text.into();
+        return Ok(text.into());
     }
-    match field {
+    Ok(match field {
         Field::Null => Value::Null,
         Field::Bool(value) => Value::Bool(*value),
         Field::Byte(value) => Value::from(*value),
@@ -167,37 +194,49 @@ fn json(field: &Field, column: Option<&Type>) -> Value {
         Field::Float(value) => float(value.to_string().parse().unwrap_or(f64::NAN)),
         Field::Double(value) => float(*value),
         Field::Str(text) => Value::String(text.clone()),
-        Field::Bytes(bytes) => {
+        Field::Bytes(bytes) if column.is_some_and(has_fixed_length) => {
             bytes.data().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
         }
+        Field::Bytes(bytes) => match std::str::from_utf8(bytes.data()) {
+            Ok(text) => text.into(),
+            Err(_) => {
+                let message =
+                    "holds bytes that are not text in UTF-8: leave the column out or store it as text";
+                return Err(Fault::new("", message));
+            }
+        },
         Field::Date(_)
         | Field::TimeMillis(_)
         | Field::TimeMicros(_)
         | Field::TimestampMillis(_)
         | Field::TimestampMicros(_)
         | Field::Decimal(_) => field.to_string().into(),
-        Field::Group(row) => object(row, column),
+        Field::Group(row) => object(row, column)?,
         Field::ListInternal(list) => {
             let item = column.and_then(item_of);
-            list.elements().iter().map(|field| json(field, item)).collect()
+            list.elements().iter().map(|field| json(field, item)).collect::<std::result::Result<_, _>>()?
         }
         Field::MapInternal(map) => {
             let (key, value) = column.and_then(entry_of).unzip();
-            let pair = |(name, field): &(Field, Field)| (key_of(name, key), json(field, value));
-            Value::Object(map.entries().iter().map(pair).collect())
+            let pair = |(name, field): &(Field, Field)| Ok((key_of(name, key)?, json(field, value)?));
+            Value::Object(map.entries().iter().map(pair).collect::<std::result::Result<_, Fault>>()?)
         }
-    }
+    })
+}
+
+fn has_fixed_length(column: &Type) -> bool {
+    column.is_primitive() && column.get_physical_type() == PhysicalType::FIXED_LEN_BYTE_ARRAY
 }
 
 fn float(value: f64) -> Value {
     Number::from_f64(value).map_or(Value::Null, Value::Number)
 }
 
-fn key_of(key: &Field, column: Option<&Type>) -> String {
-    match json(key, column) {
+fn key_of(key: &Field, column: Option<&Type>) -> std::result::Result<String, Fault> {
+    Ok(match json(key, column)? {
         Value::String(text) => text,
         other => other.to_string(),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -291,6 +330,55 @@ mod tests {
         let said = rows.find_map(std::result::Result::err).unwrap().to_string();
         assert!(said.contains("more than 10,000,000 JSON values: set GRADUS_MAX_RECORD_VALUES"), "{said}");
         assert!(!said.contains("damaged"), "{said}");
+    }
+
+    /// A file with a column `a` of bytes.
+    fn bytes(rows: &[&[u8]]) -> File {
+        let schema = Arc::new(parse_message_type("message m { REQUIRED BINARY a; }").unwrap());
+        let file = tempfile::tempfile().unwrap();
+        let mut writer =
+            SerializedFileWriter::new(file.try_clone().unwrap(), schema, Arc::default()).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        let ColumnWriter::ByteArrayColumnWriter(texts) = column.untyped() else { unreachable!() };
+        let rows: Vec<_> = rows.iter().map(|row| parquet::data_type::ByteArray::from(row.to_vec())).collect();
+        texts.write_batch(&rows, None, None).unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+        writer.close().unwrap();
+        file
+    }
+
+    #[test]
+    fn bytes_are_texts() {
+        let file = bytes(&["2 × 3?".as_bytes(), b"\xff", b"1 + 1?"]);
+        let rows = ParquetRows::open(file, Path::new("a.parquet").into()).unwrap();
+        let said: Vec<String> = rows
+            .map(|row| row.map_or_else(|error| error.to_string(), |(_, row)| row["a"].to_string()))
+            .collect();
+        let refused = "a.parquet:2: field `a`: holds bytes that are not text in UTF-8: leave the column out or \
+                       store it as text";
+        assert_eq!(said, ["\"2 × 3?\"", refused, "\"1 + 1?\""]);
+        let fixed = row("REQUIRED FIXED_LEN_BYTE_ARRAY (12) hash;", 0);
+        assert_eq!(fixed["hash"], "00".repeat(12));
+    }
+
+    /// The crate is built without brotli: the file says that it is compressed with it.
+    #[test]
+    fn brotli_is_refused_by_name() {
+        use std::io::{Read as _, Seek as _, Write as _};
+        let (mut plain, mut content) = (bytes(&[b"2 + 3?"]), Vec::new());
+        plain.rewind().unwrap();
+        plain.read_to_end(&mut content).unwrap();
+        // In the footer, the column's path, the codec (0, which is none) and what the next field is.
+        let pattern = b"\x01a\x15\x00\x16";
+        let at = content.windows(pattern.len()).rposition(|window| window == pattern).unwrap();
+        content[at + 3] = 2 * 4;
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&content).unwrap();
+        let refused = ParquetRows::open(file, Path::new("a.parquet").into()).err().unwrap();
+        let expected = "a.parquet:1: the file is compressed with brotli, which is not read: write it with zstd or snappy";
+        assert_eq!(refused.to_string(), expected);
     }
 
     #[test]

@@ -74,7 +74,9 @@ pub(super) fn harness(row: &Metadata) -> Result<Logged, Fault> {
 fn collect_texts(value: &Value, path: &str, into: &mut Vec<String>) -> Result<(), Fault> {
     match value {
         Value::String(text) => into.push(text.clone()),
-        Value::Array(items) if items.iter().all(|item| item.is_array() || item.is_string()) => {
+        Value::Array(items)
+            if !is_log_likelihood(items) && items.iter().all(|item| item.is_array() || item.is_string()) =>
+        {
             for (index, item) in items.iter().enumerate() {
                 collect_texts(item, &format!("{path}[{index}]"), into)?;
             }
@@ -85,6 +87,12 @@ fn collect_texts(value: &Value, path: &str, into: &mut Vec<String>) -> Result<()
         }
     }
     Ok(())
+}
+
+/// A log-likelihood and whether the choice is the greedy one, which newer logs have as texts: `["-1.5", "False"]`.
+fn is_log_likelihood(pair: &[Value]) -> bool {
+    let [Value::String(score), Value::String(is_greedy)] = pair else { return false };
+    score.parse::<f64>().is_ok_and(|score| score <= 0.0) && matches!(is_greedy.as_str(), "True" | "False")
 }
 
 /// The prompt of the first request: `{"gen_args_0": {"arg_0": …}}`, or a list of lists in older logs.

@@ -4,21 +4,23 @@
 //! {"question": "What is 2 + 3?", "response": "Add them.\n\nIt is 5.", "answer": "5"}
 //! {"prompt": "What is 2 + 3?", "completions": ["It is 5.", "It is 6."], "model": "some-model"}
 //! {"input": "What is 2 + 3?", "output": "It is 5.", "gts": "5", "score": 1.0, "step": 10}
-//! {"problem": "What is 2 + 3?", "steps": ["Add them.", "It is 5."]}
+//! {"problem": "What is 2 + 3?", "steps": ["Add them.", "It is 5."], "labels": [true, true]}
 //! {"messages": [{"role": "user", "content": "What is 2 + 3?"}, {"role": "assistant", "content": "It is 5."}]}
 //! ```
 //!
-//! Fields are told by their usual names (`roles.rs`), conversations by their turns (`turns.rs`), logs of
+//! Fields are told by their usual names (`roles.rs`), labels beside steps (`steps.rs`), conversations by their turns (`turns.rs`), logs of
 //! lm-evaluation-harness and Inspect by their form (`logs.rs`). A [`FieldMap`] says what the names do not.
 //! A solution is a text, a list of texts or objects, or a list of steps; a text stays whole here, and is cut into steps
 //! by whoever needs them. `solution` may be a reference or generated: it is taken as generated, unless the row looks like a
 //! list of problems (`math.rs`, `problems.rs`), and the record says which in its note.
 //!
-//! Written, a solution is a row of `problem`, `response` (or `steps`), `answer`, `id`, `generator` and `correct`, and what
+//! Written, a solution is a row of `problem`, `response` (or `steps` and `labels`), `answer`, `id`, `generator` and `correct`, and what
 //! its source said beyond that. The names and forms of other programs are not written back.
 
 mod logs;
+mod outcome;
 mod roles;
+mod steps;
 mod turns;
 
 use serde_json::Value;
@@ -28,12 +30,13 @@ pub use roles::FieldMap;
 use super::choices::{self, Choices};
 use super::fields::expected;
 use super::gsm8k::GOLD;
+use super::verdicts::{Spelling, spell};
 use super::worked::{lines, paragraphs};
 use super::{Dataset, Fields, Format, Parsed, Row, Written};
-use gradus_core::{Fault, Metadata, Outcome, Problem, Record, Solution, id};
+use gradus_core::{Fault, Metadata, Problem, Record, Solution, StepLabel, id};
 pub(crate) use logs::inspect_samples;
 use roles::{AMBIGUOUS, Role, at_path};
-pub(crate) use roles::{is_text_field, is_usual_field, probable_map};
+pub(crate) use roles::{is_text_field, is_usual_field, suggested_map};
 
 const NAME: &str = "outputs";
 
@@ -53,22 +56,28 @@ fn recognizes(row: &Metadata) -> bool {
     if map.find(row, Role::Problem).is_none() {
         return false;
     }
-    if map.find(row, Role::Steps).is_some_and(|field| is_list_of_texts(&row[&field])) {
+    if map.find(row, Role::Steps).is_some_and(|field| steps::is_steps(&row[&field])) {
         return true;
     }
     match map.find(row, Role::Solution) {
-        Some(field) if field != AMBIGUOUS => !matches!(row[&field], Value::Number(_) | Value::Bool(_)),
+        Some(field) if field != AMBIGUOUS => may_be_solution(&field, &row[&field]),
         Some(_) => {
             map.find(row, Role::Generator).is_some()
                 || map.find(row, Role::Reference).is_some()
                 || ![Format::Math, Format::Problems].iter().any(|format| (format.dataset().recognizes)(row))
         }
-        None => false,
+        // The next row may have the solution that this one has not.
+        None => roles::lacks_solution(row),
     }
 }
 
-fn is_list_of_texts(value: &Value) -> bool {
-    value.as_array().is_some_and(|items| items.iter().all(Value::is_string))
+/// True for what the value of a field of solutions may be. The number of `samples` says how many there are.
+fn may_be_solution(field: &str, value: &Value) -> bool {
+    match value {
+        Value::Number(_) => !field.ends_with(['s', 'S']),
+        Value::Bool(_) => false,
+        _ => true,
+    }
 }
 
 /// Reads a row whose fields are what `map` and their names say.
@@ -142,42 +151,25 @@ impl Draft {
         }
         let generator = take(row, map, Role::Generator)?;
         let generator = generator.as_ref().and_then(Value::as_str).map(str::to_owned);
-        let outcome = self.take_outcome(row, map)?;
         for solution in &mut self.solutions {
             solution.generator = solution.generator.take().or_else(|| generator.clone());
-            if solution.outcome == Outcome::Unknown {
-                solution.outcome = outcome;
-            }
         }
-        Ok(())
-    }
-
-    /// Whether the only solution is right: `correct`, or the score of verl's rollouts.
-    fn take_outcome(&self, row: &mut Metadata, map: &FieldMap) -> Result<Outcome, Fault> {
-        if self.solutions.len() != 1 {
-            return Ok(Outcome::Unknown);
-        }
-        if let Some(found) = take(row, map, Role::Outcome)? {
-            return Ok(read_outcome(&found));
-        }
-        let is_rollout = row.contains_key("step") && row.contains_key("score");
-        let score = row.get("score").filter(|_| is_rollout).and_then(Value::as_f64);
-        Ok(score.map_or(Outcome::Unknown, logs::outcome_of))
+        outcome::take(row, map, &mut self.solutions)
     }
 
     fn take_solutions(&mut self, row: &mut Metadata, map: &FieldMap) -> Result<(), Fault> {
-        let steps = map.find(row, Role::Steps).filter(|field| {
-            map.named(Role::Steps).is_some() || at_path(row, field).is_some_and(is_list_of_texts)
+        let cut = map.find(row, Role::Steps).filter(|field| {
+            map.named(Role::Steps).is_some() || at_path(row, field).is_some_and(steps::is_steps)
         });
         let wants_text = map.named(Role::Solution).is_some() && map.named(Role::Steps).is_none();
-        if let Some(field) = steps.filter(|_| !wants_text) {
-            let value = required(row, &field)?;
-            let steps = steps_of(&value, &field)?;
+        if let Some(field) = cut.filter(|_| !wants_text) {
+            let mut solution = steps::read(&required(row, &field)?, &field)?;
+            steps::take_labels(row, &mut solution)?;
             let text = map.find(row, Role::Solution);
             let text =
                 text.filter(|field| field != AMBIGUOUS && row.get(field).is_some_and(Value::is_string));
-            let text = text.and_then(|field| text_of(&row.shift_remove(&field)?));
-            self.solutions = vec![Solution { steps, text, ..Solution::default() }];
+            solution.text = text.and_then(|field| text_of(&row.shift_remove(&field)?));
+            self.solutions = vec![solution];
             return Ok(());
         }
         let Some(field) = map.find(row, Role::Solution) else {
@@ -293,16 +285,6 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-fn steps_of(value: &Value, path: &str) -> Result<Vec<String>, Fault> {
-    let Value::Array(items) = value else { return Err(Fault::new(path, expected("a list of steps", value))) };
-    let read = |(index, item): (usize, &Value)| {
-        let inner = ["text", "step", "content"].iter().find_map(|key| item.get(*key));
-        text_of(inner.unwrap_or(item))
-            .ok_or_else(|| Fault::new(format!("{path}[{index}]"), expected("a step's text", item)))
-    };
-    items.iter().enumerate().map(read).collect()
-}
-
 /// One solution: a text, a message of the assistant, or an object with a text or steps.
 fn solution_of(value: Value, path: &str) -> Result<Solution, Fault> {
     if let Some(text) = text_of(&value).or_else(|| turns::reply(&value)) {
@@ -311,9 +293,9 @@ fn solution_of(value: Value, path: &str) -> Result<Solution, Fault> {
     let wanted = "a text, a message of the assistant, or an object with a text or steps";
     let refused = Fault::new(path, expected(wanted, &value));
     let Value::Object(mut object) = value else { return Err(refused) };
-    let steps = match object.shift_remove("steps") {
-        Some(steps) => steps_of(&steps, &format!("{path}.steps"))?,
-        None => Vec::new(),
+    let solution = match object.shift_remove("steps") {
+        Some(steps) => steps::read(&steps, &format!("{path}.steps"))?,
+        None => Solution::default(),
     };
     let map = FieldMap::default();
     let text = ["text", "content", "message"].into_iter().find(|key| object.contains_key(*key));
@@ -322,30 +304,19 @@ fn solution_of(value: Value, path: &str) -> Result<Solution, Fault> {
         let found = object.shift_remove(&key)?;
         text_of(&found).or_else(|| turns::reply(&found))
     });
-    if text.is_none() && steps.is_empty() {
+    if text.is_none() && solution.steps.is_empty() {
         return Err(refused);
     }
     let generator = take(&mut object, &map, Role::Generator)?;
-    let outcome = take(&mut object, &map, Role::Outcome)?;
+    let outcome = outcome::take_own(&mut object);
     Ok(Solution {
         generator: generator.as_ref().and_then(Value::as_str).map(str::to_owned),
-        steps,
         text,
         answer: object.shift_remove("answer").as_ref().and_then(text_of),
-        outcome: outcome.as_ref().map_or(Outcome::Unknown, read_outcome),
+        outcome: outcome.unwrap_or_default(),
         metadata: object,
-        ..Solution::default()
+        ..solution
     })
-}
-
-fn read_outcome(value: &Value) -> Outcome {
-    match value {
-        Value::Bool(correct) => Outcome::from_correct(*correct),
-        Value::Number(number) => number.as_f64().map_or(Outcome::Unknown, logs::outcome_of),
-        Value::String(word) if word.eq_ignore_ascii_case("true") => Outcome::Correct,
-        Value::String(word) if word.eq_ignore_ascii_case("false") => Outcome::Wrong,
-        _ => Outcome::Unknown,
-    }
 }
 
 /// The right answer, as a source of outputs states it.
@@ -394,10 +365,13 @@ fn write(record: &Record) -> Written {
             .with_some("answer", problem.answer.as_deref())
             .with_some("generator", solution.generator.as_deref())
             .with_some("correct", solution.outcome.is_correct());
-        let row = match &solution.text {
-            None if !solution.steps.is_empty() => row.with("steps", solution.steps.as_slice()),
-            _ => row.with("response", solution.full_text()),
-        };
+        let labels = labels_of(solution, problem);
+        let is_text = solution.text.is_some() || solution.steps.is_empty();
+        let row = if is_text { row.with("response", solution.full_text()) } else { row };
+        let has_steps = !is_text || labels.is_some();
+        let row = row
+            .with_some("steps", has_steps.then_some(solution.steps.as_slice()))
+            .with_some("labels", labels);
         let row = row.with_metadata(&problem.metadata, problem, NAME).with_metadata(
             &solution.metadata,
             problem,
@@ -406,4 +380,11 @@ fn write(record: &Record) -> Written {
         written.rows.push(row.done());
     }
     written
+}
+
+/// The labels of the steps of a solution that was read here; null for a step without one.
+fn labels_of(solution: &Solution, problem: &Problem) -> Option<Vec<Value>> {
+    let annotation = solution.most_trusted().filter(|_| problem.source == NAME)?;
+    let spelled = |label: &Option<StepLabel>| label.as_ref().map(|label| spell(label, Spelling::Bool)).into();
+    annotation.labels.iter().any(Option::is_some).then(|| annotation.labels.iter().map(spelled).collect())
 }

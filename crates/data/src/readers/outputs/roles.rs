@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
+use super::outcome::is_outcome;
 use gradus_core::Metadata;
 
 /// What a field can be.
@@ -109,12 +110,13 @@ impl Role {
     /// Parts of names that hint at this role where no usual name is there.
     fn hints(self) -> &'static [&'static str] {
         match self {
-            Self::Problem => &["question", "problem", "prompt", "query", "instruct", "task", "input"],
+            Self::Problem => &["question", "problem", "prompt", "query", "instruct", "task", "input", "q"],
             Self::Solution => &[
-                "respon", "complet", "generat", "solution", "output", "predict", "reason", "rationale",
-                "cot", "thought", "reply", "text", "answer",
+                "resp", "complet", "generat", "solution", "output", "predict", "reason", "rationale", "cot",
+                "thought", "reply", "text", "answer",
             ],
-            Self::Answer => &["gold", "truth", "target", "expected", "correct", "answer", "label"],
+            Self::Answer => &["gold", "truth", "target", "expected", "answer"],
+            Self::Outcome => &["correct", "verdict", "passed"],
             _ => &[],
         }
     }
@@ -152,11 +154,20 @@ impl FieldMap {
             return Some(field.to_owned());
         }
         let is_free = |field: &str| !self.uses(field) && row.get(field).is_some_and(|found| !found.is_null());
-        role.usual_names()
-            .iter()
+        let names = role.usual_names().iter();
+        // Where the generated solution is missing, `solution` is none in its place.
+        let is_reference = role == Role::Solution && lacks_solution(row);
+        names
+            .filter(|name| !is_reference || **name != AMBIGUOUS)
             .find_map(|name| row.keys().find(|key| key.eq_ignore_ascii_case(name) && is_free(key)))
             .cloned()
     }
+}
+
+/// True where a field for generated solutions is null.
+pub(crate) fn lacks_solution(row: &Metadata) -> bool {
+    let names = || Role::Solution.usual_names().iter().filter(|name| **name != AMBIGUOUS);
+    row.iter().any(|(field, value)| value.is_null() && names().any(|name| field.eq_ignore_ascii_case(name)))
 }
 
 impl FromStr for FieldMap {
@@ -197,10 +208,12 @@ pub(crate) fn is_usual_field(name: &str) -> bool {
     Role::ALL.iter().flat_map(|role| role.usual_names()).any(|usual| usual.eq_ignore_ascii_case(name))
 }
 
-/// True for a usual name of a field whose value is a text, even one that reads as a number.
+/// True for a usual name of a field whose value is a text, even one that reads as a number. `samples` and other plurals
+/// may be how many there are.
 pub(crate) fn is_text_field(name: &str) -> bool {
     let roles = [Role::Problem, Role::Answer, Role::Reference, Role::Id, Role::Generator];
-    let mut names = roles.iter().flat_map(|role| role.usual_names()).chain(&["text"]);
+    let solutions = Role::Solution.usual_names().iter().filter(|name| !name.ends_with('s'));
+    let mut names = roles.iter().flat_map(|role| role.usual_names()).chain(solutions).chain(&["text"]);
     names.any(|usual| usual.eq_ignore_ascii_case(name))
 }
 
@@ -221,57 +234,115 @@ pub(crate) fn at_path<'a>(row: &'a Metadata, path: &str) -> Option<&'a Value> {
     Some(value)
 }
 
-/// The map that would probably read a row of unknown fields; none where nothing looks like a problem and a solution.
-pub(crate) fn probable_map(row: &Metadata) -> Option<FieldMap> {
-    let texts = texts_of(row);
-    let longest = |taken: &str| {
-        let free = texts.iter().filter(|(name, _)| name != taken);
-        free.max_by_key(|(_, length)| *length).map(|(name, _)| name.as_str())
+/// The `--map` that the names of a row's fields suggest, as a shell takes it; `FIELD` stands for what they do not tell.
+pub(crate) fn suggested_map(row: &Metadata) -> String {
+    let fields = fields_of(row);
+    let mut map: Vec<(Role, &str)> = Vec::new();
+    let mut suggest = |role: Role, fits: fn(&Value) -> bool| {
+        let is_free = |name: &str| map.iter().all(|(_, taken)| *taken != name);
+        let free =
+            || fields.iter().filter(|(name, value)| is_free(name) && fits(value)).map(|(name, _)| name);
+        if let Some(field) = hinted(free, role) {
+            map.push((role, field));
+        }
     };
-    let problem = hinted(&texts, Role::Problem, &[]);
-    let solution = hinted(&texts, Role::Solution, problem.as_slice());
-    let (problem, solution) = match (problem, solution) {
-        (Some(problem), Some(solution)) => (problem, solution),
-        (Some(problem), None) => (problem, longest(problem)?),
-        (None, Some(solution)) => (longest(solution)?, solution),
-        (None, None) => return None,
-    };
-    let mut map = vec![(Role::Problem, problem.to_owned()), (Role::Solution, solution.to_owned())];
-    if let Some(answer) = hinted(&texts, Role::Answer, &[problem, solution]) {
-        map.push((Role::Answer, answer.to_owned()));
-    }
-    Some(FieldMap(map))
+    suggest(Role::Problem, is_text);
+    suggest(Role::Outcome, is_outcome);
+    suggest(Role::Solution, is_text);
+    suggest(Role::Answer, |value| is_text(value) || value.is_number());
+    let field = |role: Role| map.iter().find(|(named, _)| *named == role).map(|(_, field)| *field);
+    let is_sure = field(Role::Problem).is_some() && field(Role::Solution).is_some();
+    let wanted = [Role::Problem, Role::Solution].map(|role| (role, Some(field(role).unwrap_or("FIELD"))));
+    let more = [Role::Answer, Role::Outcome].map(|role| (role, field(role).filter(|_| is_sure)));
+    let named = wanted.into_iter().chain(more).filter_map(|(role, field)| Some((role, field?.to_owned())));
+    let map = shell_word(&FieldMap(named.collect()).to_string());
+    format!("{}--map {map}", if is_sure { "probably " } else { "" })
 }
 
-/// A text that is not taken and whose name is usual for the role, or hints at it.
-fn hinted<'a>(texts: &'a [(String, usize)], role: Role, taken: &[&str]) -> Option<&'a str> {
-    let free = || texts.iter().map(|(name, _)| name.as_str()).filter(|name| !taken.contains(name));
-    let usual = |usual: &&str| free().find(|name| name.eq_ignore_ascii_case(usual));
-    let hint = |hint: &&str| free().find(|name| name.to_lowercase().contains(hint));
-    role.usual_names().iter().find_map(usual).or_else(|| role.hints().iter().find_map(hint))
+/// The field whose name is usual for the role, or hints at it.
+fn hinted<'a, I: Iterator<Item = &'a String>>(fields: impl Fn() -> I, role: Role) -> Option<&'a str> {
+    let is_word = |name: &str, hint: &str| {
+        name.split(|letter: char| !letter.is_alphanumeric()).any(|word| word == hint)
+    };
+    let hints = |name: &str, hint: &str| match hint.len() {
+        1 => is_word(&name.to_lowercase(), hint),
+        _ => name.to_lowercase().contains(hint),
+    };
+    let usual =
+        role.usual_names().iter().find_map(|usual| fields().find(|name| name.eq_ignore_ascii_case(usual)));
+    let found =
+        usual.or_else(|| role.hints().iter().find_map(|hint| fields().find(|name| hints(name, hint))));
+    found.map(String::as_str)
 }
 
-/// Texts and lists of texts, also those directly inside an object, with their lengths.
-fn texts_of(row: &Metadata) -> Vec<(String, usize)> {
-    let mut texts = Vec::new();
+/// The fields, and those directly inside an object. A name with a comma cannot be mapped, and an id is no text.
+fn fields_of(row: &Metadata) -> Vec<(String, &Value)> {
+    let mut fields = Vec::new();
     for (name, value) in row {
         match value {
-            Value::Object(inner) => texts.extend(
-                inner
-                    .iter()
-                    .filter_map(|(key, value)| Some((format!("{name}.{key}"), length_of_text(value)?))),
-            ),
-            _ => texts.extend(length_of_text(value).map(|length| (name.clone(), length))),
+            Value::Object(inner) => {
+                fields.extend(inner.iter().map(|(key, value)| (format!("{name}.{key}"), value)));
+            }
+            value => fields.push((name.clone(), value)),
         }
     }
-    texts
+    fields.retain(|(name, _)| {
+        let lower = name.to_lowercase();
+        !name.contains(',')
+            && name.trim() == name
+            && !["_id", ".id", " id"].iter().any(|end| lower.ends_with(end))
+    });
+    fields
 }
 
-/// How long a text, or a list of texts, is.
-fn length_of_text(value: &Value) -> Option<usize> {
+/// A text or a list of texts.
+fn is_text(value: &Value) -> bool {
     match value {
-        Value::String(text) => Some(text.len()),
-        Value::Array(items) => items.iter().map(|item| Some(item.as_str()?.len())).sum(),
-        _ => None,
+        Value::String(_) => true,
+        Value::Array(items) => items.iter().all(Value::is_string),
+        _ => false,
+    }
+}
+
+/// A word that a shell takes as it is, in quotes where it would not.
+fn shell_word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "_-.,=/:@%+".contains(letter);
+    if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_what_names_tell_is_suggested() {
+        let body = json!({"choices": []});
+        for (row, expected) in [
+            (
+                json!({"ID": 1, "Question Text": "2+3?", "Model Answer": "5", "Expected": 5, "Correct?": "yes"}),
+                "probably --map 'problem=Question Text,solution=Model Answer,answer=Expected,correct=Correct?'",
+            ),
+            (
+                json!({"q.text": "2+3?", "resp.out": "It is 5.", "gold, final": 5}),
+                "probably --map problem=q.text,solution=resp.out",
+            ),
+            (
+                json!({"id": "b", "custom_id": "q", "response": {"status_code": 200, "request_id": "r", "body": body},
+                    "error": null}),
+                "--map problem=FIELD,solution=FIELD",
+            ),
+            (
+                json!({"prompt": "2+3?", "chosen": "It is 5.", "rejected": "It is more than 6."}),
+                "--map problem=prompt,solution=FIELD",
+            ),
+            (
+                json!({"task's text": "2+3?", "reply": {"text": "5"}}),
+                r"probably --map 'problem=task'\''s text,solution=reply.text'",
+            ),
+            (json!({"height": 1, "width": "2"}), "--map problem=FIELD,solution=FIELD"),
+        ] {
+            assert_eq!(suggested_map(row.as_object().unwrap()), expected);
+        }
     }
 }

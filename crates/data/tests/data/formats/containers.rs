@@ -85,6 +85,19 @@ fn containers_are_told_by_their_content() {
 }
 
 #[test]
+fn utf_16_is_told_in_any_container() {
+    let scratch = Scratch::new();
+    for (name, text) in [("a.jsonl", lines()), ("a.csv", "question,response\n2+3?,5\n".to_owned())] {
+        let little = format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+        let big = format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<u8>>();
+        for content in [little, big] {
+            let said = scratch.outcomes(&scratch.file(name, content));
+            assert_eq!(said, [format!("{name}:1: the text is UTF-16, not UTF-8: convert the file to UTF-8")]);
+        }
+    }
+}
+
+#[test]
 fn an_object_of_arrays_is_a_file_of_records() {
     let record = |uuid: &str| {
         json!({"Question_UUID": uuid, "Question": uuid, "Model_Solution_Steps": ["Step 1: a"],

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use gradus_core::{Outcome, Record, Solution};
+use gradus_core::{Mark, Outcome, Record, Solution, StepLabel};
 use gradus_data::files::{self, ReadOptions};
-use gradus_data::readers::Format;
+use gradus_data::readers::{FieldMap, Format};
 use serde_json::{Value, json};
 
 use super::Scratch;
@@ -68,6 +68,93 @@ fn outcomes_and_generators_come_along() {
     let row = json!({"question": "2+3?", "response": "5", "model": "m", "is_correct": true});
     let solution = &record(&row).solutions[0];
     assert_eq!((solution.generator.as_deref(), solution.outcome), (Some("m"), Outcome::Correct));
+}
+
+#[test]
+fn the_words_for_right_and_wrong_are_read_and_others_refused() {
+    let scratch = Scratch::new();
+    let map: FieldMap = "correct=verdict".parse().unwrap();
+    let read = |row: Value| {
+        let path = scratch.file("rows.jsonl", row.to_string());
+        let options = ReadOptions { map: Some(map.clone()), ..ReadOptions::default() };
+        files::open_with(&[path], options).unwrap().next().unwrap().map(|item| item.record)
+    };
+    let one = |verdict: &Value| read(json!({"question": "2+3?", "response": "5", "verdict": verdict}));
+    let right = json!([true, 1, 1.0, "TRUE", "1", "yes", "Y", "Correct", "right", "pass", "passed", " ✓"]);
+    let wrong =
+        json!([false, 0, 0.0, "False", "0.0", "no", "n", "incorrect", "Wrong", "fail", "FAILED", "✗"]);
+    for (verdicts, outcome) in [(right, Outcome::Correct), (wrong, Outcome::Wrong)] {
+        for verdict in verdicts.as_array().unwrap() {
+            assert_eq!(one(verdict).unwrap().solutions[0].outcome, outcome, "{verdict}");
+        }
+    }
+    for verdict in [json!(0.5), json!(2), json!(-1), json!("perhaps"), json!({}), json!([true, false])] {
+        let said = one(&verdict).unwrap_err().to_string();
+        assert!(said.contains("field `verdict`: expected"), "{said}");
+    }
+    let said = one(&json!("perhaps")).unwrap_err().to_string();
+    assert!(said.contains("yes or no") && said.contains("the string \"perhaps\""), "{said}");
+
+    // A list of verdicts is about a list of samples.
+    let several =
+        |verdict: Value| read(json!({"problem": "2+3?", "generations": ["5", "6", "7"], "verdict": verdict}));
+    let outcomes: Vec<Outcome> = several(json!([true, "no", null]))
+        .unwrap()
+        .solutions
+        .iter()
+        .map(|solution| solution.outcome)
+        .collect();
+    assert_eq!(outcomes, [Outcome::Correct, Outcome::Wrong, Outcome::Unknown]);
+    let said = several(json!(true)).unwrap_err().to_string();
+    assert!(said.contains("a list with one outcome for each of 3 solutions, found true"), "{said}");
+
+    // A field of a usual name that is something else is no outcome.
+    let other = record(&json!({"question": "2+3?", "response": "5", "correct": "B"}));
+    assert_eq!(other.solutions[0].outcome, Outcome::Unknown);
+    assert_eq!(other.solutions[0].metadata["correct"], "B");
+}
+
+#[test]
+fn labels_of_steps_are_read() {
+    let marks = |row: &Value| -> Vec<Option<bool>> {
+        let record = record(row);
+        let [annotation] = record.solutions[0].annotations.as_slice() else { return Vec::new() };
+        let mark = |label: &Option<StepLabel>| label.as_ref().map(|label| label.mark == Mark::Correct);
+        annotation.labels.iter().map(mark).collect()
+    };
+    let row = |labels: Value| json!({"prompt": "2+3?", "steps": ["Add.", "It is 6."], "labels": labels});
+    for labels in [json!([1, 0]), json!([1, -1]), json!([true, false]), json!(["+", "-"])] {
+        assert_eq!(marks(&row(labels.clone())), [Some(true), Some(false)], "{labels}");
+        let one = json!({"problem": "2+3?", "steps": ["Add.", "It is 6."], "label": labels});
+        assert_eq!(marks(&one), [Some(true), Some(false)], "{labels}");
+        let inside = json!({"problem": "2+3?", "steps": [{"text": "Add.", "label": labels[0]},
+            {"text": "It is 6.", "label": labels[1]}]});
+        assert_eq!(marks(&inside), [Some(true), Some(false)], "{labels}");
+    }
+    assert_eq!(marks(&row(json!([1, null]))), [Some(true), None]);
+    let mut partial = row(json!([1, null]));
+    partial["response"] = "Add. It is 6.".into();
+    let written = Format::Outputs.write(&record(&partial)).rows.remove(0);
+    assert_eq!(
+        (&written["labels"], &written["steps"], &written["response"]),
+        (&json!([true, null]), &partial["steps"], &partial["response"])
+    );
+
+    // What is no list of labels stays where it was.
+    for other in [json!([1]), json!(["sum", "result"]), json!("wrong")] {
+        let record = record(&row(other.clone()));
+        assert!(record.solutions[0].annotations.is_empty(), "{other}");
+        assert_eq!(record.solutions[0].metadata["labels"], other);
+    }
+    let scratch = Scratch::new();
+    let said = scratch.outcomes(&scratch.file("rows.jsonl", row(json!([0, -1])).to_string()));
+    assert_eq!(
+        said,
+        [
+            "rows.jsonl:1: field `labels[0]`: is 0 beside -1, so neutral or wrong: ratings of 1, 0 (neutral) and -1 are \
+          read from a field `ratings`"
+        ]
+    );
 }
 
 #[test]
@@ -167,6 +254,7 @@ fn bad_outputs_are_one_sentence_each() {
         json!({"question": "2+3?", "responses": ["5", null]}).to_string(),
         json!({"problem": "2+3?", "steps": ["a"], "responses": 3}).to_string(),
         json!({"doc": {"question": "2+3?"}, "resps": [[[-1.5, false]]]}).to_string(),
+        json!({"doc": {"question": "2+3?"}, "resps": [[["-1.5", "False"]], [["-0.5", "True"]]]}).to_string(),
         format!(r#"{{"question": "2+3?", "response": {deep}}}"#),
     ];
     let said: Vec<String> =
@@ -225,6 +313,30 @@ fn tables_and_text_are_read() {
     assert_eq!(super::outputs::said(&item.record), ("2+3?", None, vec!["Add.\n\nIt is 5.\n".to_owned()]));
 }
 
+/// The first record decides what a file is, even if it is the one without a solution.
+#[test]
+fn a_first_row_without_a_solution_or_with_a_number_is_one_of_outputs() {
+    let scratch = Scratch::new();
+    let row = |response: Value| json!({"question": "2+3?", "response": response, "answer": "5"});
+    let path = scratch.file("null.jsonl", format!("{}\n{}\n", row(Value::Null), row("It is 5.".into())));
+    assert_eq!(
+        scratch.outcomes(&path),
+        ["null.jsonl:1: no generated solution among the fields `response`, `answer`", "line 2: 2+3?"]
+    );
+    assert_eq!(said(&record(&row(5.into()))), ("2+3?", Some("5"), vec!["5".to_owned()]));
+    let csv = scratch.file("number.csv", "question,response,answer\n2+3?,5,5\nIs it?,true,true\n");
+    let records: Vec<Record> = files::open(&[csv], None).unwrap().map(|item| item.unwrap().record).collect();
+    assert_eq!(said(&records[0]), ("2+3?", Some("5"), vec!["5".to_owned()]));
+    assert_eq!(said(&records[1]), ("Is it?", Some("true"), vec!["true".to_owned()]));
+    // A reference is not taken for the solution that is missing, and a count for none.
+    let both = json!({"problem": "2+3?", "response": null, "solution": "It is 5.", "level": "1"});
+    assert!(
+        Format::detect(both.as_object().unwrap()).unwrap().read(both.as_object().unwrap().clone()).is_err()
+    );
+    let count = json!({"question": "2+3?", "answer": "5", "samples": 64});
+    assert_eq!(super::read(&count).0, Format::Problems);
+}
+
 #[test]
 fn logs_of_inspect_are_unpacked() {
     let scratch = Scratch::new();
@@ -255,12 +367,34 @@ fn logs_of_inspect_are_unpacked() {
 }
 
 #[test]
-fn a_sample_under_several_filters_is_read_once() {
+fn a_sample_under_several_filters_is_read_once_and_right_where_one_finds_the_answer() {
     let scratch = Scratch::new();
-    let row = |filter: &str| json!({"doc": {"question": "2+3?"}, "target": "5", "resps": [["5"]], "filter": filter});
-    let path =
-        scratch.file("samples.jsonl", format!("{}\n{}\n", row("strict-match"), row("flexible-extract")));
-    assert_eq!(files::open(&[path], None).unwrap().count(), 1);
+    let row = |id: u64, said: &str, filter: &str, found: &str, score: f64| {
+        json!({"doc_id": id, "doc": {"question": format!("{id}+3?")}, "target": "5", "resps": [[said]],
+            "filtered_resps": [found], "filter": filter, "exact_match": score})
+        .to_string()
+    };
+    let log = [
+        row(2, "It is 5.", "strict-match", "[invalid]", 0.0),
+        row(3, "#### 6", "strict-match", "6", 1.0),
+        row(4, "It is 8.", "strict-match", "[invalid]", 0.0),
+        row(2, "It is 5.", "flexible-extract", "5", 1.0),
+        row(3, "#### 6", "flexible-extract", "6", 1.0),
+        row(4, "It is 8.", "flexible-extract", "8", 0.0),
+    ];
+    let path = scratch.file("samples.jsonl", log.join("\n"));
+    let items: Vec<files::Item> = files::open(&[path], None).unwrap().collect::<Result<_, _>>().unwrap();
+    let found: Vec<_> = items
+        .iter()
+        .map(|item| (item.record.solutions[0].answer.as_deref(), item.record.solutions[0].outcome))
+        .collect();
+    assert_eq!(found, [(Some("5"), Outcome::Correct), (Some("6"), Outcome::Correct), (None, Outcome::Wrong)]);
+    assert!(items.iter().all(|item| !item.record.solutions[0].id.contains('#')));
+    let notes: Vec<&str> = items.iter().filter_map(|item| item.note.as_deref()).collect();
+    assert_eq!(
+        notes,
+        ["the filters of 1 sample disagree: it is right where one of them found the right answer"]
+    );
 }
 
 #[test]
