@@ -11,11 +11,8 @@
 
 mod archive;
 mod csv;
-<<<<<<< HEAD
 mod draws;
-=======
 mod filters;
->>>>>>> wt-read
 mod json;
 pub mod manifest;
 mod parquet;
@@ -33,11 +30,8 @@ use serde_json::Value;
 
 use super::readers::{FieldMap, Format, Parsed, suggested_map, unpack};
 use crate::{Error, Result, SourceLocation};
-<<<<<<< HEAD
 use draws::Draws;
-=======
 use filters::{FilteredRow, FilteredSamples};
->>>>>>> wt-read
 use gradus_core::limits::Limit;
 use gradus_core::{Fault, Metadata, Record};
 use memchr::memchr_iter;
@@ -106,17 +100,10 @@ struct OpenFile {
     source: Source,
     /// Rows of an object that holds several.
     samples: std::collections::VecDeque<Value>,
-<<<<<<< HEAD
-    /// The first filter of a log that has every sample once for each of its filters.
-    filter: Option<String>,
-=======
-    /// How often each id of a solution occurred among model outputs, which often repeat.
-    ids: HashMap<String, u64>,
     /// Samples of a log with filters, which are handed out at its end.
     filtered: FilteredSamples,
     /// What is left of them once the file is at its end.
     samples_left: Option<std::vec::IntoIter<Result<Item>>>,
->>>>>>> wt-read
 }
 
 /// The rows of one file, by its container.
@@ -295,13 +282,8 @@ impl Records {
             prefer_solutions: *prefer_solutions,
             source,
             samples: Default::default(),
-<<<<<<< HEAD
-            filter: None,
-=======
-            ids: HashMap::new(),
             filtered: FilteredSamples::default(),
             samples_left: None,
->>>>>>> wt-read
         })
     }
 }
@@ -333,20 +315,16 @@ fn have_same_bytes(first: &Path, second: &Path) -> io::Result<bool> {
 
 impl OpenFile {
     fn next_item(&mut self) -> Option<Result<Item>> {
-        let mut item = loop {
+        loop {
             if let Some(left) = &mut self.samples_left {
-                break left.next()?;
+                return left.next();
             }
             match self.read_item() {
-                Some((None, item)) if self.filtered.is_empty() => break item,
+                Some((None, item)) if self.filtered.is_empty() => return Some(item),
                 Some((row, item)) => self.filtered.add(row, item),
                 None => self.samples_left = Some(std::mem::take(&mut self.filtered).finish()),
             }
-        };
-        if let Ok(item) = &mut item {
-            self.tell_apart(&mut item.record);
         }
-        Some(item)
     }
 
     /// What the next row is, and under which filter it stands.
@@ -422,23 +400,6 @@ impl OpenFile {
         Some(if is_ambiguous && self.prefer_solutions { Format::Outputs } else { format })
     }
 
-<<<<<<< HEAD
-=======
-    /// Gives solutions of model outputs that occur again, such as equal samples, ids of their own.
-    fn tell_apart(&mut self, record: &mut Record) {
-        if self.format != Some(Format::Outputs) {
-            return;
-        }
-        for solution in &mut record.solutions {
-            let seen = self.ids.entry(solution.id.clone()).or_default();
-            *seen += 1;
-            if *seen > 1 {
-                solution.id += &format!("#{seen}");
-            }
-        }
-    }
-
->>>>>>> wt-read
     fn item(&self, line: u64, format: Format, parsed: Parsed) -> Item {
         let Parsed { record, issues, note } = parsed;
         Item { record, place: self.place(line), format, issues, note }

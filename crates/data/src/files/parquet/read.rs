@@ -2,8 +2,7 @@
 //!
 //! - A missing value is an explicit null, and so is a float that JSON cannot write (NaN, infinity).
 //! - A 32-bit float becomes the shortest decimal that names it: 0.1, not 0.10000000149011612.
-//! - Bytes are texts in UTF-8, and a row where they are not is refused. Those of a fixed length, such as hashes, become
-//!   hexadecimal digits.
+//! - Bytes are text where they are UTF-8. Others, and those of a fixed length, such as hashes, become hexadecimal digits.
 //! - Dates become `2020-01-31`, decimals text, timestamps `2020-01-31T12:00:00.000Z`, see [`timestamp`].
 //!
 //! Left out: intervals, which Parquet's record interface does not know, and compression with brotli and LZO. A file with
@@ -194,16 +193,9 @@ fn json(field: &Field, column: Option<&Type>) -> Read {
         Field::Float(value) => float(value.to_string().parse().unwrap_or(f64::NAN)),
         Field::Double(value) => float(*value),
         Field::Str(text) => Value::String(text.clone()),
-        Field::Bytes(bytes) if column.is_some_and(has_fixed_length) => {
-            bytes.data().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
-        }
         Field::Bytes(bytes) => match std::str::from_utf8(bytes.data()) {
-            Ok(text) => text.into(),
-            Err(_) => {
-                let message =
-                    "holds bytes that are not text in UTF-8: leave the column out or store it as text";
-                return Err(Fault::new("", message));
-            }
+            Ok(text) if !column.is_some_and(has_fixed_length) => text.into(),
+            _ => bytes.data().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
         },
         Field::Date(_)
         | Field::TimeMillis(_)
@@ -356,9 +348,7 @@ mod tests {
         let said: Vec<String> = rows
             .map(|row| row.map_or_else(|error| error.to_string(), |(_, row)| row["a"].to_string()))
             .collect();
-        let refused = "a.parquet:2: field `a`: holds bytes that are not text in UTF-8: leave the column out or \
-                       store it as text";
-        assert_eq!(said, ["\"2 × 3?\"", refused, "\"1 + 1?\""]);
+        assert_eq!(said, ["\"2 × 3?\"", "\"ff\"", "\"1 + 1?\""]);
         let fixed = row("REQUIRED FIXED_LEN_BYTE_ARRAY (12) hash;", 0);
         assert_eq!(fixed["hash"], "00".repeat(12));
     }

@@ -177,6 +177,10 @@ impl Draft {
             if *map != FieldMap::default() {
                 return Ok(());
             }
+            if roles::lacks_solution(row) {
+                self.note = Some("rows whose solution is null are read as problems without one".to_owned());
+                return Ok(());
+            }
             return Err(Fault::new("", format!("no generated solution among the fields {}", names(row))));
         };
         if field == AMBIGUOUS && map.named(Role::Solution).is_none() {
