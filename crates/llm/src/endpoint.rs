@@ -30,7 +30,7 @@ pub enum Key {
 
 impl Key {
     /// The variable's name if it is plainly one. Someone who pastes the key itself must not find it in a log.
-    pub fn shown(name: &str) -> &str {
+    fn shown(name: &str) -> &str {
         let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
         if name.starts_with(|c: char| plain(c) && !c.is_ascii_digit()) && name.chars().all(plain) {
             name

@@ -9,7 +9,6 @@ use clap::Args;
 use gradus_backend::{
     Augmentation, LocalSettings, ScorerSettings, at_least_one, check_profile, with_profile,
 };
-use gradus_llm::Key;
 use gradus_server::{Keys, Limits, ModelSettings, ServerConfig, TlsFiles};
 
 use crate::exit::{Status, Usage};
@@ -155,7 +154,8 @@ impl ServeArgs {
         let Some(variable) = &self.key_env else { return Ok(Keys::default()) };
         match std::env::var(variable) {
             Ok(key) => Ok(Keys::single("default", &key)?),
-            Err(_) => bail!("environment variable {} is not set (--key-env)", Key::shown(variable)),
+            // Someone may have pasted the key itself in place of the name.
+            Err(_) => bail!("the environment variable that --key-env names is not set"),
         }
     }
 

@@ -9,8 +9,11 @@ use serde_json::Value;
 use super::Format;
 use gradus_core::{Annotation, FirstError, Outcome, Record, Solution};
 
+/// What a part is, and how often something has it.
+type Part<T, Count> = (&'static str, fn(&T) -> Count);
+
 /// Parts of a solution, and how many of each it has.
-const OF_SOLUTION: [(&str, fn(&Solution) -> usize); 6] = [
+const OF_SOLUTION: [Part<Solution, usize>; 6] = [
     ("step labels", |solution| solution.annotations.iter().map(labels).max().unwrap_or(0)),
     ("soft labels", |solution| solution.annotations.iter().map(soft).max().unwrap_or(0)),
     ("further annotations of a solution", |solution| solution.annotations.len().saturating_sub(1)),
@@ -20,7 +23,7 @@ const OF_SOLUTION: [(&str, fn(&Solution) -> usize); 6] = [
 ];
 
 /// Parts of a problem, and whether it has them.
-const OF_PROBLEM: [(&str, fn(&Record) -> bool); 2] = [
+const OF_PROBLEM: [Part<Record, bool>; 2] = [
     ("gold answers", |record| record.problem.answer.is_some()),
     ("reference solutions", |record| !record.problem.reference.is_empty()),
 ];

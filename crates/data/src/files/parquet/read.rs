@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use parquet::basic::{Compression, ConvertedType, Type as PhysicalType};
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::reader::RowIter;
 use parquet::record::{Field, Row};
@@ -116,7 +116,7 @@ fn refusal(schema: &Type, metadata: &ParquetMetaData) -> Option<String> {
             "column `{column}` has the Parquet type INTERVAL, which cannot be read: leave it out or store it as text"
         ));
     }
-    let mut columns = metadata.row_groups().iter().flat_map(|group| group.columns());
+    let mut columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
     let codec = columns.find_map(|column| match column.compression() {
         Compression::BROTLI(_) => Some("brotli"),
         Compression::LZO => Some("LZO"),
