@@ -52,9 +52,9 @@ impl Scorer {
             Score::Tokens { .. } => drop(model.language_head()?),
             Score::Classes { positive } => {
                 if let Some(classes) = model.head("class head")?.outputs()
-                    && classes <= *positive
+                    && classes <= positive
                 {
-                    return Err(no_such_class(&assembler.profile().name, *positive, classes));
+                    return Err(no_such_class(&assembler.profile().name, positive, classes));
                 }
             }
             Score::Value => drop(model.head("value head")?),
