@@ -21,7 +21,7 @@ pub struct Limits {
     pub queue: usize,
     /// Maximum duration of a request, from its header to its answer, or to the beginning of one that is a stream.
     pub timeout: Duration,
-    /// Maximum duration of a request's header, and of its body.
+    /// Maximum duration of a request's header, of its body, and of a client's not reading its answer.
     pub read_timeout: Duration,
     /// Maximum number of connections.
     pub connections: usize,

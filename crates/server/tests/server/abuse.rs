@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use gradus_server::{Limits, ServerConfig};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::{Running, config};
 
