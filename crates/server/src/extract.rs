@@ -77,6 +77,15 @@ pub(crate) async fn read(body: Body, app: &App) -> Result<Vec<u8>, ApiError> {
     }
 }
 
+/// Work that takes long, beside the threads that answer.
+pub(crate) async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    let failed =
+        |_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "the server failed: this is a bug of Gradus");
+    tokio::task::spawn_blocking(work).await.map_err(failed)
+}
+
 /// JSON, with the place of what is wrong with it.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     let mut json = serde_json::Deserializer::from_slice(bytes);

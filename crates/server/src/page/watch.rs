@@ -320,19 +320,15 @@ pub(crate) async fn annotate(
     let method = Method::new(query.method, &serde_json::Map::new())?;
     let model = app.models.find(Some(&query.model), Ability::Generate)?.name.clone();
     let bytes = read(body, &app).await?;
-    let (records, left_out) = look::opened(bytes, &query.name, usize::MAX).await?;
+    let most = look::Most::Labeled(app.limits.inputs);
+    let (records, left_out) = look::opened(bytes, &query.name, most, &app.limits).await?;
     if left_out.invalid > 0 {
         let message = format!("{} records of the file are not valid: mend it first", left_out.invalid);
         return Err(ApiError::invalid(message));
     }
-    let solutions: usize = records.iter().map(|record| record.solutions.len()).sum();
-    if solutions == 0 {
+    app.limits.copies(look::shared(&records), 1)?;
+    if records.iter().all(|record| record.solutions.is_empty()) {
         return Err(ApiError::invalid("the file has no solutions to label"));
-    }
-    if solutions > app.limits.inputs {
-        return Err(ApiError::invalid(format!(
-            "{solutions} solutions are more than a job here may have (--max-inputs): use gradus annotate"
-        )));
     }
     if query.method == MethodName::MonteCarlo && records.iter().any(|record| record.problem.answer.is_none())
     {
