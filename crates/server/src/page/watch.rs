@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::{Fragment, look};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{JsonBody, Place, read};
+use crate::extract::{JsonBody, Place, ShortJsonBody, read};
 use crate::jobs::{JobState, JobStatus};
 use crate::keys::Caller;
 use crate::models::Ability;
@@ -287,12 +287,12 @@ pub(crate) struct OpenPage {
 /// The path with a ticket.
 pub(crate) async fn ticket(
     State(app): State<Arc<App>>,
-    JsonBody(body): JsonBody<OpenPage>,
+    JsonBody(body): ShortJsonBody<OpenPage>,
 ) -> Result<Json<OpenPage>, ApiError> {
     if !body.path.starts_with(PAGES) || body.path.contains(['?', '#']) {
         return Err(ApiError::invalid(format!("`path` must begin with {PAGES}")));
     }
-    let ticket = app.tickets.issue(&body.path);
+    let ticket = app.tickets.issue(&body.path)?;
     Ok(Json(OpenPage { path: format!("{}?ticket={ticket}", body.path) }))
 }
 

@@ -101,6 +101,22 @@ async fn a_request_does_not_grow_past_its_limit() {
     server.ended().await;
 }
 
+/// Paths that take no place in the queue take only short bodies.
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_beside_the_queue_are_short() {
+    let server = Running::start(config()).await;
+    let (path, long) = (format!("/watch/{}", "x".repeat(2000)), "x".repeat(2 << 20));
+    let message = server.refused("/page/ticket", &json!({"path": path}), 400).await;
+    assert!(message.contains("1024 bytes"), "{message}");
+    for (path, body) in
+        [("/page/ticket", json!({"path": long})), ("/v1/label/next", json!({"annotator": long}))]
+    {
+        let message = server.refused(path, &body, 413).await;
+        assert!(message.contains("1048576 bytes (the limit of this path)"), "{message}");
+    }
+    server.ended().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_do_not_read_lose_their_connections() {
     let limits = Limits { read_timeout: Duration::from_millis(500), connections: 4, ..Limits::default() };
