@@ -79,7 +79,9 @@ fn start(name: &str) -> Outcome<Engine> {
     let budget = std::env::var("GRADUS_BENCH_BUDGET").ok().and_then(|budget| budget.parse().ok());
     let default = if device == Device::Cpu { ServiceOptions::default().token_budget } else { 32_768 };
     let token_budget = budget.unwrap_or(default);
-    Ok(Engine::start(model, None, ServiceOptions { token_budget, ..ServiceOptions::default() })?)
+    // All samples of `decode` at once.
+    let options = ServiceOptions { token_budget, max_sequences: 256, ..ServiceOptions::default() };
+    Ok(Engine::start(model, None, options)?)
 }
 
 /// Prompt tokens per second: the log-probability of a last token, for many texts at once.

@@ -47,7 +47,7 @@ impl Grammar {
         let start = llguidance::Matcher::new(factory.create_parser(grammar));
         match start.get_error() {
             None => Ok(Self { start }),
-            Some(why) => Err(Error::request(format!("the {what} cannot be used: {}", one_line(&why)))),
+            Some(why) => Err(Error::request(format!("the {what} cannot be used: {}", shown(&why)))),
         }
     }
 
@@ -80,12 +80,16 @@ impl Matcher {
 fn failed(why: &impl std::fmt::Display) -> Error {
     Error::request(format!(
         "the output cannot be continued under its constraint: {}",
-        one_line(&why.to_string())
+        shown(&why.to_string())
     ))
 }
 
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+/// What llguidance says, on one line. Of its own failures it says where in its code and in which state, which is no help.
+fn shown(why: &str) -> String {
+    if ["panic", "<backtrace>", "<state>"].iter().any(|mark| why.contains(mark)) {
+        return "llguidance, which compiles constraints, failed on it: try a simpler one".to_owned();
+    }
+    why.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The whole text must match anyhow, and llguidance takes `^` and `$` for letters or refuses them.
@@ -315,5 +319,19 @@ mod tests {
         assert!(schema.starts_with("the JSON schema cannot be used: ") && !schema.contains('\n'), "{schema}");
         let empty = said(Constraint::JsonSchema(json!({"type": "integer", "minimum": 2, "maximum": 1})));
         assert!(empty.starts_with("the JSON schema cannot be used: "), "{empty}");
+    }
+
+    #[test]
+    fn what_llguidance_fails_on_shows_nothing_of_its_inside() {
+        let tokenizer = tiny();
+        for schema in [json!({"type": "integer", "minimum": i64::MIN}), json!({"$ref": "#"})] {
+            // A later version may take them.
+            let Err(error) = Grammar::compile(&Constraint::JsonSchema(schema), &tokenizer) else { continue };
+            let error = error.to_string();
+            assert!(error.starts_with("the JSON schema cannot be used: "), "{error}");
+            assert!(!error.contains("panic") && !error.contains('<') && error.len() < 200, "{error}");
+        }
+        let said = shown("panicked at 'x'\n<backtrace>\n0: y");
+        assert_eq!(said, "llguidance, which compiles constraints, failed on it: try a simpler one");
     }
 }

@@ -1,7 +1,8 @@
 //! Text generation for many requests at once.
 //!
 //! A prompt goes through the model once; its samples share its keys and values and then grow token by token, all
-//! sequences of all requests together in one pass per token. A sample depends on its prompt, settings and seed only:
+//! sequences of all requests together in one pass per token. Samples for which there is no room yet start as others end,
+//! from the same logits. A sample depends on its prompt, settings and seed only:
 //! which others are in the batch does not change its text (on a CPU; a GPU's libraries choose kernels by batch size).
 
 use std::collections::BTreeMap;
@@ -55,7 +56,11 @@ pub(crate) struct Generator {
     /// Slots that `decode` has for itself.
     spare: Slots,
     requests: BTreeMap<u64, Request>,
+    /// Of requests that have samples which have not started.
+    starts: BTreeMap<u64, Start>,
     sequences: Vec<Sequence>,
+    /// Sequences beyond which no sample starts.
+    most: usize,
     next: u64,
 }
 
@@ -66,6 +71,16 @@ struct Request {
     choices: Vec<Option<Choice>>,
     completion_tokens: u64,
     listener: Box<dyn Listener>,
+}
+
+/// What every sample of a request starts from.
+struct Start {
+    tokens: Vec<u32>,
+    grammar: Option<Grammar>,
+    /// Those of the token after the prompt.
+    logits: Vec<f32>,
+    /// The sample that starts next.
+    next: usize,
 }
 
 struct Sequence {
@@ -160,11 +175,13 @@ pub(crate) fn check_tokens(model: &Model, tokens: &[u32]) -> Result<()> {
 }
 
 impl Generator {
-    pub(crate) fn new(model: &Model) -> Result<Self> {
+    /// Starts no sample while there are `most` sequences.
+    pub(crate) fn new(model: &Model, most: usize) -> Result<Self> {
         let mut cache = model.decoder()?.cache()?;
         let decode = decode::of(model.decoder()?)?;
         let spare = cache.take(decode.spare_slots())?;
-        Ok(Self { cache, decode, spare, requests: BTreeMap::new(), sequences: Vec::new(), next: 0 })
+        let (requests, starts, sequences) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        Ok(Self { cache, decode, spare, requests, starts, sequences, most: most.max(1), next: 0 })
     }
 
     /// Sequences that are being generated.
@@ -172,7 +189,12 @@ impl Generator {
         self.sequences.len()
     }
 
-    /// Runs the prompts of new requests and draws the first token of every sample.
+    /// Whether no request is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// Runs the prompts of new requests and draws the first token of every sample that there is room for.
     pub(crate) fn admit(&mut self, model: &Model, prepared: Vec<Prepared>) -> Result<()> {
         let mut batch = Batch::default();
         let mut ends = Vec::new();
@@ -204,32 +226,46 @@ impl Generator {
             }
         };
         for ((prepared, slots), logits) in admitted.into_iter().zip(logits) {
-            self.start(model, prepared, slots, &logits)?;
+            self.start(model, prepared, slots, logits)?;
         }
         Ok(())
     }
 
-    fn start(&mut self, model: &Model, prepared: Prepared, slots: Slots, logits: &[f32]) -> Result<()> {
+    fn start(&mut self, model: &Model, prepared: Prepared, slots: Slots, logits: Vec<f32>) -> Result<()> {
         let Prepared { tokens, request, grammar, listener } = prepared;
         let id = self.next;
         self.next += 1;
         let entry = Request {
-            request: request.clone(),
             prompt_tokens: tokens.len() as u64,
             slots,
             choices: vec![None; request.n],
+            request,
             completion_tokens: 0,
             listener,
         };
         self.requests.insert(id, entry);
-        for sample in 0..request.n {
+        self.starts.insert(id, Start { tokens, grammar, logits, next: 0 });
+        self.start_samples(model, id)
+    }
+
+    /// Draws the first token of as many samples of a request as there is room for.
+    fn start_samples(&mut self, model: &Model, id: u64) -> Result<()> {
+        while self.sequences.len() < self.most {
+            let Some(start) = self.starts.get_mut(&id) else { break };
+            let request = &self.requests[&id].request;
+            let sample = start.next;
+            if sample == request.n {
+                self.starts.remove(&id);
+                break;
+            }
+            start.next += 1;
             let mut sequence = Sequence {
                 request: id,
                 sample,
                 sampler: Sampler::new(&request.sampling, request.seed.wrapping_add(sample as u64))?,
-                matcher: grammar.as_ref().map(Grammar::matcher),
+                matcher: start.grammar.as_ref().map(Grammar::matcher),
                 slots: Slots::default(),
-                seen: tokens.clone(),
+                seen: start.tokens.clone(),
                 generated: 0,
                 stream: Some(model.tokenizer.stream(true)),
                 text: String::new(),
@@ -237,7 +273,7 @@ impl Generator {
                 logprobs: Vec::new(),
                 told: 0,
             };
-            let drawn = sequence.draw(model, &request, logits);
+            let drawn = sequence.draw(model, request, &start.logits);
             self.sequences.push(sequence);
             match drawn {
                 Ok(step) => self.settle(self.sequences.len() - 1, step),
@@ -251,11 +287,17 @@ impl Generator {
         Ok(())
     }
 
-    /// One token more for every sequence.
+    /// Starts samples that have waited for room, those of the oldest request first.
+    fn start_waiting(&mut self, model: &Model) -> Result<()> {
+        let waiting: Vec<u64> = self.starts.keys().copied().collect();
+        waiting.into_iter().try_for_each(|id| self.start_samples(model, id))
+    }
+
+    /// One token more for every sequence; samples that waited for room start.
     pub(crate) fn step(&mut self, model: &Model) -> Result<()> {
         self.drop_cancelled();
         if self.sequences.is_empty() {
-            return Ok(());
+            return self.start_waiting(model);
         }
         let rows = self.new_rows()?;
         let decoder = model.decoder()?;
@@ -290,7 +332,7 @@ impl Generator {
         }
         failed.iter().for_each(|(id, error)| self.fail_one(*id, error));
         touched.into_iter().for_each(|id| self.finish_done(id));
-        Ok(())
+        self.start_waiting(model)
     }
 
     /// The newest token of every sequence, with a slot for its keys. Tokens may be drawn elsewhere when all sequences allow it.
@@ -317,6 +359,7 @@ impl Generator {
         for sequence in self.sequences.drain(..) {
             self.cache.give_back(sequence.slots);
         }
+        self.starts.clear();
         for (_, entry) in std::mem::take(&mut self.requests) {
             self.cache.give_back(entry.slots);
             entry.listener.finish(Err(Error::request(message)));
@@ -389,6 +432,7 @@ impl Generator {
 
     /// Takes a request out with everything it holds.
     fn remove(&mut self, id: u64) -> Option<Request> {
+        self.starts.remove(&id);
         let mut entry = self.requests.remove(&id)?;
         self.cache.give_back(std::mem::take(&mut entry.slots));
         let (own, others) =

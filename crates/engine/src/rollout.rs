@@ -37,8 +37,8 @@ impl Model {
             waiting.extend(prepare(self, request, Box::new(Keep(Arc::clone(&slot)))));
             slots.push(slot);
         }
-        let mut generator = Generator::new(self)?;
-        while !waiting.is_empty() || generator.len() > 0 {
+        let mut generator = Generator::new(self, width)?;
+        while !waiting.is_empty() || !generator.is_empty() {
             let mut admitted: Vec<Prepared> = Vec::new();
             let mut sequences = generator.len();
             while let Some(next) = waiting.front() {

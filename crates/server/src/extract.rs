@@ -32,10 +32,13 @@ fn stopping() -> ApiError {
     ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping")
 }
 
-/// A body in JSON.
-pub(crate) struct JsonBody<T>(pub(crate) T);
+/// A body in JSON of at most so many bytes, and never more than `--max-body-bytes`.
+pub(crate) struct JsonBody<T, const MOST: usize = { usize::MAX }>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<App>> for JsonBody<T> {
+/// A short body in JSON, of a path that takes no place in the queue.
+pub(crate) type ShortJsonBody<T> = JsonBody<T, { 1 << 20 }>;
+
+impl<T: DeserializeOwned, const MOST: usize> FromRequest<Arc<App>> for JsonBody<T, MOST> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
@@ -44,7 +47,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for JsonBody<T> {
             let message = "the body must be JSON: send `Content-Type: application/json`";
             return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
         }
-        let bytes = read(request.into_body(), app).await?;
+        let bytes = read_up_to(MOST, request.into_body(), app).await?;
         parse(&bytes).map(Self)
     }
 }
@@ -56,9 +59,16 @@ fn is_json(kind: &str) -> bool {
 
 /// The whole body, within the limits on its size and time.
 pub(crate) async fn read(body: Body, app: &App) -> Result<Vec<u8>, ApiError> {
-    let most = app.limits.body_bytes;
+    read_up_to(usize::MAX, body, app).await
+}
+
+async fn read_up_to(most: usize, body: Body, app: &App) -> Result<Vec<u8>, ApiError> {
+    let (most, whose) = match app.limits.body_bytes {
+        limit if limit <= most => (limit, "--max-body-bytes"),
+        _ => (most, "the limit of this path"),
+    };
     let too_large = || {
-        let message = format!("the body has more than {most} bytes (--max-body-bytes)");
+        let message = format!("the body has more than {most} bytes ({whose})");
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message)
     };
     // What is announced need not be waited for.
@@ -75,6 +85,15 @@ pub(crate) async fn read(body: Body, app: &App) -> Result<Vec<u8>, ApiError> {
         Ok(Err(error)) => Err(ApiError::invalid(format!("the body could not be read: {error}"))),
         Ok(Ok(whole)) => Ok(whole.to_bytes().into()),
     }
+}
+
+/// Work that takes long, beside the threads that answer.
+pub(crate) async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    let failed =
+        |_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "the server failed: this is a bug of Gradus");
+    tokio::task::spawn_blocking(work).await.map_err(failed)
 }
 
 /// JSON, with the place of what is wrong with it.

@@ -3,7 +3,7 @@
 //! - `steps`: our own protocol, `/v1/steps/…`
 //! - `openai`, `vllm` (with SGLang's `/v1/score`), `openrlhf`, `thinkbooster`: others', answered as they answer
 //! - `models`: what is served, by name; `jobs`: work that outlives its request
-//! - `guard`, `keys`, `tickets`, `hosts`, `limits`, `listen`: who may ask, for how much, and for how long
+//! - `guard`, `keys`, `tickets`, `hosts`, `limits`, `listen`, `patience`: who may ask, for how much, and for how long
 //! - `page`: Look, Label and Watch, over crates `view` and `label`
 //! - `metrics`: what has been counted; `telemetry`: spans of requests, over OTLP
 //!
@@ -25,6 +25,7 @@ mod models;
 mod openai;
 mod openrlhf;
 mod page;
+mod patience;
 mod router;
 mod steps;
 mod telemetry;

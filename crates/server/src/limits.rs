@@ -4,7 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use axum::http::StatusCode;
+use gradus_core::count::grouped;
+
 use crate::error::ApiError;
+
+/// What a request may become in memory, as a multiple of the largest body: its inputs, each with its own copy of what
+/// they share, and the records of an upload.
+const GROWTH: usize = 4;
 
 /// Limits of a server. Each has an option of `gradus serve`.
 #[derive(Debug, Clone)]
@@ -21,7 +28,7 @@ pub struct Limits {
     pub queue: usize,
     /// Maximum duration of a request, from its header to its answer, or to the beginning of one that is a stream.
     pub timeout: Duration,
-    /// Maximum duration of a request's header, and of its body.
+    /// Maximum duration of a request's header, of its body, and of a client's not reading its answer.
     pub read_timeout: Duration,
     /// Maximum number of connections.
     pub connections: usize,
@@ -39,6 +46,28 @@ impl Default for Limits {
             read_timeout: Duration::from_secs(30),
             connections: 4096,
         }
+    }
+}
+
+impl Limits {
+    /// Refuses a request whose inputs would take too many bytes if each had its own copy of what they share; `bytes` is
+    /// what one copy takes.
+    pub(crate) fn copies(&self, bytes: usize, inputs: usize) -> Result<(), ApiError> {
+        self.grows_to(bytes.saturating_mul(inputs), "with what its inputs share, once for each of them")
+    }
+
+    /// Refuses a request that becomes too large in memory.
+    pub(crate) fn grows_to(&self, bytes: usize, how: &str) -> Result<(), ApiError> {
+        let most = self.body_bytes.saturating_mul(GROWTH);
+        if bytes <= most {
+            return Ok(());
+        }
+        let message = format!(
+            "the request takes {} bytes {how}, more than {}, {GROWTH} times --max-body-bytes: send less in a request",
+            grouped(bytes as u64),
+            grouped(most as u64)
+        );
+        Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message))
     }
 }
 
@@ -90,7 +119,17 @@ impl Drop for QueuePlace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::StatusCode;
+
+    #[test]
+    fn what_inputs_share_counts_once_for_each() {
+        let limits = Limits { body_bytes: 100, ..Limits::default() };
+        limits.copies(100, 4).unwrap();
+        for (bytes, inputs) in [(100, 5), (1, 401), (usize::MAX, 2)] {
+            let refused = limits.copies(bytes, inputs).unwrap_err();
+            assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE);
+            assert!(refused.message.contains("400, 4 times --max-body-bytes"), "{}", refused.message);
+        }
+    }
 
     #[test]
     fn past_the_queue_is_429_until_a_place_is_given_back() {

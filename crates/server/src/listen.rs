@@ -1,7 +1,7 @@
 //! The accept loop: connections within limits, TLS, and an end that lets running requests finish.
 //!
 //! `axum::serve` has no time limit on headers, so that a client that sends one byte a minute keeps its connection for
-//! ever; hyper's own builder has one.
+//! ever; hyper's own builder has one. Neither has one on a client that does not read, which `patience` adds.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -24,6 +24,7 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use crate::app::App;
+use crate::patience::Patient;
 use crate::{Error, Result};
 
 /// Headers of a request at most; more are answered with 431.
@@ -98,6 +99,7 @@ pub(crate) async fn serve(
         tokio::spawn(async move {
             let _permit = permit;
             drop(stream.set_nodelay(true));
+            let stream = Patient::new(stream, patience);
             match tls {
                 None => connection(stream, router, &builder, watcher).await,
                 Some(tls) => match tokio::time::timeout(patience, tls.accept(stream)).await {

@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{JsonBody, Place};
+use crate::extract::{JsonBody, Place, beside};
 use crate::models::Ability;
 use crate::steps::input::cut;
 use crate::steps::score::{aggregation, ask};
@@ -73,13 +73,12 @@ pub(crate) async fn get_reward(
             return Err(ApiError::invalid(format!("`{name}` has {length} entries and `query` {count}")));
         }
     }
+    let RewardBody { query: texts, prompts, labels } = body;
     let ends = model.engine().tokenizer().end_texts();
-    let requests: Vec<ScoreRequest> = body
-        .query
-        .iter()
-        .enumerate()
-        .map(|(index, text)| {
-            let prompt = body.prompts.get(index).map_or("", String::as_str);
+    // Splitting, like grading below, may take long.
+    let split = move || {
+        let each = texts.iter().enumerate().map(|(index, text)| {
+            let prompt = prompts.get(index).map_or("", String::as_str);
             let mut response = text.strip_prefix(prompt).unwrap_or(text).trim_end();
             while let Some(rest) = ends.iter().find_map(|end| response.strip_suffix(end.as_str())) {
                 response = rest.trim_end();
@@ -90,8 +89,10 @@ pub(crate) async fn get_reward(
                 steps: cut(response),
                 ..ScoreRequest::default()
             }
-        })
-        .collect();
+        });
+        each.collect::<Vec<_>>()
+    };
+    let requests = beside(split).await?;
     if requests.iter().map(|request| request.steps.len()).sum::<usize>() > app.limits.steps {
         return Err(ApiError::invalid(format!(
             "the responses have more than {} steps (--max-steps)",
@@ -106,16 +107,17 @@ pub(crate) async fn get_reward(
     let flag = |is: bool| if is { 1.0 } else { 0.0 };
     extra_logs.insert("unscored", scores.iter().map(|score| flag(score.is_none())).collect());
     extra_logs.insert("steps", requests.iter().map(|request| request.steps.len() as f64).collect());
-    if body.labels.iter().flatten().any(|label| !label.is_empty()) {
-        let right = body.labels.iter().zip(&requests).map(|(label, request)| {
-            let response = request.steps.join("\n\n");
-            flag(
-                label
-                    .as_ref()
-                    .is_some_and(|label| gradus_grade::grade(label, &response).verdict == Verdict::Equal),
-            )
-        });
-        extra_logs.insert("correct", right.collect());
+    if labels.iter().flatten().any(|label| !label.is_empty()) {
+        let grade = move || {
+            let right = labels.iter().zip(&requests).map(|(label, request)| {
+                let response = request.steps.join("\n\n");
+                let is_right =
+                    |label: &String| gradus_grade::grade(label, &response).verdict == Verdict::Equal;
+                flag(label.as_ref().is_some_and(is_right))
+            });
+            right.collect()
+        };
+        extra_logs.insert("correct", beside(grade).await?);
     }
     let rewards: Vec<f64> = scores.into_iter().map(|score| score.unwrap_or(0.0)).collect();
     Ok(Json(RewardReply { scores: rewards.clone(), rewards, extra_logs }))

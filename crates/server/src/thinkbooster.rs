@@ -137,6 +137,7 @@ async fn solve(app: &App, strategy: &str, scorer: &str, body: ScalingBody) -> Re
             app.limits.inputs
         )));
     }
+    app.limits.copies(problem.len(), n.max(candidates.saturating_mul(beams)))?;
     let named = Some(scorer).filter(|name| *name != "prm");
     let judge: &dyn ScoreSteps = match app.models.find(named, Ability::Score) {
         Ok(found) => found.scorer()?,

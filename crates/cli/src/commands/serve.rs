@@ -95,7 +95,7 @@ struct LimitOptions {
     /// Maximum seconds of a request
     #[arg(long, default_value_t = 600, value_name = "SECONDS", value_parser = at_least_one)]
     timeout: usize,
-    /// Maximum seconds until a request's header, and its body, have arrived
+    /// Maximum seconds for a request's header, for its body, and without a client reading
     #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = at_least_one)]
     read_timeout: usize,
     /// Maximum seconds that running requests may take after SIGTERM

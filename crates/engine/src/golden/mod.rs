@@ -9,10 +9,13 @@ mod profiles;
 use std::path::{Path, PathBuf};
 
 use candle_core::{DType, Tensor};
-use gradus_core::contracts::{Embed, Generate, GenerateRequest, LogProbs, LogProbsRequest, Prompt, Sampling};
+use gradus_core::contracts::{
+    Constraint, Embed, Generate, GenerateRequest, Generated, LogProbs, LogProbsRequest, Prompt, Sampling,
+};
 use serde::Deserialize;
 
 use crate::batch::{Batch, Forest};
+use crate::generate::{Generator, Listener, Piece, prepare};
 use crate::models::ModelPath;
 use crate::{Device, Engine, LoadOptions, Model, Precision, ServiceOptions};
 
@@ -185,6 +188,70 @@ fn check_service(model: Model, expected: &Expected) {
             close_among("continuation", token.logprob, *wanted, &case.continuation_logprobs);
         }
     }
+}
+
+/// Samples that wait for room are those that would have started at once.
+#[test]
+fn samples_do_not_depend_on_how_many_start_together() {
+    if device() != "cpu" {
+        eprintln!("skipped: a GPU's libraries choose kernels by batch size");
+        return;
+    }
+    let model = load("llama");
+    let text = &expected::<Expected>("llama").prompts[0].text;
+    let request = |n: usize, max_tokens: usize, seed: u64| GenerateRequest {
+        n,
+        seed,
+        logprobs: true,
+        ..GenerateRequest::new(Prompt::Text(text.clone()), max_tokens)
+    };
+    let requests = || {
+        let constraint = Some(Constraint::Regex("[a-z]{1,9}".into()));
+        vec![
+            request(9, 12, 1),
+            request(1, 3, 5),
+            request(7, 1, 2),
+            GenerateRequest { constraint, ..request(5, 8, 3) },
+        ]
+    };
+    let together = model.generate_all(requests(), 100).unwrap();
+    for width in [1, 2, 8] {
+        assert_eq!(model.generate_all(requests(), width).unwrap(), together, "{width} at a time");
+    }
+    let texts: Vec<_> = together[0].choices.iter().map(|choice| &choice.text).collect();
+    assert!(texts.iter().any(|text| *text != texts[0]), "each sample has a seed of its own: {texts:?}");
+
+    let options = ServiceOptions { max_sequences: 2, ..ServiceOptions::default() };
+    let engine = Engine::start(model, None, options).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let asked: Vec<_> = requests().into_iter().map(|request| engine.generate(request)).collect();
+    for (answer, wanted) in asked.into_iter().zip(&together) {
+        assert_eq!(&runtime.block_on(answer).unwrap(), wanted);
+    }
+}
+
+#[test]
+fn no_more_samples_run_than_there_is_room_for() {
+    struct Nobody;
+    impl Listener for Nobody {
+        fn piece(&mut self, _: Piece) {}
+        fn finish(self: Box<Self>, _: crate::Result<Generated>) {}
+        fn is_gone(&self) -> bool {
+            false
+        }
+    }
+    let model = load("llama");
+    let mut generator = Generator::new(&model, 3).unwrap();
+    let prompt = Prompt::Text(expected::<Expected>("llama").prompts[0].text.clone());
+    let request = GenerateRequest { n: 10, ..GenerateRequest::new(prompt, 6) };
+    generator.admit(&model, prepare(&model, request, Box::new(Nobody)).into_iter().collect()).unwrap();
+    let mut steps = 0;
+    while !generator.is_empty() {
+        assert!((1..=3).contains(&generator.len()), "{} sequences", generator.len());
+        generator.step(&model).unwrap();
+        steps += 1;
+    }
+    assert!(steps > 6, "all in {steps} steps");
 }
 
 macro_rules! language_models {

@@ -36,7 +36,8 @@ use crate::{Error, Result};
 pub struct ServiceOptions {
     /// Maximum tokens per pass; a single prompt that is longer goes alone.
     pub token_budget: usize,
-    /// Maximum number of sequences generated at once.
+    /// Maximum number of sequences generated at once; further samples of a request start as others end. A GPU draws four times
+    /// as many samples of one request.
     pub max_sequences: usize,
     /// Whether prompts that share beginnings are processed together; off only to measure what that gives.
     pub tree_packing: bool,

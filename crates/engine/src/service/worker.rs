@@ -22,6 +22,10 @@ use crate::{Error, Result};
 /// Units in the queue that are looked at for those that begin like the oldest.
 const LOOK_AHEAD: usize = 1024;
 
+/// Samples of one request that a GPU draws at a time, as a multiple of `max_sequences`: they share their prompt, and more of
+/// them hardly take more time.
+const GPU_SAMPLES: usize = 4;
+
 /// Texts whose first tokens are the same share what they have in common. Fewer are not worth a branch.
 const READ_BEGINNING: usize = 32;
 
@@ -92,7 +96,11 @@ impl Worker {
         metrics: Arc<Metrics>,
     ) -> Result<Self> {
         let generator = match &model.body {
-            ModelBody::Decoder(..) => Some(Generator::new(&model)?),
+            ModelBody::Decoder(..) => {
+                let is_cpu = model.decoder()?.device().is_cpu();
+                let most = options.max_sequences.saturating_mul(if is_cpu { 1 } else { GPU_SAMPLES });
+                Some(Generator::new(&model, most)?)
+            }
             ModelBody::Encoder(_) => None,
         };
         let (prompts, reading) = (VecDeque::new(), VecDeque::new());
@@ -117,7 +125,7 @@ impl Worker {
     }
 
     fn is_idle(&self) -> bool {
-        let generating = self.generator.as_ref().is_some_and(|generator| generator.len() > 0);
+        let generating = self.generator.as_ref().is_some_and(|generator| !generator.is_empty());
         self.prompts.is_empty() && self.reading.is_empty() && !generating
     }
 
@@ -423,7 +431,7 @@ impl Worker {
             }
             self.metrics.pass(tokens, started.elapsed());
         }
-        if generator.len() > 0 {
+        if !generator.is_empty() {
             let (started, running) = (Instant::now(), generator.len());
             if let Err(error) = guarded(|| generator.step(model)) {
                 self.metrics.fail(1);

@@ -214,7 +214,7 @@ impl Tokenizer {
     }
 
     /// One more than the largest id. A model's output may be longer.
-    pub(crate) fn vocab_size(&self) -> usize {
+    pub fn vocab_size(&self) -> usize {
         self.vocab_size
     }
 

@@ -6,14 +6,16 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures_util::future::try_join_all;
-use gradus_core::contracts::{Choice, FinishReason, Generate, Generated, Prompt, TokenLogProb, Usage};
+use gradus_core::contracts::{
+    Choice, FinishReason, Generate, GenerateRequest, Generated, Prompt, TokenLogProb, Usage,
+};
 use gradus_engine::{ReadAt, ReadRequest, Readout};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::chat::{StreamPart, finish_reason, now, sse};
-use super::options::GenerationOptions;
+use super::options::{GenerationOptions, shared};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{JsonBody, Place};
@@ -106,7 +108,7 @@ pub(crate) async fn complete(
         return Err(ApiError::invalid("`suffix` and `best_of` are not supported by this server"));
     }
     let model = app.models.find(body.model.as_deref(), Ability::Generate)?;
-    let prompts = body.prompt.prompts(app.limits.inputs)?;
+    let mut prompts = body.prompt.prompts(app.limits.inputs)?;
     // A prompt that is only to be judged.
     let only_echo = body.echo && body.options.max_tokens == Some(0);
     if only_echo {
@@ -114,7 +116,13 @@ pub(crate) async fn complete(
     }
     let (is_stream, usage) =
         (body.options.stream.unwrap_or(false), body.options.stream_options.unwrap_or_default());
-    let first = body.options.request(prompts[0].clone(), USUAL_TOKENS, body.logprobs, &app.limits)?;
+    // Each prompt takes the place of none in a copy.
+    let none = Prompt::Tokens(Vec::new());
+    let mut usual = body.options.request(none, USUAL_TOKENS, body.logprobs, &app.limits)?;
+    app.limits.copies(shared(&usual), prompts.len())?;
+    if body.echo {
+        app.limits.copies(prompts.iter().map(bytes).sum(), usual.n)?;
+    }
     let (id, created, name) = (new_id("cmpl"), now(), model.name.clone());
     if is_stream {
         if prompts.len() > 1 || body.echo || body.logprobs.is_some() {
@@ -137,11 +145,11 @@ pub(crate) async fn complete(
             StreamPart::Usage(used) if usage.include_usage => vec![chunk(Vec::new(), Some(used.into()))],
             StreamPart::Usage(_) => Vec::new(),
         };
-        return Ok(sse(model.engine(), first, place, app.limits.timeout, Vec::new(), write).into_response());
+        usual.prompt = prompts.swap_remove(0);
+        return Ok(sse(model.engine(), usual, place, app.limits.timeout, Vec::new(), write).into_response());
     }
     let each = prompts.into_iter().map(async |prompt| {
-        let mut request = first.clone();
-        request.prompt = prompt.clone();
+        let request = GenerateRequest { prompt: prompt.clone(), ..usual.clone() };
         let generated = async {
             if only_echo {
                 let choice = Choice {
@@ -192,6 +200,15 @@ fn answered(index: usize, choice: &Choice, echoed: Option<&Echo>, with_logprobs:
         text: format!("{before}{}", choice.text),
         logprobs,
         finish_reason: finish_reason(choice),
+    }
+}
+
+/// Bytes of a prompt.
+fn bytes(prompt: &Prompt) -> usize {
+    match prompt {
+        Prompt::Text(text) => text.len(),
+        Prompt::Tokens(tokens) => size_of_val(&tokens[..]),
+        Prompt::Chat(_) => unreachable!("a text completion has no conversation"),
     }
 }
 

@@ -11,6 +11,12 @@ use crate::limits::Limits;
 
 /// Alternatives that are given for each token at most, as at OpenAI.
 const MAX_TOP_LOGPROBS: usize = 20;
+/// Stop texts at most; OpenAI takes four.
+const MAX_STOPS: usize = 64;
+/// Bytes of a stop text at most.
+const MAX_STOP_BYTES: usize = 4 << 10;
+/// Bytes of a JSON schema or a regular expression at most.
+const MAX_CONSTRAINT_BYTES: usize = 1 << 20;
 
 /// One or several.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
@@ -133,6 +139,11 @@ impl GenerationOptions {
         if stop.iter().any(String::is_empty) {
             return Err(ApiError::invalid("`stop` has an empty text"));
         }
+        if stop.len() > MAX_STOPS || stop.iter().any(|text| text.len() > MAX_STOP_BYTES) {
+            return Err(ApiError::invalid(format!(
+                "`stop` takes at most {MAX_STOPS} texts of at most {MAX_STOP_BYTES} bytes"
+            )));
+        }
         Ok(GenerateRequest {
             n,
             sampling,
@@ -213,8 +224,42 @@ impl GenerationOptions {
                 "more than one constraint is given: use one of response_format, guided_json, guided_regex, structured_outputs",
             ));
         }
-        Ok(found.pop())
+        let constraint = found.pop();
+        let bytes = match &constraint {
+            Some(Constraint::JsonSchema(schema)) => schema.to_string().len(),
+            Some(Constraint::Regex(regex)) => regex.len(),
+            None => 0,
+        };
+        if bytes > MAX_CONSTRAINT_BYTES {
+            return Err(ApiError::invalid(format!(
+                "the JSON schema or regular expression has more than {MAX_CONSTRAINT_BYTES} bytes"
+            )));
+        }
+        Ok(constraint)
     }
+}
+
+/// Bytes of what every prompt's request has a copy of.
+pub(crate) fn shared(request: &GenerateRequest) -> usize {
+    let constraint = match &request.constraint {
+        Some(Constraint::JsonSchema(schema)) => held(schema),
+        Some(Constraint::Regex(regex)) => regex.len(),
+        None => 0,
+    };
+    request.stop.iter().map(String::len).sum::<usize>() + constraint
+}
+
+/// Bytes of a JSON value in memory.
+fn held(value: &Value) -> usize {
+    let inside = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(held).sum(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| size_of_val(name) + name.len() + held(value)).sum()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    size_of_val(value) + inside
 }
 
 /// A schema, which some clients send as a text.
@@ -277,6 +322,10 @@ mod tests {
         ] {
             asked(body).unwrap_err();
         }
+        let many = |count: usize, bytes: usize| json!({"stop": vec!["a".repeat(bytes); count]}).to_string();
+        asked(&many(64, 4096)).unwrap();
+        assert!(asked(&many(65, 1)).unwrap_err().contains("64 texts"));
+        assert!(asked(&many(1, 4097)).unwrap_err().contains("4096 bytes"));
         asked(r#"{"tools": [], "presence_penalty": 0, "tool_choice": "none", "logit_bias": {}}"#).unwrap();
     }
 
@@ -295,5 +344,11 @@ mod tests {
             asked(r#"{"structured_outputs": {"regex": "a+"}}"#).unwrap().constraint,
             Some(Constraint::Regex("a+".into()))
         );
+        for body in [
+            json!({"guided_json": {"enum": vec![0; 600_000]}}),
+            json!({"guided_regex": "a".repeat((1 << 20) + 1)}),
+        ] {
+            assert!(asked(&body.to_string()).unwrap_err().contains("more than 1048576 bytes"));
+        }
     }
 }

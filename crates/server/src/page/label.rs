@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::JsonBody;
+use crate::extract::{JsonBody, ShortJsonBody};
 
 /// An error of the service, or of the request.
 pub(crate) enum LabelError {
@@ -68,33 +68,42 @@ async fn overview(State(app): State<Arc<App>>) -> Answer<Overview> {
     ask(app, |labeling| Ok(labeling.overview())).await
 }
 
-async fn next(State(app): State<Arc<App>>, JsonBody(request): JsonBody<NextRequest>) -> Answer<NextResponse> {
+async fn next(
+    State(app): State<Arc<App>>,
+    JsonBody(request): ShortJsonBody<NextRequest>,
+) -> Answer<NextResponse> {
     ask(app, move |labeling| labeling.next(&request)).await
 }
 
-async fn save(State(app): State<Arc<App>>, JsonBody(request): JsonBody<SaveRequest>) -> Answer<SaveResponse> {
+async fn save(
+    State(app): State<Arc<App>>,
+    JsonBody(request): ShortJsonBody<SaveRequest>,
+) -> Answer<SaveResponse> {
     ask(app, move |labeling| labeling.save(&request)).await
 }
 
 async fn undo(
     State(app): State<Arc<App>>,
-    JsonBody(request): JsonBody<PersonRequest>,
+    JsonBody(request): ShortJsonBody<PersonRequest>,
 ) -> Answer<NextResponse> {
     ask(app, move |labeling| labeling.undo(&request)).await
 }
 
 async fn suggestions(
     State(app): State<Arc<App>>,
-    JsonBody(request): JsonBody<ItemRequest>,
+    JsonBody(request): ShortJsonBody<ItemRequest>,
 ) -> Answer<Suggestions> {
     ask(app, move |labeling| labeling.suggestions(&request)).await
 }
 
-async fn heartbeat(State(app): State<Arc<App>>, JsonBody(request): JsonBody<ItemRequest>) -> Answer<Held> {
+async fn heartbeat(
+    State(app): State<Arc<App>>,
+    JsonBody(request): ShortJsonBody<ItemRequest>,
+) -> Answer<Held> {
     ask(app, move |labeling| labeling.heartbeat(&request)).await
 }
 
-async fn release(State(app): State<Arc<App>>, JsonBody(request): JsonBody<ItemRequest>) -> Answer<Held> {
+async fn release(State(app): State<Arc<App>>, JsonBody(request): ShortJsonBody<ItemRequest>) -> Answer<Held> {
     ask(app, move |labeling| labeling.release(&request)).await
 }
 

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::{Fragment, look};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{JsonBody, Place, read};
+use crate::extract::{JsonBody, Place, ShortJsonBody, read};
 use crate::jobs::{JobState, JobStatus};
 use crate::keys::Caller;
 use crate::models::Ability;
@@ -287,12 +287,12 @@ pub(crate) struct OpenPage {
 /// The path with a ticket.
 pub(crate) async fn ticket(
     State(app): State<Arc<App>>,
-    JsonBody(body): JsonBody<OpenPage>,
+    JsonBody(body): ShortJsonBody<OpenPage>,
 ) -> Result<Json<OpenPage>, ApiError> {
     if !body.path.starts_with(PAGES) || body.path.contains(['?', '#']) {
         return Err(ApiError::invalid(format!("`path` must begin with {PAGES}")));
     }
-    let ticket = app.tickets.issue(&body.path);
+    let ticket = app.tickets.issue(&body.path)?;
     Ok(Json(OpenPage { path: format!("{}?ticket={ticket}", body.path) }))
 }
 
@@ -320,19 +320,15 @@ pub(crate) async fn annotate(
     let method = Method::new(query.method, &serde_json::Map::new())?;
     let model = app.models.find(Some(&query.model), Ability::Generate)?.name.clone();
     let bytes = read(body, &app).await?;
-    let (records, left_out) = look::opened(bytes, &query.name, usize::MAX).await?;
+    let most = look::Most::Labeled(app.limits.inputs);
+    let (records, left_out) = look::opened(bytes, &query.name, most, &app.limits).await?;
     if left_out.invalid > 0 {
         let message = format!("{} records of the file are not valid: mend it first", left_out.invalid);
         return Err(ApiError::invalid(message));
     }
-    let solutions: usize = records.iter().map(|record| record.solutions.len()).sum();
-    if solutions == 0 {
+    app.limits.copies(look::shared(&records), 1)?;
+    if records.iter().all(|record| record.solutions.is_empty()) {
         return Err(ApiError::invalid("the file has no solutions to label"));
-    }
-    if solutions > app.limits.inputs {
-        return Err(ApiError::invalid(format!(
-            "{solutions} solutions are more than a job here may have (--max-inputs): use gradus annotate"
-        )));
     }
     if query.method == MethodName::MonteCarlo && records.iter().any(|record| record.problem.answer.is_none())
     {

@@ -99,7 +99,8 @@ pub(crate) async fn annotate(
     if matches!(method, Method::MonteCarlo(_)) && body.answer.is_none() {
         return Err(ApiError::invalid("Monte Carlo grades completions: give the right `answer`"));
     }
-    let solutions = Steps::of(body.solutions, &app.limits)?;
+    let solutions = Steps::of(body.solutions, &app.limits).await?;
+    app.limits.copies(body.problem.len(), solutions.len())?;
     let problem =
         Problem { id: "problem".to_owned(), text: body.problem, answer: body.answer, ..Problem::default() };
     let solutions = solutions.into_iter().map(|Steps { id, steps, answer }| Solution {

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::score::verdict_name;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{JsonBody, Place};
+use crate::extract::{JsonBody, Place, beside};
 
 /// Answers, or solutions whose final answer is looked for, and the right answer.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -59,7 +59,7 @@ pub(crate) async fn grade(
             app.limits.inputs
         )));
     }
-    let graded = tokio::task::spawn_blocking(move || {
+    let grades = beside(move || {
         let answers = body.answers.iter().map(|answer| {
             let answer = Some(answer.clone()).filter(|answer| !answer.trim().is_empty());
             let verdict = answer.as_deref().map_or(Verdict::Undecided(Reason::NoAnswer), |answer| {
@@ -73,13 +73,7 @@ pub(crate) async fn grade(
         });
         answers.chain(solutions).collect()
     });
-    let grades = graded.await.map_err(|_| {
-        ApiError::new(
-            axum::http::StatusCode::INTERNAL_SERVER_ERROR,
-            "the grader failed: this is a bug of Gradus",
-        )
-    })?;
-    Ok(Json(GradeReply { grades }))
+    Ok(Json(GradeReply { grades: grades.await? }))
 }
 
 fn graded(verdict: Verdict, answer: Option<String>) -> GradedAnswer {

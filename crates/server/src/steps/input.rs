@@ -6,6 +6,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
+use crate::extract::beside;
 use crate::limits::Limits;
 
 /// A solution: its text, or its steps.
@@ -41,8 +42,9 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// The solutions of a request, within the limits.
-    pub(crate) fn of(solutions: Vec<SolutionInput>, limits: &Limits) -> Result<Vec<Self>, ApiError> {
+    /// The solutions of a request, within the limits. Cutting them into steps may take long, so it runs beside the server's
+    /// threads.
+    pub(crate) async fn of(solutions: Vec<SolutionInput>, limits: &Limits) -> Result<Vec<Self>, ApiError> {
         if solutions.is_empty() {
             return Err(ApiError::invalid("there is no solution: give `solutions`, `solution` or `steps`"));
         }
@@ -53,11 +55,11 @@ impl Steps {
                 limits.inputs
             )));
         }
-        let solutions: Vec<Self> = solutions
-            .into_iter()
-            .enumerate()
-            .map(|(index, solution)| Self::one(index, solution))
-            .collect::<Result<_, _>>()?;
+        let all = move || {
+            let each = solutions.into_iter().enumerate();
+            each.map(|(index, solution)| Self::one(index, solution)).collect::<Result<Vec<_>, _>>()
+        };
+        let solutions = beside(all).await??;
         let steps: usize = solutions.iter().map(|solution| solution.steps.len()).sum();
         if steps > limits.steps {
             return Err(ApiError::invalid(format!(

@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use super::input::{SolutionInput, SolutionObject, Steps};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{JsonBody, Place};
+use crate::extract::{JsonBody, Place, beside};
 use crate::guard::new_id;
 use crate::models::{Ability, ServedModel};
 
@@ -63,14 +63,25 @@ pub(crate) struct ScoreBody {
 
 impl ScoreBody {
     /// The solutions, in whichever way they are given.
-    pub(crate) fn solutions(&mut self, limits: &crate::Limits) -> Result<Vec<Steps>, ApiError> {
+    pub(crate) async fn solutions(&mut self, limits: &crate::Limits) -> Result<Vec<Steps>, ApiError> {
         let mut solutions = std::mem::take(&mut self.solutions);
         let (text, steps) = (self.solution.take(), self.steps.take());
         if text.is_some() || steps.is_some() {
             let id = self.id.clone();
             solutions.push(SolutionInput::Object(SolutionObject { id, text, steps, answer: None }));
         }
-        Steps::of(solutions, limits)
+        Steps::of(solutions, limits).await
+    }
+
+    /// Bytes of what all solutions share.
+    fn shared(&self) -> usize {
+        let step = |step: &(String, _)| size_of_val(step) + step.0.len();
+        let reference = |reference: &ReferenceProblem| {
+            size_of_val(reference)
+                + reference.question.len()
+                + reference.steps.iter().map(step).sum::<usize>()
+        };
+        self.problem.len() + self.references.iter().map(reference).sum::<usize>()
     }
 }
 
@@ -190,7 +201,8 @@ pub(crate) async fn scored(app: &App, mut body: ScoreBody) -> Result<ScoreReply,
     let choice = DecisionChoice { rule, threshold: body.threshold, prior: body.prior };
     let decision = choice.over(model.scorer()?.decision).map_err(ApiError::invalid)?;
     let exact_checks = model.scorer()?.exact_checks;
-    let solutions = body.solutions(&app.limits)?;
+    let solutions = body.solutions(&app.limits).await?;
+    app.limits.copies(body.shared(), solutions.len())?;
     let mut requests: Vec<ScoreRequest> =
         solutions.iter().map(|solution| solution.request(&body.problem)).collect();
     let given = !body.references.is_empty() || !body.step_references.is_empty();
@@ -216,40 +228,51 @@ pub(crate) async fn scored(app: &App, mut body: ScoreBody) -> Result<ScoreReply,
         (_, Some(false)) | (None, None) => {}
     }
     let outcomes = ask(model, &requests).await?;
-    let mut usage = 0;
-    let mut answered = Vec::with_capacity(solutions.len());
-    for (index, ((solution, request), outcome)) in
-        solutions.into_iter().zip(requests).zip(outcomes).enumerate()
-    {
-        let answer = solution.answer();
-        let verdict = body.answer.as_deref().map(|gold| {
-            answer.as_deref().map_or("undecided", |answer| verdict_name(gradus_grade::compare(gold, answer)))
-        });
-        let (scores, error) = match outcome {
-            Ok(StepScores { scores, usage: used }) => {
-                usage += used.prompt_tokens;
-                (Some(scores), None)
-            }
-            Err(error) => (None, Some(error.to_string())),
-        };
-        let of = |aggregation: Aggregation| aggregation.of(scores.as_deref()?);
-        let proofs = prove(&body.problem, &solution.steps);
-        let proven = proofs.first().map(|proof| proof.step).filter(|_| exact_checks);
-        let decided = scores.as_deref().map(|scores| decision.decide(scores, proven));
-        answered.push(ScoredSolution {
-            index,
-            id: solution.id,
-            first_error: decided.as_ref().and_then(|decided| decided.first_error),
-            posterior: decided.map(|decided| decided.posterior),
-            score: of(aggregation),
-            aggregates: Aggregation::ALL.iter().filter_map(|each| Some((each.name(), of(*each)?))).collect(),
-            answer,
-            verdict,
-            references: request.references,
-            error,
-            steps: steps(solution.steps, scores.as_deref(), request.step_references, proofs),
-        });
-    }
+    let (problem, gold) = (body.problem, body.answer);
+    let answer_all = move || {
+        let mut usage = 0;
+        let mut answered = Vec::with_capacity(solutions.len());
+        for (index, ((solution, request), outcome)) in
+            solutions.into_iter().zip(requests).zip(outcomes).enumerate()
+        {
+            let answer = solution.answer();
+            let verdict = gold.as_deref().map(|gold| {
+                answer
+                    .as_deref()
+                    .map_or("undecided", |answer| verdict_name(gradus_grade::compare(gold, answer)))
+            });
+            let (scores, error) = match outcome {
+                Ok(StepScores { scores, usage: used }) => {
+                    usage += used.prompt_tokens;
+                    (Some(scores), None)
+                }
+                Err(error) => (None, Some(error.to_string())),
+            };
+            let of = |aggregation: Aggregation| aggregation.of(scores.as_deref()?);
+            let proofs = prove(&problem, &solution.steps);
+            let proven = proofs.first().map(|proof| proof.step).filter(|_| exact_checks);
+            let decided = scores.as_deref().map(|scores| decision.decide(scores, proven));
+            answered.push(ScoredSolution {
+                index,
+                id: solution.id,
+                first_error: decided.as_ref().and_then(|decided| decided.first_error),
+                posterior: decided.map(|decided| decided.posterior),
+                score: of(aggregation),
+                aggregates: Aggregation::ALL
+                    .iter()
+                    .filter_map(|each| Some((each.name(), of(*each)?)))
+                    .collect(),
+                answer,
+                verdict,
+                references: request.references,
+                error,
+                steps: steps(solution.steps, scores.as_deref(), request.step_references, proofs),
+            });
+        }
+        (answered, usage)
+    };
+    // Final answers, their comparison and exact checks may take long.
+    let (answered, usage) = beside(answer_all).await?;
     let scores = match &answered[..] {
         [one] if one.error.is_none() => Some(one.steps.iter().filter_map(|step| step.score).collect()),
         _ => None,

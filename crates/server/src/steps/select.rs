@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::score::{ScoreBody, ScoreReply, scored};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{JsonBody, Place};
+use crate::extract::{JsonBody, Place, beside};
 
 /// How to choose.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -61,19 +61,25 @@ pub(crate) async fn select(
     let bytes = serde_json::to_vec(&body.score).expect("a JSON object is written");
     let score: ScoreBody = crate::extract::parse(&bytes)?;
     let scores = scored(&app, score).await?;
-    let answers: Vec<Option<&str>> =
-        scores.solutions.iter().map(|solution| solution.answer.as_deref()).collect();
-    let groups = vote::groups(&answers);
-    let each: Vec<Option<f64>> = scores.solutions.iter().map(|solution| solution.score).collect();
-    let spoken =
-        |winner: Option<usize>| winner.and_then(|winner| vote::representative(&groups, &each, Some(winner)));
-    let chosen = match body.by {
-        SelectBy::Best => vote::best(&each),
-        SelectBy::Vote => spoken(vote::weighted(&groups, &each, vote::Power::default())),
-        SelectBy::Majority => spoken(vote::majority(&groups)),
+    let by = body.by;
+    // Votes compare answers with each other, which may take long.
+    let choose = move || {
+        let answers: Vec<Option<&str>> =
+            scores.solutions.iter().map(|solution| solution.answer.as_deref()).collect();
+        let groups = vote::groups(&answers);
+        let each: Vec<Option<f64>> = scores.solutions.iter().map(|solution| solution.score).collect();
+        let spoken = |winner: Option<usize>| {
+            winner.and_then(|winner| vote::representative(&groups, &each, Some(winner)))
+        };
+        let chosen = match by {
+            SelectBy::Best => vote::best(&each),
+            SelectBy::Vote => spoken(vote::weighted(&groups, &each, vote::Power::default())),
+            SelectBy::Majority => spoken(vote::majority(&groups)),
+        };
+        let group = chosen.and_then(|chosen| groups[chosen]);
+        let votes = group.map_or(0, |group| groups.iter().filter(|other| **other == Some(group)).count());
+        let answer = chosen.and_then(|chosen| scores.solutions[chosen].answer.clone());
+        SelectReply { by, chosen, answer, votes, scores }
     };
-    let group = chosen.and_then(|chosen| groups[chosen]);
-    let votes = group.map_or(0, |group| groups.iter().filter(|other| **other == Some(group)).count());
-    let answer = chosen.and_then(|chosen| scores.solutions[chosen].answer.clone());
-    Ok(Json(SelectReply { by: body.by, chosen, answer, votes, scores }))
+    Ok(Json(beside(choose).await?))
 }

@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use super::activation::probabilities;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{JsonBody, Place};
+use crate::extract::{JsonBody, Place, beside};
 use crate::guard::new_id;
 use crate::models::Ability;
 use crate::openai::chat::now;
@@ -109,6 +109,9 @@ pub(crate) async fn score(
     }
 }
 
+/// Bytes that a label takes for each item: its id, its number, and that number in JSON.
+const LABEL_BYTES: usize = 16;
+
 struct Labels {
     query: String,
     items: Vec<String>,
@@ -125,22 +128,28 @@ async fn label_tokens(app: &App, model: Option<&str>, asked: Labels) -> Result<L
             app.limits.inputs
         )));
     }
-    let tokenizer = model.engine().tokenizer();
-    let request = |item: &String| {
-        let text = if asked.item_first {
-            format!("{item}{}", asked.query)
-        } else {
-            format!("{}{item}", asked.query)
-        };
+    let Labels { query, items, labels, softmax, item_first } = asked;
+    let vocabulary = model.engine().tokenizer().vocab_size();
+    if labels.len() > vocabulary {
+        return Err(ApiError::invalid(format!(
+            "{} `label_token_ids` are more than the model's {vocabulary} tokens",
+            labels.len()
+        )));
+    }
+    app.limits.copies(query.len() + labels.len() * LABEL_BYTES, items.len())?;
+    let tokenizer = Arc::clone(model.engine().tokenizer());
+    let request = move |item: &String| {
+        let text = if item_first { format!("{item}{query}") } else { format!("{query}{item}") };
         let tokens = tokenizer.encode(&text, true)?;
-        Ok(ReadRequest { tokens, at: ReadAt::Last, what: Readout::LogProbs(asked.labels.clone()) })
+        Ok(ReadRequest { tokens, at: ReadAt::Last, what: Readout::LogProbs(labels.clone()) })
     };
-    let requests = asked.items.iter().map(request).collect::<Result<Vec<_>, ApiError>>()?;
+    let tokenized = beside(move || items.iter().map(request).collect::<Result<Vec<_>, ApiError>>());
+    let requests = tokenized.await??;
     let used = requests.iter().map(|request| request.tokens.len() as u64).sum();
     let read = model.engine().read(requests).await?;
     let scores = read.into_iter().map(|rows| {
         let row = rows.into_iter().next().unwrap_or_default();
-        if !asked.softmax {
+        if !softmax {
             return row.into_iter().map(f32::exp).collect();
         }
         // A single label is certain among itself, which the logistic function would not say.

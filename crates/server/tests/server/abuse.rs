@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use gradus_server::{Limits, ServerConfig};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::{Running, config};
 
@@ -53,6 +53,87 @@ async fn bodies_beyond_the_limits_are_refused() {
     let message =
         server.refused("/v1/steps/score", &json!({"problem": "p", "solutions": vec!["a"; 5000]}), 400).await;
     assert!(message.contains("--max-inputs"), "{message}");
+    server.ended().await;
+}
+
+/// What many inputs share would be copied for each of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_does_not_grow_past_its_limit() {
+    let limits = Limits { body_bytes: 1 << 20, ..Limits::default() };
+    let server = Running::start(ServerConfig { limits, ..config() }).await;
+    let (long, many) = ("a ".repeat(100_000), vec!["a"; 100]);
+    let reference = json!([{"question": long, "steps": []}]);
+    let messages = json!([{"role": "user", "content": long}]);
+    for (path, body) in [
+        ("/v1/steps/score", json!({"problem": long, "solutions": many})),
+        ("/v1/steps/score", json!({"problem": "p", "solutions": many, "references": reference})),
+        ("/v1/steps/select", json!({"problem": long, "solutions": many})),
+        ("/v1/steps/annotate", json!({"problem": long, "solutions": many, "method": "judge"})),
+        ("/page/score", json!({"models": ["prm"], "problem": long, "solutions": many})),
+        ("/v1/score", json!({"query": long, "items": many, "label_token_ids": [1]})),
+        ("/v1/score", json!({"query": "q", "items": vec!["a"; 2000], "label_token_ids": vec![1; 150]})),
+        (
+            "/v1/completions",
+            json!({"prompt": vec!["a"; 2000], "max_tokens": 1, "stop": vec!["b".repeat(4000)]}),
+        ),
+        ("/v1/completions", json!({"prompt": many, "max_tokens": 1, "guided_json": {"enum": vec![0; 2000]}})),
+        ("/v1/completions", json!({"prompt": long, "max_tokens": 1, "echo": true, "n": 100})),
+        ("/v1/offline_bon/chat/completions", json!({"messages": messages, "tts_num_trajectories": 100})),
+    ] {
+        let message = server.refused(path, &body, 413).await;
+        assert!(message.contains("4 times --max-body-bytes"), "{path}: {message}");
+    }
+    for (path, body, words) in [
+        (
+            "/v1/score",
+            json!({"query": "q", "items": ["a"], "label_token_ids": vec![1; 10_000]}),
+            "more than the model's",
+        ),
+        ("/v1/completions", json!({"prompt": "a", "stop": vec!["b"; 65]}), "at most 64 texts"),
+        ("/v1/completions", json!({"prompt": "a", "stop": "b".repeat(4097)}), "at most 4096 bytes"),
+    ] {
+        let message = server.refused(path, &body, 400).await;
+        assert!(message.contains(words), "{path}: {message}");
+    }
+    // What is long and not shared, and what is shared and short, are answered.
+    server.post("/v1/steps/score", &json!({"problem": "p", "solutions": many})).await;
+    server.post("/v1/completions", &json!({"prompt": many, "max_tokens": 1, "stop": ["b"]})).await;
+    server.ended().await;
+}
+
+/// Paths that take no place in the queue take only short bodies.
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_beside_the_queue_are_short() {
+    let server = Running::start(config()).await;
+    let (path, long) = (format!("/watch/{}", "x".repeat(2000)), "x".repeat(2 << 20));
+    let message = server.refused("/page/ticket", &json!({"path": path}), 400).await;
+    assert!(message.contains("1024 bytes"), "{message}");
+    for (path, body) in
+        [("/page/ticket", json!({"path": long})), ("/v1/label/next", json!({"annotator": long}))]
+    {
+        let message = server.refused(path, &body, 413).await;
+        assert!(message.contains("1048576 bytes (the limit of this path)"), "{message}");
+    }
+    server.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_do_not_read_lose_their_connections() {
+    let limits = Limits { read_timeout: Duration::from_millis(500), connections: 4, ..Limits::default() };
+    let server = Running::start(ServerConfig { limits, ..config() }).await;
+    let asked = "GET /label.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1500);
+    let mut stuck = Vec::new();
+    for _ in 0..4 {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(2048).unwrap();
+        let mut stream = socket.connect(server.address).await.unwrap();
+        stream.write_all(asked.as_bytes()).await.unwrap();
+        stuck.push(stream);
+    }
+    // All connections are taken until theirs are ended.
+    let answer = tokio::time::timeout(Duration::from_secs(20), server.get("/healthz").send()).await;
+    assert_eq!(answer.expect("others are answered").unwrap().status(), 200);
+    drop(stuck);
     server.ended().await;
 }
 
