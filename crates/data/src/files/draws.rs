@@ -93,7 +93,10 @@ mod tests {
         assert_eq!(ids(&[&[scored("a")], &[scored("b")], &[plain()]]), ["s", "s", "s"]);
         assert_eq!(ids(&[&[labeled()], &[labeled()], &[plain()]]), ["s", "s", "s"]);
         let graded = Solution { outcome: Outcome::Wrong, ..plain() };
-        assert_eq!(ids(&[&[plain()], std::slice::from_ref(&graded), std::slice::from_ref(&graded)]), ["s", "s", "s#2"]);
+        assert_eq!(
+            ids(&[&[plain()], std::slice::from_ref(&graded), std::slice::from_ref(&graded)]),
+            ["s", "s", "s#2"]
+        );
     }
 
     #[test]

@@ -193,8 +193,8 @@ fn check_service(model: Model, expected: &Expected) {
 /// Samples that wait for room are those that would have started at once.
 #[test]
 fn samples_do_not_depend_on_how_many_start_together() {
+    // A GPU's libraries choose kernels by batch size.
     if device() != "cpu" {
-        eprintln!("skipped: a GPU's libraries choose kernels by batch size");
         return;
     }
     let model = load("llama");
