@@ -59,6 +59,14 @@ impl Scorer {
             }
             Score::Value => drop(model.head("value head")?),
         }
+        let profile = assembler.profile();
+        if profile.input.is_chat() && !model.tokenizer.has_template() {
+            return Err(Error::request(format!(
+                "profile `{}` writes conversations, and this model's tokenizer has no chat template that can be read: use \
+                 an instruct model, or a profile that writes plain text",
+                profile.name
+            )));
+        }
         Ok(Self { assembler, packed: true })
     }
 

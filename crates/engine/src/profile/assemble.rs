@@ -56,13 +56,6 @@ impl Assembler {
             Input::Tagged(tagged) => Some(token(&tagged.tag)?),
             _ => None,
         };
-        if profile.input.is_chat() && !tokenizer.has_template() {
-            return Err(Error::request(format!(
-                "profile `{}` writes conversations, and this model's tokenizer has no chat template that can be read: use \
-                 an instruct model, or a profile that writes plain text",
-                profile.name
-            )));
-        }
         let verdict = match &profile.score {
             Score::Tokens { positive, negative } => Some([token(positive)?, token(negative)?]),
             _ => None,

@@ -118,7 +118,7 @@ pub enum Input {
 
 impl Input {
     /// Whether the model's chat template writes the text.
-    fn is_chat(&self) -> bool {
+    pub(crate) fn is_chat(&self) -> bool {
         match self {
             Self::Tagged(tagged) => tagged.chat,
             Self::Turns { .. } | Self::Prompted { .. } => true,

@@ -22,7 +22,8 @@ def candidate():
         if random.random() < 0.9:
             scores[prm] = [random.choice([0.0, 0.25, 0.5, 0.5, 0.875, 1.0]) for _ in range(steps)]
     return {
-        "steps": [f"step {index}" for index in range(steps)],
+        # No number, which would be found as the answer of a candidate without one.
+        "steps": ["a step"] * steps,
         "answer": answer,
         "correct": answer == "7",
         "prm_scores": scores,
