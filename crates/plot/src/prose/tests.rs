@@ -95,7 +95,6 @@ fn hostile_formulas_are_harmless() {
     assert_eq!(mathml::cleaned("<mi onclick=\"x\" width=\"1\">y</mi>").unwrap(), "<mi width=\"1\">y</mi>");
 }
 
-/// On a test's thread of two megabytes, without optimization.
 /// Looking for the end of each opener from the start takes minutes.
 #[test]
 fn openers_that_nothing_closes_are_text() {
@@ -103,9 +102,10 @@ fn openers_that_nothing_closes_are_text() {
         let text = opener.repeat(100_000);
         assert!(formulas(&text).is_empty(), "{opener}");
     }
-    assert_eq!(formulas(r"\[ a \[ b \]"), [r"\[ b \]"]);
+    assert_eq!(formulas(r"\[ a \[ b \]"), [" b "]);
 }
 
+/// On a test's thread of two megabytes, without optimization.
 #[test]
 fn deep_and_huge_formulas_are_bounded() {
     for (open, close) in [
