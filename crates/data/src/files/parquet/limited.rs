@@ -69,6 +69,7 @@ impl RowGroupReader for LimitedGroup<'_> {
             pages: self.group.get_column_page_reader(index)?,
             level_bits: (column.max_rep_level() as u16).checked_ilog2().map_or(0, |log| log + 1),
             is_text: column.physical_type() == PhysicalType::BYTE_ARRAY,
+            value_bytes: least_bytes(column.physical_type(), column.type_length()),
             row: 0,
             longest_row: 0,
             longest_text: 0,
@@ -92,6 +93,8 @@ struct LimitedPages {
     /// Bits of a repetition level; 0 where a row has one value.
     level_bits: u32,
     is_text: bool,
+    /// Bytes that a value of the dictionary takes at least.
+    value_bytes: u64,
     /// Values of the current row so far, which may go on in the next page.
     row: u64,
     longest_row: u64,
@@ -109,6 +112,14 @@ impl LimitedPages {
             // An earlier one was told already.
             let _ = self.exceeded.set(message.clone());
             return Err(ParquetError::General(message));
+        }
+        // Memory for as many values as the header says is taken before the first one is read.
+        if let Some(Page::DictionaryPage { buf, num_values, .. }) = &page
+            && u64::from(*num_values) > buf.len() as u64 / self.value_bytes
+        {
+            return Err(ParquetError::General(
+                "a dictionary says that it has more values than fit into it".to_owned(),
+            ));
         }
         Ok(page)
     }
@@ -186,6 +197,17 @@ impl Iterator for LimitedPages {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.get_next_page().transpose()
+    }
+}
+
+/// Bytes of a dictionary's value at least: a text has its length before it.
+fn least_bytes(kind: PhysicalType, length: i32) -> u64 {
+    match kind {
+        PhysicalType::BOOLEAN => 1,
+        PhysicalType::INT32 | PhysicalType::FLOAT | PhysicalType::BYTE_ARRAY => 4,
+        PhysicalType::INT64 | PhysicalType::DOUBLE => 8,
+        PhysicalType::INT96 => 12,
+        PhysicalType::FIXED_LEN_BYTE_ARRAY => length.max(1) as u64,
     }
 }
 

@@ -353,6 +353,26 @@ mod tests {
         assert_eq!(fixed["hash"], "00".repeat(12));
     }
 
+    /// Before, memory was taken for as many values as the dictionary's header says: 1 KB of file for 24 GB.
+    #[test]
+    fn a_dictionary_of_more_values_than_bytes_is_refused() {
+        use std::io::{Read as _, Seek as _, Write as _};
+        let (mut plain, mut content) = (bytes(&[b"2 + 3?", b"4 + 5?", b"6 + 7?"]), Vec::new());
+        plain.rewind().unwrap();
+        plain.read_to_end(&mut content).unwrap();
+        // In the dictionary's header, behind its sizes: three values, plain; then 63.
+        let pattern = b"\x4c\x15\x06\x15\x00";
+        let at = content.windows(pattern.len()).position(|window| window == pattern).unwrap();
+        content[at + 2] = 2 * 63;
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&content).unwrap();
+        let mut rows = ParquetRows::open(file, Path::new("a.parquet").into()).unwrap();
+        let said = rows.find_map(std::result::Result::err).unwrap().to_string();
+        let expected = "a.parquet:1: the Parquet file is damaged or truncated, get it again (a dictionary says that it has \
+                        more values than fit into it)";
+        assert_eq!(said, expected);
+    }
+
     /// The crate is built without brotli: the file says that it is compressed with it.
     #[test]
     fn brotli_is_refused_by_name() {
