@@ -1,10 +1,11 @@
 //! Runs compared: the same samples, judged by different judges or with different settings.
 //!
-//! The first run is the one that the others are compared with. Samples are paired by group and id; what only one run has
-//! is left out and counted. Each difference has a 95 % interval and a p-value from a paired bootstrap: both runs see the
+//! The first run is the one that the others are compared with. Samples are paired by group and id, those with equal ids
+//! in their order; what only one run has is left out and counted. Each difference has a 95 % interval and a p-value from a paired bootstrap: both runs see the
 //! same resamples, so what they have in common cancels. P-values are not corrected for the number of comparisons.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ffi::OsStr;
 use std::path::Path;
 
 use gradus_core::count::counted;
@@ -31,14 +32,16 @@ pub struct FinishedRun {
 }
 
 impl FinishedRun {
-    /// Reads a run's folder.
-    pub fn read(folder: &Path) -> Result<Self> {
-        let report = BenchmarkReport::read(folder)?;
-        let facts = fact::read(folder)?;
-        let name = folder
-            .file_name()
-            .map_or_else(|| folder.display().to_string(), |name| name.to_string_lossy().into_owned());
-        Ok(Self { name, report, facts })
+    /// Reads the folders of runs. A run is called by its folder's name, or where several have the same one, by its path.
+    pub fn read(folders: &[impl AsRef<Path>]) -> Result<Vec<Self>> {
+        let names: Vec<_> = folders.iter().map(|folder| folder.as_ref().file_name()).collect();
+        let read = |(folder, name): (_, &Option<&OsStr>)| {
+            let folder: &Path = AsRef::as_ref(folder);
+            let alone = names.iter().filter(|other| *other == name).count() == 1;
+            let name = name.filter(|_| alone).unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
+            Ok(Self { name, report: BenchmarkReport::read(folder)?, facts: fact::read(folder)? })
+        };
+        folders.iter().zip(&names).map(read).collect()
     }
 }
 
@@ -100,13 +103,17 @@ pub fn compare(runs: &[FinishedRun], settings: &Settings) -> Result<Comparison> 
 }
 
 fn against(first: &FinishedRun, other: &FinishedRun, settings: &Settings) -> Result<RunComparison> {
-    let mut theirs: HashMap<(&str, &str), &Observation> =
-        other.facts.iter().map(|fact| ((fact.group.as_str(), fact.id.as_str()), &fact.observation)).collect();
+    // The same text may be there several times, with labels of several people.
+    let mut theirs: HashMap<(&str, &str), VecDeque<&Observation>> = HashMap::new();
+    for fact in &other.facts {
+        theirs.entry((&fact.group, &fact.id)).or_default().push_back(&fact.observation);
+    }
     let mut groups: Vec<String> = Vec::new();
     let mut strata: Vec<Vec<(&Observation, &Observation)>> = Vec::new();
     let mut only_first = 0;
     for fact in &first.facts {
-        let Some(observation) = theirs.remove(&(fact.group.as_str(), fact.id.as_str())) else {
+        let Some(observation) = theirs.get_mut(&(&*fact.group, &*fact.id)).and_then(VecDeque::pop_front)
+        else {
             only_first += 1;
             continue;
         };
@@ -157,7 +164,7 @@ fn against(first: &FinishedRun, other: &FinishedRun, settings: &Settings) -> Res
         name: other.name.clone(),
         paired: strata.iter().map(Vec::len).sum(),
         only_first,
-        only_other: theirs.len(),
+        only_other: theirs.values().map(VecDeque::len).sum(),
         differences,
     })
 }

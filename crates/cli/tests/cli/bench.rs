@@ -161,6 +161,30 @@ fn runs_are_compared() {
     let same = folder.run("bench compare perfect perfect").succeeds();
     assert!(same.contains("60 samples in both"), "{same}");
     assert!(folder.path("perfect/compare.html").exists());
+    // Folders of one name are told apart.
+    folder.run("bench processbench scored.jsonl --scores unsure -o unsure/run").succeeds();
+    folder.run("bench processbench scored.jsonl --scores perfect -o perfect/run").succeeds();
+    let named = folder.run("bench compare unsure/run perfect/run").succeeds();
+    assert!(named.contains("perfect/run vs. unsure/run"), "{named}");
+    // A text that two people labeled is there twice, and each label is compared with itself.
+    let labeled = |id: &str, last: &str, first: serde_json::Value| {
+        json!({ "gradus": 1, "problem": { "id": id, "text": "1 + 1 + 1?" }, "solutions": [{ "id": "same", "problem_id": id,
+            "steps": ["1 + 1 = 2", "2 + 1 = 4"], "scores": { "mine": [0.9, 0.1] }, "annotations": [{ "first_error": first, "labels": [{ "mark": "correct", "source": "human" }, { "mark": last, "source": "human" }] }] }] })
+    };
+    folder.file(
+        "twice.jsonl",
+        format!("{}\n{}\n", labeled("a", "incorrect", json!(1)), labeled("b", "correct", json!("none"))),
+    );
+    folder.run("bench processbench twice.jsonl --scores mine -o twice").succeeds();
+    let found = folder.run("bench compare twice twice --json").json();
+    let other = &found["others"][0];
+    assert_eq!(
+        (&other["paired"], &other["only_first"], &other["only_other"]),
+        (&json!(2), &json!(0), &json!(0))
+    );
+    for difference in other["differences"].as_array().unwrap() {
+        assert_eq!(difference["difference"]["value"], json!(0.0), "{difference}");
+    }
     // The same data in a file of another name.
     std::fs::copy(folder.path("scored.jsonl"), folder.path("copy.jsonl")).unwrap();
     folder.run("bench processbench copy.jsonl --scores perfect -o copied").succeeds();

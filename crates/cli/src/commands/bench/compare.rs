@@ -34,7 +34,7 @@ pub(crate) struct CompareArgs {
 }
 
 pub(super) fn run(args: &CompareArgs) -> Result<Status> {
-    let runs = args.runs.iter().map(|folder| FinishedRun::read(folder)).collect::<Result<Vec<_>, _>>()?;
+    let runs = FinishedRun::read(&args.runs)?;
     let settings = Settings { resamples: args.resamples, seed: args.seed, ..Settings::default() };
     let found = compare(&runs, &settings)?;
     let last = args.runs.last().context("clap asks for at least two runs")?;

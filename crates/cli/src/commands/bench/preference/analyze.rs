@@ -40,8 +40,7 @@ pub(super) fn run(args: &AnalyzeArgs) -> Result<Status> {
     let perplexities = args.perplexities.as_ref().map(perplexities_of).transpose()?;
     let printer = Printer::new(None);
     let mut found: Vec<(String, PerplexityBias)> = Vec::new();
-    for folder in &args.runs {
-        let run = FinishedRun::read(folder)?;
+    for (folder, run) in args.runs.iter().zip(FinishedRun::read(&args.runs)?) {
         let judged: Vec<(Option<f64>, Judgment)> = run
             .facts
             .iter()
