@@ -25,12 +25,32 @@ pub enum Error {
     /// A model could not be fetched.
     #[error("{0}")]
     Fetch(String),
-    /// A tensor operation failed: a bug here, or a device out of memory.
+    /// There is not enough memory on the device.
+    #[error(
+        "the device is out of memory: end other programs on it, or take a smaller or quantized model, shorter texts or fewer at a time"
+    )]
+    Memory,
+    /// A tensor operation failed: a bug here.
     #[error("tensor operation failed: {0}")]
-    Tensor(#[from] candle_core::Error),
+    Tensor(candle_core::Error),
     /// The thread that owns the model is gone.
     #[error("the model's thread has stopped")]
     Stopped,
+}
+
+impl From<candle_core::Error> for Error {
+    fn from(error: candle_core::Error) -> Self {
+        // Its message would go on with a page of addresses.
+        if let candle_core::Error::WithBacktrace { inner, .. } = error {
+            return (*inner).into();
+        }
+        let text = error.to_string().to_lowercase();
+        if text.contains("out of memory") || text.contains("out_of_memory") {
+            Self::Memory
+        } else {
+            Self::Tensor(error)
+        }
+    }
 }
 
 impl Error {
@@ -56,5 +76,22 @@ impl From<gradus_remote::Error> for Error {
             gradus_remote::Error::Local(error) => error.into(),
             other => Self::Fetch(other.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_without_memory_is_told_apart_from_a_bug() {
+        let of = |text: &str| {
+            let inner = Box::new(candle_core::Error::Msg(text.to_owned()));
+            let backtrace = Box::new(std::backtrace::Backtrace::force_capture());
+            Error::from(candle_core::Error::WithBacktrace { inner, backtrace }).to_string()
+        };
+        let memory = of("DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")");
+        assert!(memory.starts_with("the device is out of memory: end other programs"), "{memory}");
+        assert_eq!(of("shapes differ"), "tensor operation failed: shapes differ");
     }
 }

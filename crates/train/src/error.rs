@@ -51,26 +51,28 @@ pub enum Error {
     Files(#[from] gradus_data::Error),
     /// An error of the engine.
     #[error(transparent)]
-    Engine(#[from] gradus_engine::Error),
+    Engine(gradus_engine::Error),
     /// There is not enough memory on the device.
     #[error(
         "the device is out of memory: lower `tokens` in [batch] (and `max_tokens` in [data]), or keep the base quantized \
          with `quantized = true` in [model]"
     )]
     Memory,
-    /// A tensor operation failed.
-    #[error("tensor operation: {0}")]
-    Tensor(candle_core::Error),
+}
+
+impl From<gradus_engine::Error> for Error {
+    fn from(error: gradus_engine::Error) -> Self {
+        match error {
+            // A recipe has settings that help.
+            gradus_engine::Error::Memory => Self::Memory,
+            other => Self::Engine(other),
+        }
+    }
 }
 
 impl From<candle_core::Error> for Error {
     fn from(error: candle_core::Error) -> Self {
-        let text = error.to_string().to_lowercase();
-        if text.contains("out of memory") || text.contains("out_of_memory") {
-            Self::Memory
-        } else {
-            Self::Tensor(error)
-        }
+        gradus_engine::Error::from(error).into()
     }
 }
 
