@@ -117,8 +117,9 @@ def main():
     limits = [line for line in lines if line["peer"] == "limit"]
     rates = {line["task"]: line["value"] for line in limits}
     works = {work: [] for work in GOALS}
+    memory = {line["model"]: line for line in lines if line["task"] == "peak memory"}
     for line in lines:
-        if line["peer"] != "limit":
+        if line["peer"] != "limit" and line["task"] != "peak memory":
             works.setdefault(work_of(line), []).append(line)
     rows, missed = [], []
     for work in sorted(works, key=place):
@@ -133,6 +134,8 @@ def main():
     print("Peers:", "; ".join(dict.fromkeys(line["version"] for line in lines if "version" in line and line["peer"] == "transformers")) or "none")
     for line in limits:
         print(f"{line['task']}: {line['value']:,.0f} {line['unit']}")
+    for model, line in memory.items():
+        print(f"{model}: our process took {line['value']:,.0f} {line['unit']} of the machine's memory at most")
 
 
 if __name__ == "__main__":
