@@ -11,10 +11,12 @@ pub fn folder() -> PathBuf {
     folder
 }
 
-/// A folder in it with a copy of what is in `PATH` of the repository.
+/// A folder in it with a copy of what is in `PATH` of the repository: the one that we are in, or that we were built in.
 #[allow(dead_code)]
 pub fn copy_of(path: &str) -> PathBuf {
-    let from = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+    let here = PathBuf::from(path);
+    let from =
+        if here.is_dir() { here } else { PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(path) };
     let to = folder().join("copy");
     std::fs::create_dir(&to).expect("the scratch folder can be written");
     for entry in std::fs::read_dir(&from).expect("the folder to copy is there") {
