@@ -17,6 +17,7 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::record::reader::RowIter;
 use parquet::schema::types::Type;
 
+use super::lengths;
 use super::page_header::LimitedPageSizes;
 
 /// Which limit was exceeded, and how to raise it.
@@ -67,7 +68,8 @@ impl RowGroupReader for LimitedGroup<'_> {
         let column = self.metadata().column(index).column_descr();
         Ok(Box::new(LimitedPages {
             pages: self.group.get_column_page_reader(index)?,
-            level_bits: (column.max_rep_level() as u16).checked_ilog2().map_or(0, |log| log + 1),
+            level_bits: bits(column.max_rep_level()),
+            definition_bits: bits(column.max_def_level()),
             is_text: column.physical_type() == PhysicalType::BYTE_ARRAY,
             value_bytes: least_bytes(column.physical_type(), column.type_length()),
             row: 0,
@@ -92,6 +94,8 @@ struct LimitedPages {
     pages: Box<dyn PageReader>,
     /// Bits of a repetition level; 0 where a row has one value.
     level_bits: u32,
+    /// Bits of a definition level; 0 where no value is missing.
+    definition_bits: u32,
     is_text: bool,
     /// Bytes that a value of the dictionary takes at least.
     value_bytes: u64,
@@ -121,7 +125,32 @@ impl LimitedPages {
                 "a dictionary says that it has more values than fit into it".to_owned(),
             ));
         }
+        if let Some(page) = &page {
+            self.check_lengths(page)?;
+        }
         Ok(page)
+    }
+
+    /// A page has no more texts than values, and their lengths, of four bytes each, are within limits, too.
+    fn check_lengths(&self, page: &Page) -> Result<()> {
+        let (buf, encoding, count, start) = match page {
+            Page::DictionaryPage { .. } => return Ok(()),
+            Page::DataPage { buf, num_values, encoding, def_level_encoding, rep_level_encoding, .. } => {
+                let repetition = levels_end(buf, 0, *rep_level_encoding, self.level_bits, *num_values);
+                let levels =
+                    levels_end(buf, repetition, *def_level_encoding, self.definition_bits, *num_values);
+                (buf, *encoding, *num_values, levels)
+            }
+            Page::DataPageV2 {
+                buf, num_values, encoding, def_levels_byte_len, rep_levels_byte_len, ..
+            } => (buf, *encoding, *num_values, *def_levels_byte_len as usize + *rep_levels_byte_len as usize),
+        };
+        let most = u64::from(count).min(Limit::RecordBytes.value() / 4);
+        let values = buf.get(start..).unwrap_or_default();
+        match lengths::claimed(values, encoding, most) {
+            Some(claimed) if claimed <= most => Ok(()),
+            _ => Err(ParquetError::General("a page says that it has more texts than values".to_owned())),
+        }
     }
 
     fn exceeded_by(&mut self, page: &Page) -> Option<Limit> {
@@ -200,6 +229,21 @@ impl Iterator for LimitedPages {
     }
 }
 
+/// Bits of the levels up to `most`.
+fn bits(most: i16) -> u32 {
+    (most as u16).checked_ilog2().map_or(0, |log| log + 1)
+}
+
+/// Where the levels that begin at `start` end, in a page of the first version.
+fn levels_end(page: &[u8], start: usize, encoding: Encoding, bits: u32, count: u32) -> usize {
+    let length = match page.get(start..).and_then(<[u8]>::first_chunk) {
+        _ if bits == 0 => 0,
+        Some(length) if encoding == Encoding::RLE => 4 + u32::from_le_bytes(*length) as usize,
+        _ => (u64::from(count) * u64::from(bits)).div_ceil(8) as usize,
+    };
+    start + length
+}
+
 /// Bytes of a dictionary's value at least: a text has its length before it.
 fn least_bytes(kind: PhysicalType, length: i32) -> u64 {
     match kind {
@@ -246,7 +290,7 @@ fn for_each_run(mut levels: &[u8], bits: u32, mut count: u64, mut each: impl FnM
     }
 }
 
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
+pub(super) fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let (mut value, mut shift) = (0, 0);
     loop {
         let (byte, rest) = bytes.split_first()?;

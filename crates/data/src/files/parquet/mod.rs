@@ -4,6 +4,7 @@
 //! types [`columns`] infers from the first rows.
 
 mod columns;
+mod lengths;
 mod limited;
 mod page_header;
 mod read;

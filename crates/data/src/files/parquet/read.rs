@@ -234,8 +234,10 @@ fn key_of(key: &Field, column: Option<&Type>) -> std::result::Result<String, Fau
 #[cfg(test)]
 mod tests {
     use super::*;
+    use parquet::basic::Encoding;
     use parquet::column::writer::ColumnWriter;
     use parquet::data_type::FixedLenByteArray;
+    use parquet::file::properties::{WriterProperties, WriterVersion};
     use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::parser::parse_message_type;
 
@@ -371,6 +373,75 @@ mod tests {
         let expected = "a.parquet:1: the Parquet file is damaged or truncated, get it again (a dictionary says that it has \
                         more values than fit into it)";
         assert_eq!(said, expected);
+    }
+
+    /// A file with a column `a` of lists of texts, some of which are missing, with their lengths delta-encoded.
+    fn texts(encoding: Encoding, version: WriterVersion, rows: usize) -> Vec<u8> {
+        use std::io::{Read as _, Seek as _};
+        let list = "message m { OPTIONAL GROUP a (LIST) { REPEATED GROUP list { OPTIONAL BINARY element (UTF8); } } }";
+        let schema = Arc::new(parse_message_type(list).unwrap());
+        let properties = WriterProperties::builder()
+            .set_dictionary_enabled(false)
+            .set_encoding(encoding)
+            .set_writer_version(version)
+            .build();
+        let (mut file, mut content) = (tempfile::tempfile().unwrap(), Vec::new());
+        let mut writer =
+            SerializedFileWriter::new(file.try_clone().unwrap(), schema, Arc::new(properties)).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        let ColumnWriter::ByteArrayColumnWriter(writer_of_texts) = column.untyped() else { unreachable!() };
+        // Two texts a row, of which every seventh is missing.
+        let there: Vec<bool> = (0..2 * rows).map(|index| index % 7 != 3).collect();
+        let values: Vec<_> = (0..2 * rows)
+            .filter(|index| there[*index])
+            .map(|index| parquet::data_type::ByteArray::from(text(index).as_str()))
+            .collect();
+        let definition: Vec<i16> = there.iter().map(|there| 2 + i16::from(*there)).collect();
+        let repetition: Vec<i16> = (0..2 * rows).map(|index| (index % 2) as i16).collect();
+        writer_of_texts.write_batch(&values, Some(&definition), Some(&repetition)).unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+        writer.close().unwrap();
+        file.rewind().unwrap();
+        file.read_to_end(&mut content).unwrap();
+        content
+    }
+
+    fn text(index: usize) -> String {
+        format!("step {} {}", index / 5, "x".repeat(index * index % 41))
+    }
+
+    fn rows_of(content: &[u8]) -> Vec<Result<(u64, Value)>> {
+        use std::io::Write as _;
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(content).unwrap();
+        ParquetRows::open(file, Path::new("a.parquet").into()).unwrap().collect()
+    }
+
+    #[test]
+    fn delta_encoded_texts_are_read_and_their_claims_are_not_believed() {
+        for encoding in [Encoding::DELTA_LENGTH_BYTE_ARRAY, Encoding::DELTA_BYTE_ARRAY] {
+            for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+                for rows in [1, 2, 70, 700] {
+                    let read = rows_of(&texts(encoding, version, rows));
+                    assert_eq!(read.len(), rows, "{encoding} {version:?}");
+                    for (row, found) in read.into_iter().enumerate() {
+                        let text = |index: usize| (index % 7 != 3).then(|| text(index));
+                        assert_eq!(
+                            found.unwrap().1["a"],
+                            serde_json::json!([text(2 * row), text(2 * row + 1)])
+                        );
+                    }
+                }
+                // In front of the lengths: 128 a block, four parts, and their number, two; then 126.
+                let mut content = texts(encoding, version, 1);
+                let at = content.windows(4).position(|window| window == b"\x80\x01\x04\x02").unwrap();
+                content[at + 3] = 126;
+                let said = rows_of(&content).remove(0).unwrap_err().to_string();
+                assert!(said.ends_with("(a page says that it has more texts than values)"), "{said}");
+            }
+        }
     }
 
     /// The crate is built without brotli: the file says that it is compressed with it.
