@@ -1,8 +1,9 @@
 //! Runs compared: the same samples, judged by different judges or with different settings.
 //!
 //! The first run is the one that the others are compared with. Samples are paired by group and id, those with equal ids
-//! in their order; what only one run has is left out and counted. Each difference has a 95 % interval and a p-value from a paired bootstrap: both runs see the
-//! same resamples, so what they have in common cancels. P-values are not corrected for the number of comparisons.
+//! in their order; what only one run has is left out and counted. Each difference has a 95 % interval and a p-value
+//! from a paired bootstrap: both runs see the same resamples, so what they have in common cancels. P-values are not
+//! corrected for the number of comparisons.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ffi::OsStr;
